@@ -1,0 +1,1 @@
+"""What Pallas sees: launches, kernels, refs, specs, and the operations a kernel performs."""

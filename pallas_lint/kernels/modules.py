@@ -1,0 +1,186 @@
+"""Modules of the project: what their names mean, found lazily, across files."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from pallas_lint.kernels.scope import Env
+from pallas_lint.kernels.values import UNKNOWN, External, Value
+from pallas_lint.source import Source, SourceError
+from pallas_lint.syntax import Outline, Piece, outline
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.interpreter import Interpreter
+
+# jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
+_VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
+_CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
+
+
+@define(eq=False, slots=False)
+class Module:
+    """One file as the analysis sees it. `file` is None for text that is not on disk."""
+
+    source: Source
+    graph: ModuleGraph
+    file: Path | None = None
+    env: Env = field(init=False)
+    _resolved: set[str] = field(factory=set, init=False)
+    _done: set[int] = field(factory=set, init=False)  # pieces that ran
+
+    def __attrs_post_init__(self) -> None:
+        self.env = Env(self)
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline(self.source)
+
+    @cached_property
+    def imported(self) -> dict[str, list[str]]:
+        """Names bound by top-level imports (those in top-level `if` and `try` excluded) to their dotted targets."""
+        table: dict[str, list[str]] = {}
+        for _, bound in self.outline.imports:
+            table.setdefault(bound.name, []).append(bound.target)
+        return table
+
+    @cached_property
+    def _binders(self) -> dict[str, list[Piece]]:
+        table: dict[str, list[Piece]] = {}
+        for piece in self.outline.pieces:
+            if piece.kind != "import":
+                for name in piece.names:
+                    table.setdefault(name, []).append(piece)
+        return table
+
+    @cached_property
+    def _blocks(self) -> list[Piece]:
+        return [piece for piece in self.outline.pieces if piece.kind == "block"]
+
+    def lookup(self, name: str, interpreter: Interpreter) -> Value | None:
+        """The value of a global of this module; None where the module does not bind it."""
+        if name not in self._resolved:
+            self._resolved.add(name)
+            self._resolve(name, interpreter)
+        return self.env.vars.get(name)
+
+    def _resolve(self, name: str, interpreter: Interpreter) -> None:
+        for target in self.imported.get(name, ()):
+            self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
+        blocks = [piece for piece in self._blocks if name in piece.words]
+        for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
+            if id(piece) not in self._done:
+                self._done.add(id(piece))
+                interpreter.run_piece(piece, self.env)
+        if name not in self.env.vars:
+            for star in self.outline.stars:
+                module = self.graph.find(star, self)
+                value = None if module is None else module.lookup(name, interpreter)
+                if value is not None:
+                    self.env.vars[name] = value
+
+    def import_value(self, target: str, interpreter: Interpreter, *, plain: bool = False) -> Value:
+        """What `import target` or `from module import name` binds: a project's value, or an external name."""
+        if not target.startswith("."):
+            root = target.split(".", 1)[0]
+            if plain or (root in _VOCABULARY and not target.startswith(_CODE_OF_JAX)):
+                return External(target)
+        if self.graph.find(target, self) is not None:
+            return External(self.graph.absolute(target, self))
+        parent, _, member = target.rpartition(".")
+        if target.startswith(".") and not parent.strip("."):
+            parent = target[: len(target) - len(member)]
+        module = self.graph.find(parent, self) if parent else None
+        if module is None or module is self:
+            return External(target.lstrip("."))
+        return module.lookup(member, interpreter) or UNKNOWN
+
+
+@define(eq=False)
+class ModuleGraph:
+    """The project's modules by file, read once each. `roots` are folders from which absolute imports are tried."""
+
+    roots: tuple[Path, ...] = ()
+    _by_file: dict[Path, Module | None] = field(factory=dict)
+    _by_name: dict[tuple[str, Path | None], Module | None] = field(factory=dict)
+
+    def add(self, source: Source, file: Path | None) -> Module:
+        module = Module(source, self, file)
+        if file is not None:
+            self._by_file[file] = module
+        return module
+
+    def load(self, file: Path, shown: str | None = None) -> Module | None:
+        """The module in `file`; None where it is missing or unreadable (it is reported when it is linted itself)."""
+        if file not in self._by_file:
+            try:
+                self._by_file[file] = Module(Source.read(file, shown or self._shown(file)), self, file)
+            except SourceError:
+                self._by_file[file] = None
+        return self._by_file[file]
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for file, module in self._by_file.items() if module is not None]
+
+    def find(self, dotted: str, importer: Module) -> Module | None:
+        """The project's module that `dotted` (absolute or with leading dots) names from `importer`, if any."""
+        if importer.file is None or not dotted:
+            return None
+        folder = importer.file.parent
+        key = (dotted, folder)
+        if key not in self._by_name:
+            self._by_name[key] = self._find(dotted, folder)
+        return self._by_name[key]
+
+    def _find(self, dotted: str, folder: Path) -> Module | None:
+        if dotted.startswith("."):
+            parts = dotted.lstrip(".")
+            level = len(dotted) - len(parts)
+            for _ in range(level - 1):
+                folder = folder.parent
+            return self._at(folder, parts.split(".") if parts else [])
+        if dotted.split(".", 1)[0] in _VOCABULARY and not f"{dotted}.".startswith(_CODE_OF_JAX):
+            return None
+        parts_list = dotted.split(".")
+        for base in (*self._bases(folder), *self.roots):
+            module = self._at(base, parts_list)
+            if module is not None:
+                return module
+        return None
+
+    @staticmethod
+    def _bases(folder: Path) -> list[Path]:
+        """The folders that a file in `folder` may import from: its own and those above, up to the repository's."""
+        bases = [folder]
+        for parent in folder.parents:
+            if len(bases) >= 12 or (bases[-1] / ".git").exists():
+                break
+            bases.append(parent)
+        return bases
+
+    def _at(self, base: Path, parts: list[str]) -> Module | None:
+        place = base.joinpath(*parts)
+        for file in ([place.with_suffix(".py")] if parts else []) + [place / "__init__.py"]:
+            if file in self._by_file or file.is_file():
+                return self.load(file)
+        return None
+
+    def absolute(self, dotted: str, importer: Module) -> str:
+        """A name by which the module of `dotted` can be found again from anywhere: its file."""
+        module = self.find(dotted, importer)
+        return f"file:{module.file}" if module is not None else dotted
+
+    def by_name(self, name: str) -> Module | None:
+        """The module behind a name made by `absolute`."""
+        return self._by_file.get(Path(name.removeprefix("file:"))) if name.startswith("file:") else None
+
+    @staticmethod
+    def _shown(file: Path) -> str:
+        try:
+            return file.relative_to(Path.cwd()).as_posix()
+        except ValueError:
+            return file.as_posix()

@@ -1,0 +1,149 @@
+"""What a kernel does, in order: the events that rules read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.kernels.values import UNKNOWN, Array, Const, Ref, Value, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.syntax import Site
+
+
+@frozen(eq=False)
+class Guard:
+    """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop."""
+
+    kind: Literal["when", "cond", "if", "loop"]
+    condition: Value
+    site: Site
+    negated: bool = False
+
+
+@frozen(eq=False)
+class Op:
+    """One operation: a call of a jnp/lax/pl/... function, a method of an array, or an operator on traced values.
+
+    `name` is canonical whatever the spelling: `x.reshape(...)` and `jnp.reshape(x, ...)` are both
+    "jax.numpy.reshape", `x % y` is "jax.numpy.remainder"; methods have the array as first argument.
+    `certain`: no undecided Python branch and no unknown caller stands between the kernel and this operation.
+    """
+
+    name: str
+    site: Site
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    result: Value = UNKNOWN
+    form: Literal["call", "method", "operator"] = "call"
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+    open: bool = False  # `*args` or `**kwargs` of unknown content
+
+    def argument(self, name: str, position: int | None = None) -> Value | None:
+        """The argument passed as `name` or at `position`; None where it was not passed."""
+        for keyword, value in self.keywords:
+            if keyword == name:
+                return value
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return None
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The array operands, those inside a list argument included."""
+        found: list[Array] = []
+        for value in (*self.args, *(value for _, value in self.keywords)):
+            if isinstance(value, Array):
+                found.append(value)
+            elif hasattr(value, "items") and isinstance(value.items, tuple):
+                found.extend(item for item in value.items if isinstance(item, Array))
+        return found
+
+    def dtypes(self) -> frozenset[str] | None:
+        """The dtypes of the array operands that decide the promotion; None where one is unknown."""
+        names = {array.dtype for array in self.arrays if not array.weak}
+        return None if None in names or not names else frozenset(name for name in names if name is not None)
+
+
+@frozen(eq=False)
+class Access:
+    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": handed to unknown code."""
+
+    kind: Literal["load", "store", "accumulate", "escape", "delete"]
+    ref: Ref
+    index: Value
+    site: Site
+    value: Value = UNKNOWN
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+
+
+@frozen(eq=False)
+class Capture:
+    """A kernel's use of an array that an enclosing scope made."""
+
+    name: str
+    value: Value
+    site: Site
+
+
+Event = Op | Access | Capture
+
+
+@define(eq=False)
+class KernelTrace:
+    """One kernel under one launch."""
+
+    name: str
+    site: Site
+    launch: Launch
+    refs: list[Ref] = field(factory=list)
+    events: list[Event] = field(factory=list)
+    complete: bool = True  # False: the trace stopped early (budget, unresolved kernel), absence proves nothing
+    returned: Value = UNKNOWN
+
+    def ops(self, *names: str) -> Iterator[Op]:
+        for event in self.events:
+            if isinstance(event, Op) and (not names or event.name in names):
+                yield event
+
+    def accesses(self, parameter: str | None = None) -> Iterator[Access]:
+        for event in self.events:
+            if isinstance(event, Access) and (parameter is None or event.ref.parameter == parameter):
+                yield event
+
+
+def is_full_index(index: Value) -> bool:
+    """Whether `ref[index]` surely covers the whole ref: `...`, `:`, `:, :`."""
+    from pallas_lint.kernels.values import NONE, Seq, Slice
+
+    if index == Const(...):
+        return True
+    if isinstance(index, Slice):
+        return index.size is None and (index.start, index.stop, index.step) == (NONE, NONE, NONE)
+    if isinstance(index, Seq):
+        return not index.open and all(is_full_index(item) for item in index.items)
+    return False
+
+
+def refs_in(value: Value) -> Iterator[Ref]:
+    """The refs that a value holds, inside tuples, lists and choices too."""
+    from pallas_lint.kernels.values import Dictionary, Instance, Seq
+
+    for option in options(value):
+        if isinstance(option, Ref):
+            yield option
+        elif isinstance(option, Seq):
+            for item in option.items:
+                yield from refs_in(item)
+        elif isinstance(option, Dictionary):
+            for _, item in option.items:
+                yield from refs_in(item)
+        elif isinstance(option, Instance):
+            for item in option.attributes.values():
+                yield from refs_in(item)

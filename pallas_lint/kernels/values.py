@@ -1,0 +1,328 @@
+"""Abstract values: what is known of an expression without running it.
+
+Unknown stays unknown: every field that the text does not decide is None (or UNKNOWN), and a rule that needs it is
+silent. Values are immutable and compare by what they say, not by where they came from (`origin` and `site` do not
+take part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as AbstractMapping
+from typing import TYPE_CHECKING, Any, Union
+
+from attrs import evolve, field, frozen
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.scope import Env
+    from pallas_lint.kernels.trace import Op
+    from pallas_lint.syntax import Piece, Site
+
+
+@frozen
+class Unknown:
+    """Anything at all."""
+
+
+UNKNOWN = Unknown()
+
+
+@frozen
+class Const:
+    """A Python constant: int, float, complex, bool, str, bytes, None or Ellipsis."""
+
+    value: Any
+    # 1 == True == 1.0 in Python, but not for jax's promotion.
+    kind: type = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "kind", type(self.value))
+
+
+NONE = Const(None)
+
+
+@frozen
+class Sym:
+    """A Python value that has a name but no known value: a parameter, or arithmetic on some.
+
+    Two symbols are the same value exactly when text and owner are the same; the owner is the scope that bound it.
+    `default` is a parameter's default, a hint and not a fact.
+    """
+
+    text: str
+    owner: int
+    default: Value | None = field(default=None, eq=False)
+
+
+Dim = Union[int, Sym, None]  # a dimension: known, symbolic or unknown
+Shape = tuple[Dim, ...]
+
+
+@frozen
+class Seq:
+    """A tuple or list. `open`: more elements may follow, or the elements' number hangs on an unknown branch."""
+
+    items: tuple[Value, ...]
+    kind: str = "tuple"
+    open: bool = False
+
+
+@frozen
+class Dictionary:
+    items: tuple[tuple[Value, Value], ...]
+    open: bool = False
+
+    def get(self, key: str) -> Value | None:
+        return next((value for name, value in self.items if name == Const(key)), None)
+
+
+@frozen
+class Slice:
+    """`start:stop:step`, or a `pl.ds(start, size)` when `size` is given."""
+
+    start: Value
+    stop: Value
+    step: Value
+    size: Value | None = None
+
+
+@frozen
+class DType:
+    """A dtype as jax prints it in avals: "f32", "bf16", "i8", "bool"; None: some dtype."""
+
+    name: str | None
+
+
+@frozen
+class Array:
+    """A traced array inside a kernel (or an array outside one).
+
+    `weak` is jax's weak typing (from Python scalars), None where unknown. `origin` is the operation that made it.
+    """
+
+    shape: Shape | None = None
+    dtype: str | None = None
+    weak: bool = False
+    origin: Op | None = field(default=None, eq=False, repr=False)
+    site: Site | None = field(default=None, eq=False, repr=False)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@frozen
+class Ref:
+    """A reference to memory: a kernel parameter, a scratch buffer, or a view of one (`view`).
+
+    `parameter` is the name of the kernel parameter at the root, `role` one of "prefetch", "in", "out", "scratch".
+    """
+
+    parameter: str
+    role: str | None = None
+    index: int | None = None
+    shape: Shape | None = None
+    dtype: str | None = None
+    space: str | None = None  # "vmem", "smem", "any", "hbm", "gmem", "semaphore", ...; None: unknown
+    view: bool = False
+    indexer: Value | None = field(default=None, eq=False)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@frozen(eq=False)
+class Func:
+    """A def or lambda with the scope it closes over, and the arguments that `partial` bound.
+
+    `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`.
+    """
+
+    name: str
+    node: cst.FunctionDef | cst.Lambda
+    piece: Piece
+    module: Module
+    env: Env
+    bound: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    open_keywords: bool = False
+    method_of: Instance | Class | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Func)
+            and self.node is other.node
+            and self.env is other.env
+            and (self.bound, self.keywords, self.open_keywords) == (other.bound, other.keywords, other.open_keywords)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), id(self.env), len(self.bound), tuple(name for name, _ in self.keywords)))
+
+    def bind(self, positional: tuple[Value, ...], keywords: AbstractMapping[str, Value], open_: bool = False) -> Func:
+        """The function with more arguments bound, as `functools.partial` does."""
+        merged = {**dict(self.keywords), **keywords}
+        return evolve(
+            self,
+            bound=self.bound + positional,
+            keywords=tuple(merged.items()),
+            open_keywords=self.open_keywords or open_,
+        )
+
+
+@frozen
+class External:
+    """A name that is not of this project, canonical: "jax.numpy.mod", "jax.experimental.pallas.when"."""
+
+    name: str
+    site: Site | None = field(default=None, eq=False, repr=False)
+
+
+@frozen(eq=False)
+class Made:
+    """What a call of an external constructor or function returned: `BlockSpec(...)`, `ShapeDtypeStruct(...)`.
+
+    `function` is its canonical name; arguments are as written, positional ones in `args`.
+    """
+
+    function: str
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    site: Site
+    open: bool = False  # `*args` or `**kwargs` of unknown content were passed
+    callee: Value | None = None  # what was called, where that is itself a made value: `checkify(f)(x)`
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Made)
+            and self.function == other.function
+            and self.site.key == other.site.key
+            and (self.args, self.keywords, self.callee) == (other.args, other.keywords, other.callee)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.site.key))
+
+    def argument(self, name: str, position: int | None = None) -> Value | None:
+        """The argument passed as `name` or at `position`; None where it was not passed."""
+        for keyword, value in self.keywords:
+            if keyword == name:
+                return value
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return None
+
+
+@frozen(eq=False)
+class Class:
+    name: str
+    node: cst.ClassDef | None
+    piece: Piece
+    module: Module
+    env: Env
+    bases: tuple[Value, ...] = ()
+
+
+@frozen(eq=False)
+class Instance:
+    cls: Class
+    attributes: dict[str, Value] = field(factory=dict)
+
+
+@frozen
+class Choice:
+    """One of several values, by a branch that the text does not decide."""
+
+    options: tuple[Value, ...]
+
+
+Value = Union[
+    Unknown, Const, Sym, Seq, Dictionary, Slice, DType, Array, Ref, Func, External, Made, Class, Instance, Choice
+]
+
+_MOST_OPTIONS = 4
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """The values that `value` may be; itself where there is one."""
+    return value.options if isinstance(value, Choice) else (value,)
+
+
+def join(first: Value, second: Value) -> Value:
+    """What is known of a value that is one or the other."""
+    if first is second or first == second:
+        return first
+    if isinstance(first, Unknown) or isinstance(second, Unknown):
+        return UNKNOWN
+    if isinstance(first, Array) and isinstance(second, Array):
+        return join_arrays(first, second)
+    if isinstance(first, Ref) and isinstance(second, Ref) and first.parameter == second.parameter:
+        same = evolve(first, view=True, shape=_join_shapes(first.shape, second.shape))
+        return same if first.dtype == second.dtype else evolve(same, dtype=None)
+    if isinstance(first, Seq) and isinstance(second, Seq) and first.kind == second.kind:
+        return _join_sequences(first, second)
+    merged: list[Value] = []
+    for option in (*options(first), *options(second)):
+        if option not in merged:
+            merged.append(option)
+    return Choice(tuple(merged)) if len(merged) <= _MOST_OPTIONS else UNKNOWN
+
+
+def join_arrays(first: Array, second: Array) -> Array:
+    return Array(
+        _join_shapes(first.shape, second.shape),
+        first.dtype if first.dtype == second.dtype else None,
+        first.weak and second.weak,
+        first.origin if first.origin is second.origin else None,
+    )
+
+
+def _join_shapes(first: Shape | None, second: Shape | None) -> Shape | None:
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
+
+
+def _join_sequences(first: Seq, second: Seq) -> Value:
+    if len(first.items) == len(second.items) and not first.open and not second.open:
+        items = tuple(join(a, b) for a, b in zip(first.items, second.items, strict=True))
+        return Seq(items, first.kind)
+    common = []
+    for a, b in zip(first.items, second.items, strict=False):
+        common.append(join(a, b))
+    return Seq(tuple(common), first.kind, open=True)
+
+
+def is_static(value: Value) -> bool:
+    """Whether the value is surely a Python value at trace time, not a traced one."""
+    if isinstance(value, Seq):
+        return all(is_static(item) for item in value.items)
+    if isinstance(value, Choice):
+        return all(is_static(option) for option in value.options)
+    return isinstance(value, Const | DType | Func | External | Class | Dictionary)
+
+
+def dim(value: Value) -> Dim:
+    """A dimension from the value that stands for it."""
+    if isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool):
+        return value.value
+    return value if isinstance(value, Sym) else None
+
+
+def from_dim(size: Dim) -> Value:
+    if size is None:
+        return UNKNOWN
+    return Const(size) if isinstance(size, int) else size
+
+
+def shape_of(value: Value) -> Shape | None:
+    """A shape from a tuple or list of dimensions (or one integer)."""
+    if isinstance(value, Seq):
+        return None if value.open else tuple(dim(item) for item in value.items)
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return (value.value,)
+    return None

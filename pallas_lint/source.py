@@ -1,0 +1,107 @@
+"""Bytes to text: one decoded file, its lines, and the way back to bytes."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import tokenize
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from pallas_lint.finding import Position
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class SourceError(Exception):
+    """The file cannot be read as Python text. `line` is where, when one line is to blame."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+@define(slots=False)
+class Source:
+    """The text of one file, newlines as they stand in it.
+
+    `path` is as the user reads it; `encoding` is the codec to write the file back with ("utf-8-sig" keeps a BOM).
+    """
+
+    path: str
+    text: str
+    encoding: str = "utf-8"
+
+    @classmethod
+    def read(cls, file: Path, shown: str) -> Source:
+        """Read and decode `file`. Raises SourceError with one clear sentence."""
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise SourceError(f"cannot read the file: {error.strerror or error}") from error
+        return cls.from_bytes(data, shown)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, shown: str) -> Source:
+        """Decode as Python does: BOM, then the declared encoding (PEP 263), then UTF-8. Raises SourceError."""
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise SourceError("the file is UTF-16; Python source must be UTF-8 or declare its encoding")
+        if b"\0" in data[:8192]:
+            raise SourceError("the file is binary (it contains NUL bytes)")
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        except SyntaxError as error:
+            raise SourceError(str(error), 1) from error
+        try:
+            return cls(shown, data.decode(encoding), encoding)
+        except UnicodeDecodeError as error:
+            line = len(_LINE_END.findall(data[: error.start].decode("latin-1"))) + 1
+            raise SourceError(f"the file is not valid {encoding}: {error.reason}", line) from error
+
+    def encode(self, text: str) -> bytes:
+        """`text` in this file's encoding. Raises UnicodeEncodeError if it cannot hold a character."""
+        return text.encode(self.encoding)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of each line's first character; Python's line ends only (no form feeds or U+2028)."""
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+
+    @property
+    def line_count(self) -> int:
+        return len(self.line_starts)
+
+    def offset(self, position: Position) -> int:
+        """Index into `text`; positions past a line's or the file's end are clamped."""
+        starts = self.line_starts
+        if position.line > len(starts):
+            return len(self.text)
+        start = starts[position.line - 1]
+        limit = starts[position.line] if position.line < len(starts) else len(self.text)
+        return min(start + position.column - 1, limit)
+
+    def position(self, offset: int) -> Position:
+        line = bisect_right(self.line_starts, offset)
+        return Position(line, offset - self.line_starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        """Line `number` (from 1) without its line end; empty past the end."""
+        starts = self.line_starts
+        if not 1 <= number <= len(starts):
+            return ""
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")
+
+    def lines(self, first: int, last: int) -> str:
+        """The text of lines `first` to `last` (from 1, inclusive), line ends included."""
+        starts = self.line_starts
+        end = starts[last] if last < len(starts) else len(self.text)
+        return self.text[starts[first - 1] : end]

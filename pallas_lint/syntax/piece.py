@@ -1,0 +1,168 @@
+"""A piece: one top-level statement (or one member of a class), parsed by libcst when somebody asks for it."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.finding import Position, Span
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.source import Source
+    from pallas_lint.syntax.positions import Range
+
+Kind = Literal["import", "def", "class", "assign", "block", "other"]
+_WORD = re.compile(r"[^\W\d]\w*")
+_WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
+
+
+@frozen
+class SyntaxProblem:
+    """Where and why a piece does not parse."""
+
+    position: Position
+    message: str
+
+
+@define(slots=False, eq=False)
+class Piece:
+    """Lines `first` to `last` (from 1, inclusive) of a source.
+
+    `names` are what the statement binds at its level; empty for a "block" (if, try, with, for), whose bindings are
+    only known once it is parsed. `members` are a class's own statements; a class with members is never parsed whole.
+    """
+
+    source: Source
+    kind: Kind
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+    nested: bool = False
+    suspect: bool = False  # the outline saw a syntax error in it
+    header_last: int = 0  # last line of a class's header
+    members: list[Piece] = field(factory=list)
+
+    @cached_property
+    def text(self) -> str:
+        return self.source.lines(self.first, self.last)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every identifier-like word in the text, comments and strings included: a cheap over-estimate of uses."""
+        return frozenset(_WORD.findall(self.text))
+
+    @cached_property
+    def _parsed(self) -> cst.Module | SyntaxProblem:
+        import libcst as cst
+
+        text = self.text
+        if self.members:
+            # The header alone, with an empty body: members are pieces of their own.
+            text = self.source.lines(self.first, self.header_last).rstrip() + " pass\n"
+        shift = 0
+        if self.nested:
+            text, shift = _WRAPPER + text, 1
+        try:
+            return cst.parse_module(text)
+        except cst.ParserSyntaxError as error:
+            return self._problem(error, shift)
+        except RecursionError:
+            return SyntaxProblem(Position(self.first, 1), "the code is nested too deeply to be parsed")
+
+    def _problem(self, error: cst.ParserSyntaxError, shift: int) -> SyntaxProblem:
+        # The parser reports the place in its message as 1-based line and 0-based column; `raw_line` and `raw_column`
+        # are of the line it had read up to.
+        match = re.search(r"error at (\d+):(\d+): (.*)", error.message, re.DOTALL)
+        if match:
+            line, column, message = int(match[1]), int(match[2]), match[3]
+        else:
+            line, column, message = error.raw_line, error.raw_column, error.message
+        line = min(max(self.first + line - 1 - shift, self.first), self.last)
+        return SyntaxProblem(Position(line, column + 1), " ".join(message.split()))
+
+    @property
+    def problem(self) -> SyntaxProblem | None:
+        return self._parsed if isinstance(self._parsed, SyntaxProblem) else None
+
+    @property
+    def module(self) -> cst.Module | None:
+        """The piece as a libcst module (a wrapped one for a class member); None where it does not parse."""
+        return None if isinstance(self._parsed, SyntaxProblem) else self._parsed
+
+    @property
+    def body(self) -> tuple[cst.BaseStatement | cst.SimpleStatementLine, ...]:
+        """The piece's statements; empty where it does not parse."""
+        import libcst as cst
+
+        module = self.module
+        if module is None:
+            return ()
+        if self.nested:
+            wrapper = cst.ensure_type(module.body[0], cst.If)
+            return tuple(wrapper.body.body)  # type: ignore[arg-type]  # an IndentedBlock holds statements
+        return tuple(module.body)
+
+    def spans(self, nodes: list[cst.CSTNode]) -> list[Span]:
+        """The nodes' places in the file. The nodes must be of this piece."""
+        ranges = self._offsets(nodes)
+        return [self._span(ranges[id(node)]) for node in nodes]
+
+    def span(self, node: cst.CSTNode) -> Span:
+        return self.spans([node])[0]
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The node's text as it stands in the file."""
+        start, end = self._offsets([node])[id(node)]
+        base = self._base
+        return self.source.text[base + start : base + end]
+
+    @cached_property
+    def _known(self) -> dict[int, Range]:
+        return {}
+
+    def _offsets(self, nodes: list[cst.CSTNode]) -> dict[int, Range]:
+        known = self._known
+        missing = [node for node in nodes if id(node) not in known]
+        if missing:
+            from pallas_lint.syntax.positions import offsets
+
+            module = self.module
+            if module is None:
+                raise ValueError("a piece that does not parse has no nodes")
+            known.update(offsets(module, missing))
+        return known
+
+    @property
+    def _base(self) -> int:
+        start = self.source.line_starts[self.first - 1]
+        return start - len(_WRAPPER) if self.nested else start
+
+    def _span(self, offsets: Range) -> Span:
+        source, base = self.source, self._base
+        return Span(source.path, source.position(base + offsets[0]), source.position(base + offsets[1]))
+
+
+@frozen(eq=False)
+class Site:
+    """A node and the piece that it belongs to: a place in a file, computed only when it is reported."""
+
+    piece: Piece
+    node: cst.CSTNode
+
+    @property
+    def span(self) -> Span:
+        return self.piece.span(self.node)
+
+    @property
+    def code(self) -> str:
+        return self.piece.code(self.node)
+
+    @property
+    def key(self) -> int:
+        """Equal for the same node: sites are made anew at each visit."""
+        return id(self.node)
