@@ -1,0 +1,49 @@
+"""Reports: one module a format, each turning a `Report` into text."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from pallas_lint.finding import Finding, LintError
+from pallas_lint.report.style import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pallas_lint.targets import JaxVersions
+
+FORMATS = ("full", "concise", "json")
+
+
+@frozen
+class Report:
+    """What one run has to say."""
+
+    findings: Sequence[Finding] = ()
+    errors: Sequence[LintError] = ()
+    files: int = 0
+    kernels: int = 0
+    launches: Sequence[dict[str, Any]] = ()
+    fixed: int = 0  # fixes applied in this run
+    assumed: JaxVersions | None = None  # set where no jax version was told and one had to be assumed
+    notes: Sequence[str] = ()
+    quiet: bool = False  # findings only
+    style: Style = field(factory=Style)
+    source_line: Callable[[str, int], str | None] = lambda path, number: None  # the text of a line, None if unknown
+
+
+def render(output_format: str, report: Report) -> Iterator[str]:
+    """The report in one of `FORMATS`, in pieces that each end with a newline."""
+    module = import_module(f"pallas_lint.report.{output_format}")
+    pieces: Iterator[str] = module.render(report)
+    return pieces
+
+
+def statistics(report: Report, *, as_json: bool = False) -> Iterator[str]:
+    """How often each rule fired, most often first."""
+    from pallas_lint.report import statistics as module
+
+    return module.render_json(report) if as_json else module.render(report)

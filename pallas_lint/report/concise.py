@@ -1,0 +1,37 @@
+"""The concise format: one line a finding, as editors and grep like it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.report import footer
+from pallas_lint.report.style import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.report import Report
+
+
+def render(report: Report) -> Iterator[str]:
+    """`path:line:col: PAL103 message [kernel, triton, jax 0.4.35]` for each finding, then the footer."""
+    style = report.style
+    for finding in report.findings:
+        span = finding.span
+        where = f"{style.path(visible(span.path))}:{span.start.line}:{span.start.column}:"
+        code = style.severity(finding.severity, finding.code)
+        context = circumstances(finding)
+        tail = style.dim(f" [{', '.join(context)}]") if context else ""
+        yield f"{where} {code} {visible(finding.message)}{tail}\n"
+    yield from footer.render(report)
+
+
+def circumstances(finding: Finding) -> list[str]:
+    """For what the finding holds: kernel, backend with device, jax version, dtype, as far as known."""
+    backend = (finding.backend or "").replace("_", "-")
+    if finding.device:
+        backend = f"{backend}:{finding.device}" if backend else finding.device
+    jax = f"jax {finding.jax}" if finding.jax else ""
+    cell = f"cell {finding.cell}" if finding.cell is not None else ""
+    return [visible(part) for part in (cell, finding.kernel or "", backend, jax, finding.dtype or "") if part]
