@@ -106,7 +106,11 @@ def _in_active_environment() -> Evidence | None:
 
 def _in_own_environment() -> Evidence | None:
     version = _installed(Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages")))
-    return Evidence((version,), exact=True, source="from the environment pallas-lint runs in") if version else None
+    return (
+        Evidence((version,), exact=True, source="from the environment pallas-lint runs in")
+        if version
+        else None
+    )
 
 
 def _in_folders(folders: list[Path]) -> Evidence | None:
@@ -135,9 +139,10 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
         config = (prefix / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
     except OSError:
         config = ""
-    values = dict(
-        (key.strip().lower(), value.strip()) for key, _, value in (line.partition("=") for line in config.splitlines())
-    )
+    values = {
+        key.strip().lower(): value.strip()
+        for key, _, value in (line.partition("=") for line in config.splitlines())
+    }
     if values.get("include-system-site-packages", "").lower() == "true" and values.get("home"):
         home = Path(values["home"])
         bases.append(home.parent if home.name.lower() in ("bin", "scripts") else home)
@@ -190,7 +195,9 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
 def _required(place: Path, names: list[str]) -> Evidence | None:
     """The range that the requirements in `place` allow: any of them may be the one in force (extras, markers)."""
     readers = [("pyproject.toml", _pyproject_lines), ("setup.cfg", lambda text: _requirement_lines(text))]
-    readers += [(name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")]
+    readers += [
+        (name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")
+    ]
     for name, reader in readers:
         if name not in names or not (name.endswith(".txt") or name in REQUIREMENT_FILES):
             continue
@@ -249,11 +256,16 @@ def _pyproject_lines(text: str) -> list[str]:
         return []
     project = _table(data, "project")
     lines = _strings(project.get("dependencies"))
-    for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
+    for group in (
+        *_table(project, "optional-dependencies").values(),
+        *_table(data, "dependency-groups").values(),
+    ):
         lines += _strings(group)
     poetry = _table(_table(data, "tool"), "poetry")
     tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
-    tables += [_table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)]
+    tables += [
+        _table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)
+    ]
     for table in tables:
         for package in ("jax", "jaxlib"):
             constraint = table.get(package)

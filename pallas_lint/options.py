@@ -36,7 +36,7 @@ class Kind:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """", did you mean 'x'?" for the known word nearest to `word`, else nothing."""
+    """ ", did you mean 'x'?" for the known word nearest to `word`, else nothing."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean '{near[0]}'?" if near else ""
 
@@ -55,7 +55,14 @@ def one_of(*words: str) -> Kind:
 
 
 def _shown(value: object) -> str:
-    names = {bool: "true/false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
+    names = {
+        bool: "true/false",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "a list",
+        dict: "a table",
+    }
     return names.get(type(value), type(value).__name__)
 
 
@@ -123,7 +130,9 @@ def _selectors(value: object) -> tuple[str, ...]:
     return tuple(_selector(item) for item in _strings(value))
 
 
-def _table(value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]) -> dict[str, Any]:
+def _table(
+    value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]
+) -> dict[str, Any]:
     _expect(value, dict, "a table")
     result: dict[str, Any] = {}
     for key, item in value.items():  # type: ignore[attr-defined]
@@ -199,7 +208,9 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
             known = getattr(all_rules()[code], "options", None)
             for option in options if known is not None else ():
                 if option not in known:
-                    has = nearest(option, known) or (f": it has {', '.join(known)}" if known else ": it has none")
+                    has = nearest(option, known) or (
+                        f": it has {', '.join(known)}" if known else ": it has none"
+                    )
                     raise OptionError(f"rule {name} has no option '{option}'{has}", option)
         except OptionError as error:
             raise OptionError(error.message, name, *error.keys) from error
@@ -221,7 +232,11 @@ TARGETS = Kind(
 PER_FILE_IGNORES = table_of(SELECTORS)
 SEVERITIES_BY_RULE = Kind(
     table_of(SEVERITY, _selector).parse,
-    {"type": "object", "propertyNames": {"$ref": "#/definitions/selector"}, "additionalProperties": SEVERITY.schema},
+    {
+        "type": "object",
+        "propertyNames": {"$ref": "#/definitions/selector"},
+        "additionalProperties": SEVERITY.schema,
+    },
 )
 ASSUMPTIONS = Kind(
     table_of(Kind(_integer, {"type": "integer"}), _symbol).parse,
@@ -229,7 +244,11 @@ ASSUMPTIONS = Kind(
 )
 RULE_OPTIONS = Kind(
     _rule_options,
-    {"type": "object", "propertyNames": {"$ref": "#/definitions/rule"}, "additionalProperties": {"type": "object"}},
+    {
+        "type": "object",
+        "propertyNames": {"$ref": "#/definitions/rule"},
+        "additionalProperties": {"type": "object"},
+    },
 )
 PROBE = record(
     {

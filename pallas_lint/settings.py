@@ -51,7 +51,10 @@ class Settings:
     """
 
     target: tuple[Target, ...] = setting(
-        "target", options.TARGETS, (), "Backends to judge every kernel for; without it each kernel's own is inferred."
+        "target",
+        options.TARGETS,
+        (),
+        "Backends to judge every kernel for; without it each kernel's own is inferred.",
     )
     jax_version: str = setting(
         "jax-version", options.JAX_VERSION, "auto", "`auto`, a version (0.10.2) or a range (>=0.8,<0.11)."
@@ -84,15 +87,25 @@ class Settings:
     assume: Mapping[str, int] = setting(
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
-    baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
-    rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
+    baseline: str | None = setting(
+        "baseline", options.STRING, None, "File of known findings, not reported again."
+    )
+    rules: Mapping[str, Mapping[str, Any]] = setting(
+        "rules", options.RULE_OPTIONS, {}, "Options of single rules."
+    )
     probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")
 
-    root: Path = field(factory=Path.cwd)  # patterns are relative to it: the folder of the configuration, or of the run
+    root: Path = field(
+        factory=Path.cwd
+    )  # patterns are relative to it: the folder of the configuration, or of the run
     config_file: Path | None = None
-    jax: JaxVersions = field(factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text=""))
+    jax: JaxVersions = field(
+        factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text="")
+    )
     enabled: frozenset[str] = frozenset()  # codes, before per-file-ignores
-    origins: Mapping[str, str] = field(factory=dict)  # key -> where its value came from, for keys not at their default
+    origins: Mapping[str, str] = field(
+        factory=dict
+    )  # key -> where its value came from, for keys not at their default
 
     def enabled_in(self, path: str) -> frozenset[str]:
         """The codes to report in the file shown as `path`: `enabled` less its per-file-ignores."""
@@ -293,7 +306,9 @@ def _parsed(
             if shown is None:
                 raise SettingsError(f"--{key}: {error.message}") from error
             where = ".".join((key, *error.keys))
-            message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
+            message = (
+                error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
+            )
             raise SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))) from error
     return result
 
@@ -306,7 +321,11 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
     for key, value in values.items():
         name = known[key].name
         old = getattr(base, name)
-        if key in ("ignore", "extend-select", "extend-exclude") and old and not (key == "ignore" and "select" in values):
+        if (
+            key in ("ignore", "extend-select", "extend-exclude")
+            and old
+            and not (key == "ignore" and "select" in values)
+        ):
             value = (*old, *value)
             origins[key] = f"{origins[key]}, --{key}"
         else:
@@ -428,7 +447,8 @@ def schema() -> dict[str, Any]:
         "title": "pallas-lint settings",
         "type": "object",
         "properties": {
-            key: {"description": a.metadata["doc"], **a.metadata["kind"].schema} for key, a in configurable().items()
+            key: {"description": a.metadata["doc"], **a.metadata["kind"].schema}
+            for key, a in configurable().items()
         },
         "additionalProperties": False,
         "definitions": {"rule": {"enum": words}, "selector": {"enum": ["ALL", *sorted(prefixes), *words]}},

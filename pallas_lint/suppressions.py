@@ -38,7 +38,14 @@ _CODES = re.compile(r"[ \t]*=[ \t]*([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)?")
 _NOQA = re.compile(
     r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE
 )
-_CLAUSES = ("elif_clause", "else_clause", "except_clause", "except_group_clause", "finally_clause", "case_clause")
+_CLAUSES = (
+    "elif_clause",
+    "else_clause",
+    "except_clause",
+    "except_group_clause",
+    "finally_clause",
+    "case_clause",
+)
 _BLOCKS = ("module", "block", "ERROR")
 
 
@@ -168,7 +175,9 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
     if word not in DIRECTIVES:
         near = difflib.get_close_matches(word, DIRECTIVES, n=1)
         said = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
-        problem = f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
+        problem = (
+            f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
+        )
         return Suppression(begin, end, line, (), problem=problem)
     codes = _CODES.match(text, match.end())
     if not codes or not codes[1]:
@@ -212,12 +221,16 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
         message = f"{words} name no rules"
     start, end = (bad[0].start, bad[0].end) if len(bad) == 1 else (suppression.start, suppression.end)
     help_text = _hint(unknown[0].selector) if unknown else "remove it"
-    yield _finding(source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text)
+    yield _finding(
+        source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text
+    )
 
 
 def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
     """Whether an entry that silenced nothing can be blamed: it names no rule, or only rules that could have fired."""
-    return not entry.codes or any(code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes)
+    return not entry.codes or any(
+        code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes
+    )
 
 
 def _hint(selector: str) -> str:
@@ -321,7 +334,9 @@ class _Tree:
     def first_statement(self) -> int:
         """The offset of the first statement that is no docstring."""
         for index, node in enumerate(n for n in self._root.children if n.type != "comment"):
-            docstring = index == 0 and node.type == "expression_statement" and node.children[0].type == "string"
+            docstring = (
+                index == 0 and node.type == "expression_statement" and node.children[0].type == "string"
+            )
             if not docstring:
                 return self._offset(node.start_byte)
         return len(self._text)

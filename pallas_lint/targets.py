@@ -84,7 +84,12 @@ def parse_target(text: str) -> Target:
 
 
 def resolve_jax_version(
-    setting: str, folder: Path, python: str | None = None, *, told_by: str = "--jax-version", isolated: bool = False
+    setting: str,
+    folder: Path,
+    python: str | None = None,
+    *,
+    told_by: str = "--jax-version",
+    isolated: bool = False,
 ) -> JaxVersions:
     """The versions that `setting` ("auto", "0.10.2", ">=0.8,<0.11") means for code in `folder`.
 
@@ -103,11 +108,15 @@ def resolve_jax_version(
         return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest)
     if evidence.exact:
         return _exact(evidence.text, evidence.source, lenient=True)
-    versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))
+    versions = tuple(
+        v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs)
+    )
     if not versions:
         newest = compat.newest()
         note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
-        return JaxVersions((newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note)
+        return JaxVersions(
+            (newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note
+        )
     return JaxVersions(versions, exact=False, assumed=False, source=evidence.source, text=evidence.text)
 
 
@@ -155,12 +164,14 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
             raise JaxVersionError(message) from error
         known, note = oldest, f"{message}; judged as {oldest}"
     else:
-        note = None if known == version else f"jax {version} is not known; judged as {known}, the nearest below"
+        note = (
+            None if known == version else f"jax {version} is not known; judged as {known}, the nearest below"
+        )
     return JaxVersions((known,), exact=True, assumed=False, source=source, text=version, note=note)
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:
-    """", did you mean 'x'?", or the whole list where nothing is near."""
+    """ ", did you mean 'x'?", or the whole list where nothing is near."""
     import difflib
 
     near = difflib.get_close_matches(word.lower(), known, n=1)

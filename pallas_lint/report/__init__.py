@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from pallas_lint.finding import Finding, LintError
 from pallas_lint.report.style import Style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pallas_lint.finding import Finding, LintError
     from pallas_lint.targets import JaxVersions
 
 FORMATS = ("full", "concise", "json")
@@ -31,8 +31,11 @@ class Report:
     assumed: JaxVersions | None = None  # set where no jax version was told and one had to be assumed
     notes: Sequence[str] = ()
     quiet: bool = False  # findings only
+    statistics: bool = False  # counts by rule (text formats: instead of the findings)
     style: Style = field(factory=Style)
-    source_line: Callable[[str, int], str | None] = lambda path, number: None  # the text of a line, None if unknown
+    source_line: Callable[[str, int], str | None] = lambda path, number: (
+        None
+    )  # the text of a line, None if unknown
 
 
 def render(output_format: str, report: Report) -> Iterator[str]:
@@ -40,10 +43,3 @@ def render(output_format: str, report: Report) -> Iterator[str]:
     module = import_module(f"pallas_lint.report.{output_format}")
     pieces: Iterator[str] = module.render(report)
     return pieces
-
-
-def statistics(report: Report, *, as_json: bool = False) -> Iterator[str]:
-    """How often each rule fired, most often first."""
-    from pallas_lint.report import statistics as module
-
-    return module.render_json(report) if as_json else module.render(report)

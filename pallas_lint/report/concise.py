@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.report import footer
+from pallas_lint.report import footer, statistics
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def render(report: Report) -> Iterator[str]:
     """`path:line:col: PAL103 message [kernel, triton, jax 0.4.35]` for each finding, then the footer."""
     style = report.style
-    for finding in report.findings:
+    if report.statistics:
+        yield from statistics.render(report)
+    for finding in () if report.statistics else report.findings:
         span = finding.span
         where = f"{style.path(visible(span.path))}:{span.start.line}:{span.start.column}:"
         code = style.severity(finding.severity, finding.code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.report import footer
+from pallas_lint.report import footer, statistics
 from pallas_lint.report.concise import circumstances
 from pallas_lint.report.style import cells, visible
 
@@ -20,6 +20,10 @@ MOST_LINES = 6  # lines of a long span that are shown; of a longer one its head 
 
 def render(report: Report) -> Iterator[str]:
     """Each finding as a paragraph, then the footer."""
+    if report.statistics:
+        yield from statistics.render(report)
+        yield from footer.render(report)
+        return
     for finding in report.findings:
         yield "\n".join(_paragraph(finding, report)) + "\n\n"
     yield from footer.render(report)
@@ -31,13 +35,15 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
     yield f"{_place(span, report)} {title} [{finding.severity.value}]"
     yield f"  {visible(finding.message)}"
     gutter = _gutter(finding, report)
-    yield from _excerpt(span, report, gutter, lambda text: style.severity(finding.severity, text), context=True)
+    yield from _excerpt(
+        span, report, gutter, lambda text: style.severity(finding.severity, text), context=True
+    )
     for related in finding.related:
         yield f"{' ' * gutter} {style.place('::')} {visible(related.message)}: {_place(related.span, report)}"
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
     facts = circumstances(finding)
     if facts:
-        named = ([f"kernel {facts[0]}", *facts[1:]] if finding.kernel and finding.cell is None else facts)
+        named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel and finding.cell is None else facts
         yield _remark("for", ", ".join(named), gutter, report)
     if finding.help:
         yield _remark("help", visible(finding.help), gutter, report)

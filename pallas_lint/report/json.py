@@ -6,6 +6,7 @@ from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
+from pallas_lint.report.statistics import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ def render(report: Report) -> Iterator[str]:
 
 def document(report: Report) -> dict[str, Any]:
     """The report as plain data."""
+    counts = {"statistics": rows(report)} if report.statistics else {}
     return {
         "version": VERSION,
         "tool": __version__,
@@ -32,6 +34,7 @@ def document(report: Report) -> dict[str, Any]:
         "findings": [finding_document(finding) for finding in report.findings],
         "errors": [error_document(error) for error in report.errors],
         "launches": list(report.launches),
+        **counts,
     }
 
 

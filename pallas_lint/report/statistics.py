@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,29 +10,23 @@ if TYPE_CHECKING:
     from pallas_lint.report import Report
 
 
-def _rows(report: Report) -> list[tuple[str, str, int, int]]:
-    """(code, name, count, fixable) by falling count, then code."""
-    rows: dict[tuple[str, str], list[int]] = {}
+def rows(report: Report) -> list[dict[str, Any]]:
+    """{code, name, count, fixable} for each rule that fired, by falling count, then code."""
+    by_code: dict[str, dict[str, Any]] = {}
     for finding in report.findings:
-        row = rows.setdefault((finding.code, finding.name), [0, 0])
-        row[0] += 1
-        row[1] += bool(finding.fixes)
-    ordered = sorted(rows.items(), key=lambda item: (-item[1][0], item[0]))
-    return [(code, name, total, fixable) for (code, name), (total, fixable) in ordered]
+        new = {"code": finding.code, "name": finding.name, "count": 0, "fixable": 0}
+        row = by_code.setdefault(finding.code, new)
+        row["count"] += 1
+        row["fixable"] += bool(finding.fixes)
+    return sorted(by_code.values(), key=lambda row: (-row["count"], row["code"]))
 
 
 def render(report: Report) -> Iterator[str]:
     """A line a rule: count, code, how many can be fixed, name."""
-    rows = _rows(report)
-    digits = max((len(str(row[2])) for row in rows), default=0)
-    marks = [f"[{fixable} fixable]" if fixable else "" for *_, fixable in rows]
+    table = [(str(row["count"]), row["code"], row["fixable"], row["name"]) for row in rows(report)]
+    marks = [f"[{fixable} fixable]" if fixable else "" for _, _, fixable, _ in table]
+    digits = max((len(total) for total, *_ in table), default=0)
     pad = max(map(len, marks), default=0)
-    for (code, name, total, _), mark in zip(rows, marks, strict=True):
+    for (total, code, _, name), mark in zip(table, marks, strict=True):
         gap = f"  {mark:{pad}}" if pad else ""
         yield f"{total:>{digits}}  {report.style.bold(code)}{gap}  {name}\n"
-
-
-def render_json(report: Report) -> Iterator[str]:
-    """The same as a JSON array."""
-    rows = [{"code": c, "name": n, "count": total, "fixable": fixable} for c, n, total, fixable in _rows(report)]
-    yield json.dumps(rows, indent=2) + "\n"

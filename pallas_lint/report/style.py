@@ -81,7 +81,7 @@ def _visible(char: str) -> str:
     if char.isprintable() or _category(char) in ("Mn", "Me"):
         return char
     # Joiners belong to emoji and scripts; all else that does not print may reorder or break the line.
-    return char if char in "\u200c\u200d" or char.isspace() and char in "\u3000\u00a0\u2003" else "\ufffd"
+    return char if char in "\u200c\u200d" or (char.isspace() and char in "\u3000\u00a0\u2003") else "\ufffd"
 
 
 def width(char: str) -> int:

@@ -1,0 +1,221 @@
+"""Results kept from earlier runs, found by the content they were made from."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from pallas_lint import __version__
+from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.report.json import finding_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FOLDER = ".pallas-lint-cache"
+_LAYOUT = 1  # of the entries; a new number makes all old entries void
+_README = "Results of earlier pallas-lint runs. Can be deleted at any time.\n"
+
+
+@frozen
+class Verdict:
+    """What linting one file came to; of what `lint_source` returns, all that a run needs."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[LintError, ...] = ()
+    kernels: int = 0
+    dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
+    used_suppressions: tuple[
+        tuple[str, int], ...
+    ] = ()  # (path, line) of comments elsewhere that silenced something
+    traceback: str | None = None  # of an internal error
+
+
+@define
+class Cache:
+    """A folder with one entry for each file linted. Everything that can go wrong with it is silent: it is only a cache.
+
+    Entries are JSON, not pickles: a repository may bring a cache folder along, and reading it must be harmless.
+    """
+
+    folder: Path
+    cwd: Path
+    _digests: dict[str, str] = field(factory=dict)
+    _ready: bool | None = None
+
+    def key(self, shown: str, data: bytes, settings_fingerprint: str) -> str:
+        """What a verdict rests on, dependencies apart."""
+        parts = (shown, settings_fingerprint, str(_LAYOUT), tool_fingerprint(), digest(data))
+        return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+    def get(self, shown: str, key: str) -> Verdict | None:
+        """The verdict stored for this file under this key, if all it depends on is unchanged."""
+        try:
+            entry = json.loads(self._file(shown).read_bytes())
+            if entry["key"] != key:
+                return None
+            if any(self._digest(path) != known for path, known in entry["dependencies"].items()):
+                return None
+            return Verdict(
+                shown,
+                tuple(decode(document) for document in entry["findings"]),
+                kernels=int(entry["kernels"]),
+                dependencies=tuple(entry["dependencies"]),
+                used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def put(self, verdict: Verdict, key: str) -> None:
+        """Store a verdict, unless it is one of failure."""
+        if verdict.errors or verdict.traceback or not self._prepare():
+            return
+        entry = {
+            "key": key,
+            "kernels": verdict.kernels,
+            "dependencies": {path: self._digest(path) for path in verdict.dependencies},
+            "used_suppressions": verdict.used_suppressions,
+            "findings": [finding_document(finding) for finding in verdict.findings],
+        }
+        file = self._file(verdict.path)
+        temporary = file.with_name(f"{file.name}.{os.getpid()}")
+        try:
+            file.parent.mkdir(exist_ok=True)
+            temporary.write_bytes(json.dumps(entry, separators=(",", ":")).encode())
+            temporary.replace(file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+    def _file(self, shown: str) -> Path:
+        # Named by path, so that an edited file replaces its entry and the folder does not grow.
+        name = digest(os.fsencode(self.cwd / shown))
+        return self.folder / name[:2] / f"{name[2:]}.json"
+
+    def _digest(self, path: str) -> str:
+        """The digest of a file a verdict depends on; empty where there is none."""
+        known = self._digests.get(path)
+        if known is None:
+            try:
+                known = digest((self.cwd / path).read_bytes())
+            except OSError:
+                known = ""
+            self._digests[path] = known
+        return known
+
+    def _prepare(self) -> bool:
+        """Make the folder, with a .gitignore of its own; False where that cannot be."""
+        if self._ready is None:
+            try:
+                self.folder.mkdir(exist_ok=True)
+                for name, text in ((".gitignore", "*\n"), ("README", _README)):
+                    if not (self.folder / name).exists():
+                        (self.folder / name).write_text(text, encoding="utf-8")
+                self._ready = True
+            except OSError:
+                self._ready = False
+        return self._ready
+
+
+def digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+_tool: str | None = None
+
+
+def tool_fingerprint() -> str:
+    """A digest of this version of the tool: its number, its files' times (for who works on it) and the Python version."""
+    global _tool
+    if _tool is None:
+        folder = Path(__file__).parent
+        rules = _folder_of("pallas_lint.rules")
+        newest = max(_newest(str(place)) for place in (folder, rules) if place is not None)
+        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {_plugins()}".encode())
+    return _tool
+
+
+def _folder_of(package: str) -> Path | None:
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0]) if places else None
+
+
+def _newest(folder: str) -> int:
+    newest = 0
+    with os.scandir(folder) as scan:
+        for entry in scan:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    newest = max(newest, _newest(entry.path))
+            else:
+                newest = max(newest, entry.stat().st_mtime_ns)
+    return newest
+
+
+def _plugins() -> str:
+    """The files of rules that others added, by their times."""
+    from pallas_lint.rule import all_rules
+
+    files = set()
+    for info in all_rules().values():
+        name = getattr(info, "module", None) or getattr(info, "__module__", "")
+        if isinstance(name, str) and name and not name.startswith("pallas_lint."):
+            module = sys.modules.get(name)
+            files.add(getattr(module, "__file__", None) or name)
+    return " ".join(f"{file} {_time(file)}" for file in sorted(files))
+
+
+def _time(file: str) -> int:
+    try:
+        return Path(file).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def decode(document: dict[str, Any]) -> Finding:
+    """The finding that `finding_document` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+    return Finding(
+        code=document["code"],
+        name=document["name"],
+        severity=Severity(document["severity"]),
+        message=document["message"],
+        span=_span(document),
+        help=document["help"],
+        kernel=document["kernel"],
+        backend=document["backend"],
+        device=document["device"],
+        jax=document["jax"],
+        dtype=document["dtype"],
+        origin=document["origin"],
+        related=tuple(Related(_span(related), related["message"]) for related in document["related"]),
+        fixes=tuple(_fix(fix) for fix in document["fixes"]),
+        cell=document["cell"],
+    )
+
+
+def _position(document: dict[str, int]) -> Position:
+    return Position(int(document["line"]), int(document["column"]))
+
+
+def _span(document: dict[str, Any]) -> Span:
+    return Span(document["path"], _position(document["start"]), _position(document["end"]))
+
+
+def _fix(document: dict[str, Any]) -> Fix:
+    edits: Iterable[dict[str, Any]] = document["edits"]
+    return Fix(
+        document["title"],
+        document["applicability"],
+        tuple(Edit(_span(edit), str(edit["text"])) for edit in edits),
+    )

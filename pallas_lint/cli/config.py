@@ -1,0 +1,118 @@
+"""`pallas-lint config`: the settings in force, and where each came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.cli import OK, UsageError, overrides, terminal
+from pallas_lint.finding import Severity
+from pallas_lint.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
+from pallas_lint.targets import Target
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pallas_lint.settings import Settings
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the settings for a folder. Raises UsageError for bad settings too: here they are the subject."""
+    if options.schema:
+        terminal.write([json.dumps(schema(), indent=2) + "\n"])
+        return OK
+    if len(options.paths) > 1:
+        raise UsageError("config: give one folder")
+    cwd = Path.cwd()
+    folder = cwd / (options.paths[0] if options.paths else ".")
+    if not folder.exists():
+        raise UsageError(f"{options.paths[0]}: no such file or folder")
+    try:
+        finder = SettingsFinder(overrides.from_options(options), cwd)
+        settings = finder.for_folder(folder if folder.is_dir() else folder.parent)
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
+    if options.output_format == "json":
+        terminal.write([json.dumps(document(settings, cwd), indent=2) + "\n"])
+    else:
+        terminal.write(_lines(settings, cwd))
+    return OK
+
+
+def document(settings: Settings, cwd: Path) -> dict[str, Any]:
+    """The settings as plain data."""
+    jax = settings.jax
+    return {
+        "config_file": shown_path(settings.config_file, cwd) if settings.config_file else None,
+        "settings": {
+            key: {"value": _plain(getattr(settings, a.name)), "origin": settings.origins.get(key, "default")}
+            for key, a in configurable().items()
+        },
+        "jax": {
+            "versions": list(jax.versions),
+            "exact": jax.exact,
+            "assumed": jax.assumed,
+            "source": jax.source,
+            "note": jax.note,
+        },
+        "rules": sorted(settings.enabled),
+    }
+
+
+def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
+    file = shown_path(settings.config_file, cwd) if settings.config_file else "none"
+    yield f"# configuration file: {file}\n"
+    entries = [
+        (f"{key} = {_toml(_plain(getattr(settings, a.name)))}", settings.origins.get(key, "default"))
+        for key, a in configurable().items()
+    ]
+    width = min(max(len(text) for text, _ in entries), 60)
+    for text, origin in entries:
+        yield f"{text:{width}}  # {origin}\n"
+    jax = settings.jax
+    versions = (
+        jax.newest
+        if len(jax.versions) == 1
+        else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
+    )
+    yield f"\n# jax: {versions}, {'assumed' if jax.assumed else jax.source}\n"
+    if jax.note:
+        yield f"# {jax.note}\n"
+    yield f"# rules: {len(settings.enabled)} enabled\n"
+
+
+def _plain(value: Any) -> Any:
+    """A setting's value as JSON has it."""
+    match value:
+        case Severity():
+            return value.value
+        case Target():
+            return str(value)
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _toml(value: Any) -> str:
+    """A plain value as TOML has it, on one line; what is not set as a pair of dashes."""
+    match value:
+        case None:
+            return "--"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case list():
+            return f"[{', '.join(map(_toml, value))}]"
+        case dict():
+            inner = ", ".join(
+                f"{json.dumps(key, ensure_ascii=False)} = {_toml(item)}" for key, item in value.items()
+            )
+            return f"{{{inner}}}"
+        case _:
+            return str(value)

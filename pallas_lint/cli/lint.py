@@ -1,0 +1,310 @@
+"""Linting: from options to an exit status."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from pallas_lint import report as reports
+from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, overrides, terminal
+from pallas_lint.finding import LintError, Severity
+from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
+from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.runner import RunResult, combine, judge_source
+from pallas_lint.runner import run as run_files
+from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from pallas_lint.cache import Verdict
+    from pallas_lint.finding import Finding
+    from pallas_lint.fixer import Outcome
+    from pallas_lint.source import Source
+
+
+@frozen(eq=False)
+class _Run:
+    """What was linted and what came of it. `texts` are those not as on disk: standard input, fixed files."""
+
+    options: argparse.Namespace
+    cwd: Path
+    files: Sequence[InputFile]
+    result: RunResult
+    errors: Sequence[LintError] = ()
+    notes: Sequence[str] = ()
+    texts: dict[str, Source] = field(factory=dict)
+    fixed: int = 0
+
+    @property
+    def all_errors(self) -> list[LintError]:
+        return list(dict.fromkeys((*self.errors, *self.result.errors)))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Lint as `options` say, report, and return the exit status. Raises UsageError."""
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise UsageError("--unsafe-fixes goes with --fix or --diff")
+    if options.stdin_filename and options.paths != ["-"]:
+        raise UsageError("--stdin-filename goes with the path -")
+    if "-" in options.paths and len(options.paths) > 1:
+        raise UsageError("- (standard input) cannot be linted together with other paths")
+    cwd = Path.cwd()
+    try:
+        finder = SettingsFinder(overrides.from_options(options), cwd)
+        if options.paths == ["-"]:
+            linted = _lint_stdin(options, finder, cwd)
+        else:
+            linted = _lint_files(options, finder, cwd)
+    except SettingsError as error:
+        if error.path is None:
+            raise UsageError(error.message) from error
+        return _report(_Run(options, cwd, (), RunResult(), [_as_error(error)]))
+    if options.fix or options.diff:
+        return _fix(linted)
+    return _report(linted)
+
+
+def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
+    found = discover(
+        options.paths or ["."], finder, cwd=cwd, exclude=[p for ps in options.exclude for p in ps]
+    )
+    cache_folder = None if options.no_cache else _project_root(cwd) / ".pallas-lint-cache"
+    result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache_folder)
+    return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
+
+
+def _with_hints(found: Discovery) -> list[LintError]:
+    """The errors, with a hint where a missing path looks like a command."""
+    errors = []
+    for error in found.errors:
+        near = difflib.get_close_matches(error.path, COMMANDS, n=1, cutoff=0.75)
+        if error.message == "no such file or folder" and error.path in ("check", "lint"):
+            error = evolve(
+                error, message=f"{error.message} (linting needs no command: leave `{error.path}` out)"
+            )
+        elif error.message == "no such file or folder" and near:
+            error = evolve(error, message=f"{error.message} (there is a command `{near[0]}`)")
+        errors.append(error)
+    return errors
+
+
+def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
+    from pallas_lint.source import Source, SourceError
+
+    name = options.stdin_filename or "<stdin>"
+    path = cwd / name
+    shown = shown_path(path, cwd)
+    data = sys.stdin.buffer.read()
+    file = InputFile(path, shown, finder.for_folder(path.parent))
+    try:
+        source = Source.from_bytes(data, shown)
+    except SourceError as error:
+        return _Run(options, cwd, (file,), RunResult(files=1), [LintError(shown, error.message, error.line)])
+    if not concerns_pallas(data):
+        return _Run(options, cwd, (file,), RunResult(files=1), texts={shown: source})
+    verdict = judge_source(source, file.settings, Project(cwd, {path: source}))
+    return _Run(options, cwd, (file,), combine([verdict]), texts={shown: source})
+
+
+def _project_root(cwd: Path) -> Path:
+    """Where the cache belongs: the nearest folder upward with settings or a repository, else `cwd`."""
+    for folder in (cwd, *cwd.parents):
+        if any((folder / name).exists() for name in (*CONFIG_NAMES, ".git")):
+            return folder
+    return cwd
+
+
+def _fix(linted: _Run) -> int:
+    """Fix, write or show the changes, and report what is left."""
+    from pallas_lint import fixer
+
+    options = linted.options
+    outcome, relinter = _fixed(linted)
+    errors = [*linted.errors, *outcome.problems]
+    on_stdin = options.paths == ["-"]
+    if options.diff:
+        return _show_diff(evolve(linted, errors=errors), outcome)
+    written = set(outcome.changed)
+    if not on_stdin:
+        written, problems = fixer.write(outcome.changed, outcome.groups, linted.cwd)
+        errors += problems
+        lost = set(outcome.changed) - written
+        if lost:
+            # What could not be written is reported as it still is.
+            outcome.sources.update((path, outcome.changed[path][0]) for path in lost)
+            relinter.relint(outcome.sources, frozenset(lost))
+    texts = {**linted.texts, **outcome.sources}
+    fixed = sum(outcome.fixed.values()) if written else 0
+    after = evolve(linted, result=relinter.result(), errors=errors, texts=texts, fixed=fixed)
+    if on_stdin:
+        source = outcome.sources.get(linted.files[0].shown) or texts.get(linted.files[0].shown)
+        if source is not None:
+            terminal.write_bytes(source.encode(source.text))
+        return _report(after, to_stderr=True)
+    return _report(after)
+
+
+def _fixed(linted: _Run) -> tuple[Outcome, _Relinter]:
+    from pallas_lint import fixer
+    from pallas_lint.source import Source, SourceError
+
+    inputs = {file.shown: file for file in linted.files}
+    sources: dict[str, Source] = {}
+    for finding in linted.result.findings:
+        for fix in finding.fixes:
+            for path in {edit.span.path for edit in fix.edits}:
+                # Only what was named is ever changed, not a helper that lies elsewhere.
+                if path not in inputs or path in sources:
+                    continue
+                try:
+                    sources[path] = linted.texts.get(path) or Source.read(inputs[path].path, path)
+                except SourceError:
+                    continue  # reported already
+    relinter = _Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
+    outcome = fixer.fix(sources, linted.result.findings, relinter.relint, unsafe=linted.options.unsafe_fixes)
+    return outcome, relinter
+
+
+@frozen(eq=False)
+class _Relinter:
+    """Judges again what a round of fixes may have changed."""
+
+    cwd: Path
+    inputs: dict[str, InputFile]
+    verdicts: dict[str, Verdict]
+
+    def relint(self, sources: dict[str, Source], changed: frozenset[str]) -> list[Finding]:
+        """All findings, with the files `changed` and those that rest on them judged again."""
+        from pallas_lint.source import Source, SourceError
+
+        project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
+        changed_files = {str(self.inputs[path].path) for path in changed}
+        for path, verdict in list(self.verdicts.items()):
+            rests_on = {str(self.cwd / dependency) for dependency in verdict.dependencies}
+            elsewhere = {finding.span.path for finding in verdict.findings}
+            if path not in changed and not rests_on & changed_files and not elsewhere & changed:
+                continue
+            try:
+                source = sources.get(path) or Source.read(self.inputs[path].path, path)
+            except SourceError:
+                continue
+            self.verdicts[path] = judge_source(source, self.inputs[path].settings, project)
+        return list(self.result().findings)
+
+    def result(self) -> RunResult:
+        return combine(list(self.verdicts.values()))
+
+
+def _show_diff(linted: _Run, outcome: Outcome) -> int:
+    from pallas_lint import fixer
+
+    style = Style(wants_colour(linted.options.color, sys.stdout))
+    for path in sorted(outcome.changed):
+        for line in fixer.unified_diff(*outcome.changed[path]):
+            text = line.removesuffix("\n")
+            if line.startswith("+") and not line.startswith("+++"):
+                text = style.added(text)
+            elif line.startswith("-") and not line.startswith("---"):
+                text = style.removed(text)
+            terminal.write([text + "\n"])
+    _say_errors(linted)
+    count = sum(outcome.fixed.values())
+    if not linted.options.quiet:
+        terminal.say(f"would fix {count} finding{'' if count == 1 else 's'} in {len(outcome.changed)} files")
+    if linted.all_errors or linted.result.errors:
+        return TROUBLE
+    return FINDINGS if outcome.changed else OK
+
+
+def _report(linted: _Run, *, to_stderr: bool = False) -> int:
+    """Print the report and return the exit status."""
+    options, findings = linted.options, linted.result.findings
+    stream = sys.stderr if to_stderr else sys.stdout
+    judged = [f.settings.jax for f, v in zip(linted.files, linted.result.verdicts, strict=False) if v.kernels]
+    notes = [*linted.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
+    if options.verbose:
+        notes += _told(linted)
+    report = reports.Report(
+        findings=findings,
+        errors=linted.all_errors,
+        files=linted.result.files,
+        kernels=linted.result.kernels,
+        fixed=linted.fixed,
+        assumed=next((jax for jax in judged if jax.assumed), None),
+        notes=notes,
+        quiet=options.quiet,
+        style=Style(wants_colour(options.color, stream)),
+        source_line=_Lines(linted.cwd, dict(linted.texts)).line,
+        statistics=options.statistics,
+    )
+    pieces = reports.render(options.output_format, report)
+    if to_stderr:
+        terminal.plain_say("".join(pieces))
+    else:
+        terminal.write(pieces)
+    _say_errors(linted)
+    if report.errors:
+        return TROUBLE
+    by_path = {file.shown: file.settings.fail_on for file in linted.files}
+    told = Severity(options.fail_on) if options.fail_on else None
+    default = told or Severity.WARNING
+    failing = any(f.severity.rank >= (told or by_path.get(f.span.path, default)).rank for f in findings)
+    return FINDINGS if failing else OK
+
+
+def _told(linted: _Run) -> list[str]:
+    """For -v: which settings and which jax version were used."""
+    distinct = {id(file.settings): file.settings for file in linted.files}.values()
+    return [
+        f"settings of {shown_path(s.config_file, linted.cwd) if s.config_file else 'no file'}, "
+        f"{len(s.enabled)} rules, jax {s.jax.text} ({s.jax.source})"
+        for s in distinct
+    ]
+
+
+def _say_errors(linted: _Run) -> None:
+    """Errors on standard error, and with -v the tracebacks of internal ones."""
+    if linted.options.verbose:
+        for text in linted.result.tracebacks:
+            terminal.plain_say(text)
+    for error in linted.all_errors:
+        where = (
+            f"{visible(error.path)}:{error.line}: "
+            if error.line
+            else f"{visible(error.path)}: "
+            if error.path
+            else ""
+        )
+        terminal.plain_say(f"{where}error: {visible(error.message)}\n")
+
+
+def _as_error(error: SettingsError) -> LintError:
+    return LintError(error.path or "", error.message, error.line)
+
+
+@frozen(eq=False)
+class _Lines:
+    """Source lines for the report, read when asked for: findings may come from the cache, without their text."""
+
+    cwd: Path
+    texts: dict[str, Source]
+    missing: set[str] = field(factory=set)
+
+    def line(self, path: str, number: int) -> str | None:
+        if path in self.missing:
+            return None
+        if path not in self.texts:
+            from pallas_lint.source import Source, SourceError
+
+            try:
+                self.texts[path] = Source.read(self.cwd / path, path)
+            except SourceError:
+                self.missing.add(path)
+                return None
+        return self.texts[path].line(number)

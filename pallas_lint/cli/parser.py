@@ -1,0 +1,234 @@
+"""The options of every command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from pallas_lint import __version__
+from pallas_lint.cli import UsageError
+
+FORMATS = ("full", "concise", "json")
+SEVERITIES = ("error", "warning", "info")
+_FORMATS_NOT_YET = ("sarif", "github", "gitlab", "junit")
+_OPTIONS_NOT_YET = ("--baseline", "--write-baseline", "--add-suppressions", "--watch", "--probe")
+
+_DESCRIPTION = "Linter for JAX Pallas kernels: TPU Mosaic, GPU Triton and Mosaic GPU."
+_COMMANDS = """\
+commands:
+  pallas-lint [PATH ...]     lint files and folders (what happens without a command)
+  pallas-lint rule CODE      explain a rule
+  pallas-lint support QUERY  say where a function can be used in a kernel
+  pallas-lint config         show the effective settings and where each came from
+
+exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError with one line, where argparse would print the usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def command_in(arguments: list[str], commands: tuple[str, ...]) -> int | None:
+    """The index of the first positional argument if it is one of `commands`."""
+    takes_value: dict[str, bool] | None = None
+    index = 0
+    while index < len(arguments):
+        word = arguments[index]
+        if word == "--":
+            return None
+        if not word.startswith("-") or word == "-":
+            return index if word in commands else None
+        if "=" not in word:
+            if takes_value is None:
+                takes_value = {
+                    option: action.nargs != 0
+                    for action in _lint_parser()._actions
+                    for option in action.option_strings
+                }
+            index += takes_value.get(word, False)
+        index += 1
+    return None
+
+
+def parse_lint(arguments: list[str]) -> argparse.Namespace:
+    """The options of linting. Raises UsageError."""
+    return _parse(_lint_parser(), arguments)
+
+
+def parse_config(arguments: list[str]) -> argparse.Namespace:
+    """The options of `config`: those of linting that decide settings. Raises UsageError."""
+    parser = _Parser(
+        "pallas-lint config",
+        description="Show the effective settings and where each came from.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="FOLDER", help="whose settings (default: .)")
+    _add_settings(parser)
+    parser.add_argument(
+        "--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json"
+    )
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of the settings instead")
+    return _parse(parser, arguments)
+
+
+def parse_rule(arguments: list[str]) -> argparse.Namespace:
+    """The options of `rule`. Raises UsageError."""
+    parser = _Parser(
+        "pallas-lint rule", description="Explain a rule; without one, list them.", allow_abbrev=False
+    )
+    parser.add_argument(
+        "paths", nargs="*", metavar="CODE|NAME", help="rule, or the beginning of codes (PAL1)"
+    )
+    parser.add_argument("--all", action="store_true", help="every rule")
+    parser.add_argument(
+        "--output-format",
+        choices=("text", "json", "markdown"),
+        default="text",
+        metavar="F",
+        help="text, json or markdown",
+    )
+    _add_colour(parser)
+    options = _parse(parser, arguments)
+    options.rules = options.paths
+    return options
+
+
+def parse_support(arguments: list[str]) -> argparse.Namespace:
+    """The options of `support`. Raises UsageError."""
+    parser = _Parser(
+        "pallas-lint support",
+        description="Say where a function, name or primitive can be used in a kernel.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
+    parser.add_argument("--target", metavar="T", help="one target only")
+    parser.add_argument("--jax-version", metavar="V", help="one version or range only")
+    parser.add_argument(
+        "--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json"
+    )
+    options = _parse(parser, arguments)
+    if len(options.paths) != 1:
+        raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
+    options.query = options.paths[0]
+    return options
+
+
+def _parse(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word in ours:
+        if word.partition("=")[0] in _OPTIONS_NOT_YET:
+            raise UsageError(f"{word.partition('=')[0]} is not available in this version")
+    options, rest = parser.parse_known_intermixed_args(arguments)
+    for word in rest:
+        if word != "--":
+            raise UsageError(f"unknown option {word}{_nearest(word, parser)}")
+    return options
+
+
+def _nearest(word: str, parser: argparse.ArgumentParser) -> str:
+    import difflib
+
+    known = [option for action in parser._actions for option in action.option_strings]
+    near = difflib.get_close_matches(word.partition("=")[0], known, n=1)
+    return f", did you mean {near[0]}?" if near else " (--help lists them)"
+
+
+def _lint_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        "pallas-lint",
+        usage="pallas-lint [OPTIONS] [PATH ...]",
+        description=_DESCRIPTION,
+        epilog=_COMMANDS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help='files and folders (default: .); "-" is standard input'
+    )
+    _add_settings(parser)
+    fixing = parser.add_argument_group("fixing")
+    fixing.add_argument("--fix", action="store_true", help="apply safe fixes")
+    fixing.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also those a person must look at"
+    )
+    fixing.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output-format", type=_format, default="full", metavar="F", help="full, concise or json"
+    )
+    output.add_argument("--statistics", action="store_true", help="count findings by rule")
+    output.add_argument("-q", "--quiet", action="store_true", help="findings only")
+    output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
+    _add_colour(output)
+    running = parser.add_argument_group("running")
+    running.add_argument(
+        "--exclude",
+        action="append",
+        type=_words,
+        default=[],
+        metavar="P,…",
+        help="leave out files and folders, as in .gitignore",
+    )
+    running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
+    running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
+    running.add_argument("--stdin-filename", metavar="FILE", help='the name of what "-" reads')
+    parser.add_argument("-V", "--version", action="version", version=f"pallas-lint {__version__}")
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="T",
+        help="tpu[:v5e], triton[:rocm], mosaic-gpu[:sm90]; repeatable (default: each kernel's own)",
+    )
+    group.add_argument("--jax-version", metavar="V", help="auto, a version (0.10.2) or a range (>=0.8,<0.11)")
+    group.add_argument(
+        "--python", metavar="FILE", help="interpreter or environment whose jax counts; it is not run"
+    )
+    for name, text in (
+        ("select", "rules to use"),
+        ("extend-select", "rules to add"),
+        ("ignore", "rules to leave out"),
+    ):
+        group.add_argument(
+            f"--{name}", action="append", type=_words, metavar="C,…", help=f"{text}: codes, prefixes, names"
+        )
+    group.add_argument("--fail-on", choices=SEVERITIES, metavar="S", help="error, warning (default) or info")
+    group.add_argument("--config", metavar="FILE", help="read settings from this file only")
+    group.add_argument("--isolated", action="store_true", help="read no settings and look at no environment")
+
+
+def _add_colour(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        metavar="WHEN",
+        help="auto, always or never",
+    )
+
+
+def _format(text: str) -> str:
+    if text in _FORMATS_NOT_YET:
+        raise argparse.ArgumentTypeError(f"the format {text} is not available in this version")
+    if text not in FORMATS:
+        raise argparse.ArgumentTypeError(f"unknown format '{text}': one of {', '.join(FORMATS)}")
+    return text
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+    return int(text)

@@ -1,0 +1,105 @@
+"""`pallas-lint rule`: what a rule is about."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.cli import OK, UsageError, terminal
+from pallas_lint.finding import DOCS_URL
+from pallas_lint.report.style import Style, wants_colour
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain the rules asked for, or list all. Raises UsageError for a rule that is none."""
+    from pallas_lint.rule import all_rules, resolve
+
+    rules = all_rules()
+    codes: list[str] = []
+    for selector in options.rules:
+        try:
+            codes += sorted(resolve(selector))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    if options.all:
+        codes = sorted(rules)
+    infos = [rules[code] for code in dict.fromkeys(codes)]
+    style = Style(wants_colour(options.color, sys.stdout))
+    match options.output_format:
+        case "json":
+            import json
+
+            chosen = infos or [rules[code] for code in sorted(rules)]
+            documents = [document(info) for info in chosen]
+            one = len(options.rules) == 1 and len(documents) == 1 and not options.all
+            terminal.write([json.dumps(documents[0] if one else documents, indent=2) + "\n"])
+        case "markdown":
+            terminal.write("\n".join(map(markdown, infos or [rules[code] for code in sorted(rules)])))
+        case _ if infos:
+            terminal.write(_explained(infos, style))
+        case _:
+            terminal.write(_listed([rules[code] for code in sorted(rules)], style))
+    return OK
+
+
+def document(info: Any) -> dict[str, Any]:
+    """All about a rule as plain data."""
+    return {
+        "code": info.code,
+        "name": info.name,
+        "severity": info.severity.value,
+        "fix": info.fix,
+        "summary": info.summary,
+        "url": f"{DOCS_URL}{info.code}/",
+        "docs": info.docs(),
+    }
+
+
+def _facts(info: Any) -> str:
+    fix = f"{info.fix} fix" if info.fix else "no fix"
+    return f"{info.severity.value}, {fix}"
+
+
+def markdown(info: Any) -> str:
+    """A rule's page."""
+    docs = info.docs().strip()
+    head = f"# {info.code} {info.name}\n\n*{_facts(info)}*\n\n"
+    return f"{'' if docs.startswith('# ') else head}{docs}\n"
+
+
+def _explained(infos: Sequence[Any], style: Style) -> Iterator[str]:
+    for number, info in enumerate(infos):
+        if number:
+            yield "\n"
+        title = f"{style.severity(info.severity, info.code)} {style.bold(info.name)} [{_facts(info)}]\n"
+        yield title
+        if style.colour:
+            yield _formatted(info.docs())
+        else:
+            yield f"\n{info.docs().strip()}\n"
+
+
+def _formatted(text: str) -> str:
+    """Markdown as a terminal shows it; only here is rich worth its import."""
+    import io
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=min(Console().width, 100))
+    console.print(Markdown(text))
+    shown: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return shown
+
+
+def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:
+    width = max((len(info.name) for info in infos), default=0)
+    for info in infos:
+        code = style.severity(info.severity, info.code)
+        fix = {"safe": "fix", "unsafe": "fix?"}.get(info.fix or "", "")
+        yield f"{code}  {info.name:{width}}  {info.severity.value:7}  {fix:4}  {info.summary}".rstrip() + "\n"
+    yield "\nfix: safe, fix?: a person must look. `pallas-lint rule CODE` explains one.\n"

@@ -1,0 +1,329 @@
+"""Fixes: chosen, merged, applied in rounds, checked by linting again, and only then written."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+
+from pallas_lint.finding import Finding, Fix, LintError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pallas_lint.source import Source
+
+MAX_ROUNDS = 10
+SYNTAX_ERROR = "PAL001"
+
+
+@frozen(order=True)
+class Replacement:
+    """One edit in offsets of a text."""
+
+    start: int
+    end: int
+    text: str
+
+
+@frozen
+class Plan:
+    """What one round does: the fixes taken and the replacements they come to, per path."""
+
+    taken: tuple[tuple[Finding, Fix], ...]
+    replacements: Mapping[str, tuple[Replacement, ...]]
+
+
+@define
+class Outcome:
+    """What fixing came to. Nothing is written yet."""
+
+    sources: dict[str, Source]  # every source, with the changed text where there is one
+    changed: dict[str, tuple[Source, Source]]  # path -> before, after
+    findings: list[Finding]  # what is left
+    fixed: Counter[str] = field(factory=Counter)  # code -> fixes applied
+    groups: list[frozenset[str]] = field(factory=list)  # paths that must be written together
+    problems: list[LintError] = field(factory=list)  # fixes refused
+
+
+def choose(finding: Finding, *, unsafe: bool) -> Fix | None:
+    """The fix to apply for a finding: its first safe one, else with `unsafe` its first."""
+    safe = next((fix for fix in finding.fixes if fix.applicability == "safe"), None)
+    return safe or (finding.fixes[0] if unsafe and finding.fixes else None)
+
+
+def plan(
+    candidates: Iterable[tuple[Finding, Fix]],
+    sources: Mapping[str, Source],
+    *,
+    single: frozenset[str] = frozenset(),
+) -> Plan:
+    """The fixes that go together, first come first served: each whole or not at all.
+
+    A fix is left for a later round where one of its edits overlaps one taken before; equal edits (two findings that
+    add the same import) merge. A path in `single` gets one fix only. A fix of an unknown path is left out.
+    """
+    taken: list[tuple[Finding, Fix]] = []
+    by_path: dict[str, set[Replacement]] = {}
+    for finding, fix in candidates:
+        wanted: dict[str, set[Replacement]] = {}
+        if not fix.edits or any(edit.span.path not in sources for edit in fix.edits):
+            continue
+        for edit in fix.edits:
+            source = sources[edit.span.path]
+            start, end = source.offset(edit.span.start), source.offset(edit.span.end)
+            text = with_newlines(edit.text, source.text, start)
+            wanted.setdefault(edit.span.path, set()).add(Replacement(start, max(start, end), text))
+        if any(path in single and by_path.get(path) for path in wanted):
+            continue
+        if all(_fits(replacements, by_path.get(path, set())) for path, replacements in wanted.items()):
+            taken.append((finding, fix))
+            for path, replacements in wanted.items():
+                by_path.setdefault(path, set()).update(replacements)
+    return Plan(tuple(taken), {path: tuple(sorted(found)) for path, found in by_path.items()})
+
+
+def _fits(wanted: set[Replacement], present: set[Replacement]) -> bool:
+    """Whether all of `wanted` can be applied with each other and with `present`."""
+    if _collide(sorted(wanted)):
+        return False
+    return not _collide(sorted(wanted | present))
+
+
+def _collide(ordered: Sequence[Replacement]) -> bool:
+    """Whether two neighbours overlap, or start at one place so that their order would be a guess."""
+    return any(
+        second.start < first.end or second.start == first.start
+        for first, second in itertools.pairwise(ordered)
+    )
+
+
+def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
+    """`text` with sorted replacements that do not overlap."""
+    parts: list[str] = []
+    position = 0
+    for replacement in replacements:
+        parts += (text[position : replacement.start], replacement.text)
+        position = replacement.end
+    return "".join((*parts, text[position:]))
+
+
+def with_newlines(inserted: str, text: str, offset: int) -> str:
+    """`inserted` with the kind of line end that `text` has at `offset`: rules write `\\n`."""
+    if "\n" not in inserted or "\r" not in text:
+        return inserted
+    match = re.compile(r"\r\n|\n|\r").search(text, offset)
+    found = match[0] if match else next(iter(re.findall(r"\r\n|\n|\r", text)[-1:]), "\n")
+    return inserted.replace("\r\n", "\n").replace("\n", found)
+
+
+def fix(
+    sources: Mapping[str, Source],
+    findings: Sequence[Finding],
+    relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]],
+    *,
+    unsafe: bool = False,
+) -> Outcome:
+    """Apply what can be fixed until nothing is left to fix.
+
+    `relint(sources, changed)` gives all findings for `sources`, of which those at the paths `changed` differ from the
+    last call. A round after which a file that parsed no longer does is undone; its fixes are then tried one by one, and
+    those that break the file are refused and reported.
+    """
+    outcome = Outcome(dict(sources), {}, list(findings))
+    refused: set[tuple[object, ...]] = set()
+    single: frozenset[str] = frozenset()
+    rounds, limit = 0, MAX_ROUNDS
+    while True:
+        candidates = [
+            (finding, chosen)
+            for finding in outcome.findings
+            if (chosen := choose(finding, unsafe=unsafe)) is not None and _key(finding, chosen) not in refused
+        ]
+        planned = plan(candidates, outcome.sources, single=single)
+        if not planned.taken:
+            break
+        if rounds == limit:
+            codes = ", ".join(sorted({finding.code for finding, _ in planned.taken}))
+            path = planned.taken[0][0].span.path
+            outcome.problems.append(
+                LintError(path, f"fixes did not settle after {limit} rounds ({codes}); left as they are")
+            )
+            break
+        rounds += 1
+        attempt = _attempt(outcome.sources, planned)
+        if not attempt:
+            # Every fix taken leaves its text as it is: applying it again would go on for ever.
+            refused |= {_key(finding, chosen) for finding, chosen in planned.taken}
+            continue
+        trial = {**outcome.sources, **attempt}
+        after = relint(trial, frozenset(attempt))
+        broken = _broken(after) - _broken(outcome.findings)
+        broken &= set(attempt)
+        if broken:
+            guilty = [(f, c) for f, c in planned.taken if any(edit.span.path in broken for edit in c.edits)]
+            if len(guilty) == 1 or broken <= single:
+                refused |= {_key(finding, chosen) for finding, chosen in guilty}
+                outcome.problems += [_refusal(finding, chosen) for finding, chosen in guilty]
+            single |= broken
+            limit += len(guilty)
+            relint(outcome.sources, frozenset(attempt))  # the callback's own state goes back too
+            continue
+        _commit(outcome, planned, attempt, after)
+    return outcome
+
+
+def _attempt(sources: Mapping[str, Source], planned: Plan) -> dict[str, Source]:
+    """The sources that the plan changes."""
+    changed: dict[str, Source] = {}
+    for path, replacements in planned.replacements.items():
+        before = sources[path]
+        text = apply_replacements(before.text, replacements)
+        if text != before.text:
+            changed[path] = type(before)(before.path, text, before.encoding)
+    return changed
+
+
+def _commit(outcome: Outcome, planned: Plan, attempt: Mapping[str, Source], after: list[Finding]) -> None:
+    for path, source in attempt.items():
+        first = outcome.changed[path][0] if path in outcome.changed else outcome.sources[path]
+        outcome.changed[path] = (first, source)
+        if first.text == source.text:
+            del outcome.changed[path]
+    outcome.sources.update(attempt)
+    outcome.findings = list(after)
+    outcome.fixed.update(finding.code for finding, _ in planned.taken)
+    for _, chosen in planned.taken:
+        _join(outcome.groups, frozenset(edit.span.path for edit in chosen.edits))
+
+
+def _join(groups: list[frozenset[str]], paths: frozenset[str]) -> None:
+    """Add `paths` as a group, merged with those that share a path with it."""
+    touching = [group for group in groups if group & paths]
+    groups[:] = [group for group in groups if not group & paths]
+    groups.append(paths.union(*touching))
+
+
+def _broken(findings: Iterable[Finding]) -> set[str]:
+    return {finding.span.path for finding in findings if finding.code == SYNTAX_ERROR}
+
+
+def _key(finding: Finding, chosen: Fix) -> tuple[object, ...]:
+    """What makes a fix the same one in the next round, where lines may have moved."""
+    edits = tuple((edit.span.path, edit.text, edit.span.start.column) for edit in chosen.edits)
+    return (finding.code, finding.span.path, finding.message, finding.span.start.column, edits)
+
+
+def _refusal(finding: Finding, chosen: Fix) -> LintError:
+    return LintError(
+        finding.span.path,
+        f"the fix of {finding.code} ({chosen.title}) would break the file and was not applied",
+        finding.span.start.line,
+    )
+
+
+def unified_diff(before: Source, after: Source) -> Iterator[str]:
+    """The change as a unified diff that `patch` takes, line by line."""
+    import difflib
+
+    # Cut at \n only: str.splitlines also cuts at form feeds and other characters that end no line for patch.
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", source.text) for source in (before, after))
+    for line in difflib.unified_diff(old, new, before.path, after.path):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def write(
+    changed: Mapping[str, tuple[Source, Source]], groups: Sequence[frozenset[str]], cwd: Path
+) -> tuple[set[str], list[LintError]]:
+    """Write the changed sources: (paths written, what went wrong). Files of one group are all written or none."""
+    written: set[str] = set()
+    errors: list[LintError] = []
+    grouped = [sorted(group & set(changed)) for group in groups]
+    rest = [[path] for path in changed if not any(path in group for group in grouped)]
+    for paths in (group for group in (*grouped, *rest) if group):
+        failed = _write_group({path: changed[path] for path in paths}, cwd)
+        if failed is None:
+            written.update(paths)
+        else:
+            errors.append(failed)
+            errors += [
+                evolve(failed, path=path, message=f"not written, since {failed.path} could not be")
+                for path in paths
+                if path != failed.path
+            ]
+    return written, errors
+
+
+def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> LintError | None:
+    """Write all of these files or none; the error if it is none."""
+    staged: list[tuple[str, str, str, bytes]] = []  # shown, temporary file, file, bytes before
+    done: list[tuple[str, bytes]] = []
+    shown = ""
+    try:
+        for shown, (before, after) in changed.items():
+            # A link is followed: what it points at is replaced, never the link.
+            file = os.path.realpath(cwd / shown)
+            old = before.encode(before.text)
+            temporary = _stage(file, old, after.encode(after.text))
+            staged.append((shown, temporary, file, old))
+        while staged:
+            shown, temporary, file, old = staged[0]
+            os.replace(temporary, file)
+            staged.pop(0)
+            done.append((file, old))
+    except (OSError, UnicodeEncodeError) as error:
+        for _, temporary, _, _ in staged:
+            _remove(temporary)
+        for file, old in done:
+            with open(file, "r+b") as stream:  # noqa: PTH123
+                stream.write(old)
+                stream.truncate()
+        return LintError(shown, f"cannot write the fixed file: {_reason(error)}")
+    return None
+
+
+def _stage(file: str, old: bytes, new: bytes) -> str:
+    """The name of a temporary file beside `file` that holds `new` with the same permissions. Raises OSError."""
+    import tempfile
+
+    status = os.stat(file)  # noqa: PTH116
+    # os.replace would happily replace a file that may not be written to, and root may write to any.
+    if not os.access(file, os.W_OK) or not status.st_mode & 0o222:
+        raise PermissionError(None, "the file is read-only")
+    with open(file, "rb") as stream:  # noqa: PTH123
+        if stream.read() != old:
+            raise OSError(None, "it was changed by someone else meanwhile")
+    handle, temporary = tempfile.mkstemp(prefix=".pallas-lint-", dir=os.path.dirname(file))  # noqa: PTH120
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(new)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, status.st_mode & 0o7777)  # noqa: PTH101
+        if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+            try:
+                os.chown(temporary, status.st_uid, status.st_gid)
+            except PermissionError:
+                pass  # only root gives files away
+    except BaseException:
+        _remove(temporary)
+        raise
+    return temporary
+
+
+def _remove(file: str) -> None:
+    try:
+        os.unlink(file)  # noqa: PTH108
+    except OSError:
+        pass
+
+
+def _reason(error: OSError | UnicodeEncodeError) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return f"its encoding {error.encoding} cannot hold {error.object[error.start : error.end]!r}"
+    return error.strerror or str(error)

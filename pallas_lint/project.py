@@ -1,0 +1,272 @@
+"""The files of a run: which are linted, and what stands in them."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from pallas_lint.finding import LintError
+from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pallas_lint.kernels.modules import ModuleGraph
+    from pallas_lint.settings import Settings
+    from pallas_lint.source import Source
+
+# A file without any of these words holds no kernel and launches none; it is not even decoded.
+_WORDS = (b"pallas", b"jax_triton")
+
+
+def concerns_pallas(data: bytes) -> bool:
+    """Whether a file with these bytes may hold or launch a kernel."""
+    return any(word in data for word in _WORDS)
+
+
+@frozen(eq=False)
+class InputFile:
+    """One file to lint. `shown` is its path as the user reads it."""
+
+    path: Path
+    shown: str
+    settings: Settings
+
+
+@define(slots=False, eq=False)
+class Project:
+    """What the analysis sees of the files on disk. `overlay` (absolute file -> text) goes before what is on disk."""
+
+    cwd: Path = field(factory=Path.cwd)
+    overlay: Mapping[Path, Source] = field(factory=dict)
+
+    @cached_property
+    def graph(self) -> ModuleGraph:
+        """The modules of the project, shared by all files that are judged with it."""
+        from pallas_lint.kernels.modules import ModuleGraph
+
+        graph = ModuleGraph()
+        for file, source in self.overlay.items():
+            graph.add(source, file)
+        return graph
+
+    def file(self, shown: str) -> Path:
+        """The absolute file behind a path as shown."""
+        return self.cwd / shown
+
+
+@define
+class Discovery:
+    """What the paths of the command line come to."""
+
+    files: list[InputFile] = field(factory=list)
+    errors: list[LintError] = field(factory=list)
+    notes: list[str] = field(factory=list)
+
+
+def discover(
+    paths: Sequence[str | Path],
+    finder: SettingsFinder,
+    *,
+    cwd: Path | None = None,
+    exclude: Sequence[str] = (),
+) -> Discovery:
+    """The files to lint, sorted as shown: files named are always in, folders are searched for `*.py`.
+
+    `exclude` are patterns relative to `cwd`. Missing paths and folders with bad settings become errors.
+    """
+    cwd = cwd or Path.cwd()
+    found: dict[str, InputFile] = {}
+    result = Discovery()
+    walk = _Walk(finder, cwd, exclude, result)
+    for given in paths:
+        path = cwd / given
+        try:
+            is_folder = path.is_dir()
+            exists = is_folder or path.exists()
+        except (OSError, ValueError) as error:
+            result.errors.append(LintError(str(given), f"cannot be read: {error}"))
+            continue
+        if not exists:
+            result.errors.append(LintError(shown_path(path, cwd), "no such file or folder"))
+        elif is_folder:
+            before = len(found), len(result.errors)
+            for file in walk.folder(path):
+                found.setdefault(_identity(file.path), file)
+            if (len(found), len(result.errors)) == before and not any(walk.folder(path)):
+                result.notes.append(f"no Python files in {shown_path(path, cwd)}")
+        else:
+            settings = walk.settings(path.parent)
+            if settings is not None:
+                # One named twice, or named and in a folder, is linted once.
+                found.setdefault(
+                    _identity(path), InputFile(_normal(path), shown_path(_normal(path), cwd), settings)
+                )
+    result.files = sorted(found.values(), key=lambda file: file.shown)
+    result.errors = list(dict.fromkeys(result.errors))
+    return result
+
+
+def _normal(path: Path) -> Path:
+    """`path` without `..` and `.`, links kept."""
+    return Path(os.path.normpath(path))
+
+
+def _identity(path: Path) -> str:
+    """What two names of one file have in common; only links cost a look at the disk."""
+    return os.path.realpath(path) if path.is_symlink() else os.path.normpath(path)
+
+
+@define
+class _Walk:
+    """A search through folders, with their settings and ignore files."""
+
+    finder: SettingsFinder
+    cwd: Path
+    exclude: Sequence[str]
+    result: Discovery
+    _excludes: dict[int, _Excludes] = field(factory=dict)
+
+    def settings(self, folder: Path) -> Settings | None:
+        """The settings for `folder`, or None (and an error noted) where they are bad."""
+        try:
+            return self.finder.for_folder(_normal(folder))
+        except SettingsError as error:
+            self.result.errors.append(LintError(error.path or "", error.message, error.line))
+            return None
+
+    def folder(self, top: Path) -> Iterator[InputFile]:
+        top = _normal(top)
+        yield from self._visit(str(top), _ignores_above(top))
+
+    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[InputFile]:
+        settings = self.settings(Path(folder))
+        if settings is None:
+            return
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            shown = shown_path(Path(folder), self.cwd)
+            self.result.errors.append(LintError(shown, f"cannot read the folder: {error.strerror or error}"))
+            return
+        excludes = self._excludes.get(id(settings))
+        if excludes is None:
+            excludes = self._excludes[id(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
+        respected: tuple[_IgnoreFile, ...] = ()
+        if settings.respect_gitignore:
+            own = [_IgnoreFile.read(folder, e.path) for e in entries if e.name == ".gitignore"]
+            respected = (*ignores, *(file for file in own if file is not None))
+        for entry in entries:
+            # Links to folders are not followed: they lead in circles, or to what is linted under its own name.
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not (entry.name.endswith(".py") and entry.is_file()):
+                continue
+            if excludes.match(entry.path, entry.name, is_folder) or _ignored(
+                respected, entry.path, is_folder
+            ):
+                continue
+            if is_folder:
+                yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
+            else:
+                path = Path(entry.path)
+                yield InputFile(path, shown_path(path, self.cwd), settings)
+
+
+@frozen
+class _Excludes:
+    """What settings and command line leave out."""
+
+    names: frozenset[str]  # plain names: no pattern matching needed
+    specs: tuple[tuple[str, Any], ...]  # (folder the patterns are relative to, compiled patterns)
+
+    @classmethod
+    def of(cls, settings: Settings, extra: Iterable[str], cwd: Path) -> _Excludes:
+        configured = (*settings.exclude, *settings.extend_exclude)
+        names = frozenset(p for p in (*configured, *extra) if not set(p) & set("*?[]!/\\"))
+        specs = []
+        for base, patterns in ((settings.root, configured), (cwd, extra)):
+            rest = [pattern for pattern in patterns if pattern not in names]
+            if rest:
+                specs.append(
+                    (f"{str(base).rstrip(os.sep)}{os.sep}", _compile(_as_git(p, base) for p in rest))
+                )
+        return cls(names, tuple(specs))
+
+    def match(self, path: str, name: str, is_folder: bool) -> bool:
+        if name in self.names:
+            return True
+        end = "/" if is_folder else ""
+        return any(
+            path.startswith(base) and spec.match_file(path[len(base) :].replace(os.sep, "/") + end)
+            for base, spec in self.specs
+        )
+
+
+def _as_git(pattern: str, base: Path) -> str:
+    """`./src/old`, `/abs/path/src/old` and `src\\old` as .gitignore patterns relative to `base`."""
+    if os.sep == "\\":
+        pattern = pattern.replace("\\", "/")
+    if Path(pattern).is_absolute():
+        try:
+            return "/" + Path(pattern).relative_to(base).as_posix()
+        except ValueError:
+            return pattern
+    return "/" + pattern.removeprefix("./") if pattern.startswith("./") else pattern
+
+
+@frozen
+class _IgnoreFile:
+    base: str  # its folder, with a separator at the end
+    spec: Any
+
+    @classmethod
+    def read(cls, folder: str, file: str) -> _IgnoreFile | None:
+        try:
+            text = Path(file).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return None
+        spec = _compile(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        return cls(f"{folder.rstrip(os.sep)}{os.sep}", spec) if spec is not None else None
+
+
+def _compile(patterns: Iterable[str]) -> Any | None:
+    """The patterns as git reads them, those left out that git would not take; None for none."""
+    from pathspec import GitIgnoreSpec
+
+    usable = []
+    for pattern in patterns:
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError:
+            continue
+        usable.append(pattern)
+    return GitIgnoreSpec.from_lines(usable) if usable else None
+
+
+def _ignored(files: Sequence[_IgnoreFile], path: str, is_folder: bool) -> bool:
+    """Whether the .gitignore files, of which the innermost comes last, leave `path` out."""
+    for file in reversed(files):
+        relative = path[len(file.base) :].replace(os.sep, "/") + ("/" if is_folder else "")
+        include = file.spec.check_file(relative).include
+        if include is not None:
+            return bool(include)
+    return False
+
+
+def _ignores_above(top: Path) -> tuple[_IgnoreFile, ...]:
+    """The .gitignore files above `top` in its repository. None of them where they leave out `top` itself: it was named."""
+    if (top / ".git").exists():
+        return ()
+    above: list[_IgnoreFile] = []
+    for folder in top.parents:
+        file = _IgnoreFile.read(str(folder), str(folder / ".gitignore"))
+        if file is not None:
+            above.insert(0, file)
+        if (folder / ".git").exists():
+            return () if _ignored(above, str(top), is_folder=True) else tuple(above)
+    return ()
