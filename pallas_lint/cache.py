@@ -41,9 +41,12 @@ class Verdict:
 
 @define
 class Cache:
-    """A folder with one entry for each file linted. Everything that can go wrong with it is silent: it is only a cache.
+    """A folder with one entry for each file linted.
 
-    Entries are JSON, not pickles: a repository may bring a cache folder along, and reading it must be harmless.
+    Everything that can go wrong with it is silent: it is only a cache.
+
+    Entries are JSON, not pickles: a repository may bring a cache folder along, and reading it must be
+    harmless.
     """
 
     folder: Path
@@ -133,7 +136,10 @@ _tool: str | None = None
 
 
 def tool_fingerprint() -> str:
-    """A digest of this version of the tool: its number, its files' times (for who works on it) and the Python version."""
+    """A digest of this version of the tool.
+
+    That is its number, the times of its files (for those who work on it), the Python version and plugins.
+    """
     global _tool
     if _tool is None:
         folder = Path(__file__).parent
@@ -184,7 +190,10 @@ def _time(file: str) -> int:
 
 
 def decode(document: dict[str, Any]) -> Finding:
-    """The finding that `finding_document` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+    """The finding that `finding_document` wrote.
+
+    Raises KeyError, TypeError or ValueError for anything else.
+    """
     return Finding(
         code=document["code"],
         name=document["name"],

@@ -43,10 +43,13 @@ class Evidence:
 
 
 def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False) -> Evidence | None:
-    """The best evidence for code in `folder`, or None. Raises InterpreterError for a `python` that is not there.
+    """The best evidence for code in `folder`, or None.
 
-    Order: the interpreter named, the active environment, the nearest `.venv` or `venv`, lock file, requirements, and
-    last the environment that this very process runs in. The search upward ends at the root of the repository.
+    Raises InterpreterError for a `python` that is not there.
+
+    Order: the interpreter named, the active environment, the nearest `.venv` or `venv`, lock file,
+    requirements, and last the environment that this very process runs in. The search upward ends at the root
+    of the repository.
     """
     if python is not None:
         prefix = interpreter_prefix(python)
@@ -72,7 +75,10 @@ def has_evidence(names: Iterable[str]) -> bool:
 
 
 def interpreter_prefix(python: str) -> Path:
-    """The environment folder of an interpreter (or of an environment folder itself). Raises InterpreterError."""
+    """The environment folder of an interpreter (or of an environment folder itself).
+
+    Raises InterpreterError.
+    """
     path = Path(python).expanduser()
     if not path.exists():
         import shutil
@@ -122,7 +128,7 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
     ranges: Evidence | None = None
     for place in folders:
         try:
-            names = sorted(os.listdir(place))
+            names = sorted(os.listdir(place))  # noqa: PTH208
         except OSError:
             continue
         found = _locked(place, names)
@@ -133,7 +139,7 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
 
 
 def _site_packages(prefix: Path) -> Iterator[Path]:
-    """The folders where the environment at `prefix` keeps its packages, those of its base included if it sees them."""
+    """Where the environment at `prefix` keeps its packages, those of its base included if it sees them."""
     bases = [prefix]
     try:
         config = (prefix / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
@@ -159,7 +165,7 @@ def _installed(places: Iterable[Path]) -> str | None:
     fallback: str | None = None
     for place in places:
         try:
-            names = os.listdir(place)
+            names = os.listdir(place)  # noqa: PTH208  no Path is needed, and it is many times faster
         except OSError:
             continue
         for name in sorted(names, reverse=True):
@@ -193,7 +199,7 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
 
 
 def _required(place: Path, names: list[str]) -> Evidence | None:
-    """The range that the requirements in `place` allow: any of them may be the one in force (extras, markers)."""
+    """The ranges that the requirements in `place` allow: with extras and markers, any may be in force."""
     readers = [("pyproject.toml", _pyproject_lines), ("setup.cfg", lambda text: _requirement_lines(text))]
     readers += [
         (name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")
@@ -226,7 +232,7 @@ def _pins(parsed: list[tuple[str, str]]) -> list[str]:
 
 
 def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """(package, PEP 440 specifier) of the requirements among `lines` that are of jax; the others are dropped."""
+    """(package, PEP 440 specifier) of the requirements of jax among `lines`; others are dropped."""
     found: list[tuple[str, str]] = []
     for line in lines:
         match = _REQUIREMENT_LINE.match(line)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -14,7 +16,6 @@ from pallas_lint.finding import Finding, Fix, LintError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pallas_lint.source import Source
 
@@ -65,8 +66,9 @@ def plan(
 ) -> Plan:
     """The fixes that go together, first come first served: each whole or not at all.
 
-    A fix is left for a later round where one of its edits overlaps one taken before; equal edits (two findings that
-    add the same import) merge. A path in `single` gets one fix only. A fix of an unknown path is left out.
+    A fix is left for a later round where one of its edits overlaps one taken before; equal edits (two
+    findings that add the same import) merge. A path in `single` gets one fix only. A fix of an unknown path
+    is left out.
     """
     taken: list[tuple[Finding, Fix]] = []
     by_path: dict[str, set[Replacement]] = {}
@@ -131,9 +133,9 @@ def fix(
 ) -> Outcome:
     """Apply what can be fixed until nothing is left to fix.
 
-    `relint(sources, changed)` gives all findings for `sources`, of which those at the paths `changed` differ from the
-    last call. A round after which a file that parsed no longer does is undone; its fixes are then tried one by one, and
-    those that break the file are refused and reported.
+    `relint(sources, changed)` gives all findings for `sources`, of which those at the paths `changed` differ
+    from the last call. A round after which a file that parsed no longer does is undone; its fixes are then
+    tried one by one, and those that break the file are refused and reported.
     """
     outcome = Outcome(dict(sources), {}, list(findings))
     refused: set[tuple[object, ...]] = set()
@@ -240,7 +242,10 @@ def unified_diff(before: Source, after: Source) -> Iterator[str]:
 def write(
     changed: Mapping[str, tuple[Source, Source]], groups: Sequence[frozenset[str]], cwd: Path
 ) -> tuple[set[str], list[LintError]]:
-    """Write the changed sources: (paths written, what went wrong). Files of one group are all written or none."""
+    """Write the changed sources: (paths written, what went wrong).
+
+    Files of one group are all written or none.
+    """
     written: set[str] = set()
     errors: list[LintError] = []
     grouped = [sorted(group & set(changed)) for group in groups]
@@ -261,66 +266,52 @@ def write(
 
 def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> LintError | None:
     """Write all of these files or none; the error if it is none."""
-    staged: list[tuple[str, str, str, bytes]] = []  # shown, temporary file, file, bytes before
-    done: list[tuple[str, bytes]] = []
+    staged: list[tuple[Path, Path]] = []  # temporary file, file
+    done: list[tuple[Path, bytes]] = []  # file, bytes before
     shown = ""
     try:
         for shown, (before, after) in changed.items():
             # A link is followed: what it points at is replaced, never the link.
-            file = os.path.realpath(cwd / shown)
-            old = before.encode(before.text)
-            temporary = _stage(file, old, after.encode(after.text))
-            staged.append((shown, temporary, file, old))
-        while staged:
-            shown, temporary, file, old = staged[0]
-            os.replace(temporary, file)
-            staged.pop(0)
-            done.append((file, old))
+            file = (cwd / shown).resolve()
+            staged.append((_stage(file, before.encode(before.text), after.encode(after.text)), file))
+        for shown, (temporary, file) in zip(changed, staged, strict=True):
+            before = changed[shown][0]
+            temporary.replace(file)
+            done.append((file, before.encode(before.text)))
     except (OSError, UnicodeEncodeError) as error:
-        for _, temporary, _, _ in staged:
-            _remove(temporary)
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
         for file, old in done:
-            with open(file, "r+b") as stream:  # noqa: PTH123
-                stream.write(old)
-                stream.truncate()
+            file.write_bytes(old)
         return LintError(shown, f"cannot write the fixed file: {_reason(error)}")
     return None
 
 
-def _stage(file: str, old: bytes, new: bytes) -> str:
-    """The name of a temporary file beside `file` that holds `new` with the same permissions. Raises OSError."""
+def _stage(file: Path, old: bytes, new: bytes) -> Path:
+    """A temporary file beside `file` that holds `new`, with the same permissions. Raises OSError."""
     import tempfile
 
-    status = os.stat(file)  # noqa: PTH116
-    # os.replace would happily replace a file that may not be written to, and root may write to any.
+    status = file.stat()
+    # A read-only file could well be replaced, and root may write to any: but somebody made it read-only.
     if not os.access(file, os.W_OK) or not status.st_mode & 0o222:
         raise PermissionError(None, "the file is read-only")
-    with open(file, "rb") as stream:  # noqa: PTH123
-        if stream.read() != old:
-            raise OSError(None, "it was changed by someone else meanwhile")
-    handle, temporary = tempfile.mkstemp(prefix=".pallas-lint-", dir=os.path.dirname(file))  # noqa: PTH120
+    if file.read_bytes() != old:
+        raise OSError(None, "it was changed by someone else meanwhile")
+    handle, name = tempfile.mkstemp(prefix=".pallas-lint-", dir=file.parent)
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(new)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, status.st_mode & 0o7777)  # noqa: PTH101
+        temporary.chmod(status.st_mode & 0o7777)
         if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-            try:
+            with contextlib.suppress(PermissionError):  # only root gives files away
                 os.chown(temporary, status.st_uid, status.st_gid)
-            except PermissionError:
-                pass  # only root gives files away
     except BaseException:
-        _remove(temporary)
+        temporary.unlink(missing_ok=True)
         raise
     return temporary
-
-
-def _remove(file: str) -> None:
-    try:
-        os.unlink(file)  # noqa: PTH108
-    except OSError:
-        pass
 
 
 def _reason(error: OSError | UnicodeEncodeError) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of value a setting can have: each checks a value read from TOML and says the same as JSON schema."""
+"""The kinds of value a setting can have: each checks a value from TOML and says the same as JSON schema."""
 
 from __future__ import annotations
 
@@ -205,9 +205,9 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
             raise OptionError(f"unknown rule '{name}'{nearest(name, by_name)}", name)
         try:
             _expect(options, dict, "a table of the rule's options")
-            known = getattr(all_rules()[code], "options", None)
-            for option in options if known is not None else ():
-                if option not in known:
+            known: Mapping[str, Any] | None = getattr(all_rules()[code], "options", None)
+            for option in options:
+                if known is not None and option not in known:
                     has = nearest(option, known) or (
                         f": it has {', '.join(known)}" if known else ": it has none"
                     )
@@ -264,4 +264,4 @@ PROBE = record(
 def setting(key: str, kind: Kind, default: Any, doc: str) -> Any:
     """An attrs field that is read from the configuration under `key`."""
     factory = {"factory": type(default)} if isinstance(default, (dict, list)) else {"default": default}
-    return field(**factory, metadata={"key": key, "kind": kind, "doc": doc})  # type: ignore[call-overload]
+    return field(**factory, metadata={"key": key, "kind": kind, "doc": doc})

@@ -39,7 +39,10 @@ class InputFile:
 
 @define(slots=False, eq=False)
 class Project:
-    """What the analysis sees of the files on disk. `overlay` (absolute file -> text) goes before what is on disk."""
+    """What the analysis sees of the files on disk.
+
+    `overlay` (absolute file -> text) goes before what is on disk.
+    """
 
     cwd: Path = field(factory=Path.cwd)
     overlay: Mapping[Path, Source] = field(factory=dict)
@@ -162,7 +165,8 @@ class _Walk:
             own = [_IgnoreFile.read(folder, e.path) for e in entries if e.name == ".gitignore"]
             respected = (*ignores, *(file for file in own if file is not None))
         for entry in entries:
-            # Links to folders are not followed: they lead in circles, or to what is linted under its own name.
+            # Links to folders are not followed: they lead in circles, or to what is linted under its own
+            # name.
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not (entry.name.endswith(".py") and entry.is_file()):
                 continue
@@ -259,7 +263,10 @@ def _ignored(files: Sequence[_IgnoreFile], path: str, is_folder: bool) -> bool:
 
 
 def _ignores_above(top: Path) -> tuple[_IgnoreFile, ...]:
-    """The .gitignore files above `top` in its repository. None of them where they leave out `top` itself: it was named."""
+    """The .gitignore files above `top` in its repository.
+
+    None of them where they leave out `top` itself: it was named.
+    """
     if (top / ".git").exists():
         return ()
     above: list[_IgnoreFile] = []

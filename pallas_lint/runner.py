@@ -1,4 +1,4 @@
-"""Linting many files: the cheap ways out first, then in this process or in several, always in the same order."""
+"""Linting many files: cheap ways out first, then in this process or in several, always in one order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
-# A process costs a quarter of a second before it judges its first line (its imports, mostly); a hundred kilobytes of
-# kernels take about as long.
+# A process costs a quarter of a second before it judges its first line (its imports, mostly); a hundred
+# kilobytes of kernels take about as long.
 _BYTES_THAT_PAY = 800_000
 _BYTES_PER_PROCESS = 250_000
 _FILES_PER_TASK = 8
@@ -67,7 +67,10 @@ class _Bench:
 def run(
     files: Sequence[InputFile], *, cwd: Path, jobs: int | None = None, cache_folder: Path | None = None
 ) -> RunResult:
-    """Lint `files`. `jobs` None chooses; `cache_folder` None means no cache. The result never depends on `jobs`."""
+    """Lint `files`.
+
+    `jobs` None chooses; `cache_folder` None means no cache. The result never depends on `jobs`.
+    """
     cache = Cache(cache_folder, cwd) if cache_folder is not None else None
     settings = list({id(file.settings): file.settings for file in files}.values())
     index = {id(item): number for number, item in enumerate(settings)}
@@ -200,7 +203,7 @@ def _work(tasks: list[_Task]) -> list[Verdict]:
 
 
 def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[Verdict]:
-    """The verdicts on `tasks`; files whose process dies are tried again alone, and reported if it dies again."""
+    """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
 DEFAULT_EXCLUDE = (
-    ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pallas-lint-cache", ".pytest_cache",
-    ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__", "__pypackages__", "build", "dist",
-    "node_modules", "site-packages", "venv",
+    ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pallas-lint-cache",
+    ".pytest_cache", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__", "__pypackages__",
+    "build", "dist", "node_modules", "site-packages", "venv",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class Settings:
     respect_gitignore: bool = setting(
         "respect-gitignore", options.BOOLEAN, True, "Leave out what .gitignore files leave out."
     )
-    fail_on: Severity = setting(
+    fail_on: Severity = setting(  # noqa: RUF009  as all the others, it makes an attrs field
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
     )
     assume: Mapping[str, int] = setting(
@@ -128,7 +128,7 @@ class Settings:
         return self.rules.get(code, {})
 
     def fingerprint(self) -> str:
-        """A digest of all that changes what is found in a file; what only changes which files are read is left out."""
+        """A digest of all that changes what is found in a file, not of what changes which files are read."""
         parts = (
             [str(target) for target in self.target], self.jax.versions, self.jax.exact, self.jax.text,
             sorted(self.enabled), str(self.root) if self.per_file_ignores else "",
@@ -208,7 +208,7 @@ class SettingsFinder:
                 break
             passed.append(place)
             try:
-                names = os.listdir(place)
+                names = os.listdir(place)  # noqa: PTH208
             except OSError:
                 names = []
             if has_evidence(names):
@@ -314,7 +314,10 @@ def _parsed(
 
 
 def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
-    """`base` with the values of the command line. Lists of what to leave out grow, everything else is replaced."""
+    """`base` with the values of the command line.
+
+    Lists of what to leave out grow, everything else is replaced.
+    """
     known = configurable()
     changes: dict[str, Any] = {}
     origins = dict(base.origins)
@@ -358,7 +361,7 @@ def _enabled(base: Settings, values: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _chosen(selectors: Iterable[str], against: Sequence[str], *, ties: bool = False) -> frozenset[str]:
-    """The codes `selectors` name more specifically than any of `against` does (or as specifically, with `ties`)."""
+    """The codes `selectors` name more specifically than `against` does, or with `ties` as specifically."""
     rival: dict[str, int] = {}
     for selector in against:
         for code in _codes((selector,)):
@@ -393,7 +396,7 @@ def _pattern(pattern: str) -> Any:
 
 
 def shown_path(file: Path, cwd: Path) -> str:
-    """`file` as the user reads it: relative to `cwd` where that is shorter than climbing out, with forward slashes."""
+    """`file` as the user reads it: relative to `cwd` unless far outside of it, with forward slashes."""
     try:
         text = str(file.absolute().relative_to(cwd))
     except ValueError:

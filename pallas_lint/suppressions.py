@@ -1,10 +1,12 @@
 """Comments that silence findings, and the findings about those comments that silence nothing.
 
-- `# pallas-lint: disable=PAL103,mod-comparison` after code: findings that start on that line, that end on it, or, on the
-  first or last line of a statement, that start anywhere in it. Of a compound statement (`def`, `if`, `with`, ...) only
-  the header counts, decorators included.
-- the same alone on a line: the statement (or argument) that begins below it, comment lines in between not counted.
-- `# pallas-lint: disable-file=PAL7` before the first statement (a docstring may stand before it): the whole file.
+- `# pallas-lint: disable=PAL103,mod-comparison` after code: findings that start on that line, that end on it,
+  or, on the first or last line of a statement, that start anywhere in it. Of a compound statement (`def`,
+  `if`, `with`, ...) only the header counts, decorators included.
+- the same alone on a line: the statement (or argument) that begins below it, comment lines in between not
+  counted.
+- `# pallas-lint: disable-file=PAL7` before the first statement (a docstring may stand before it): the whole
+  file.
 - `# noqa: PAL103` and `# noqa` as the first form; they are never called unused.
 
 Text after the codes is a reason: `# pallas-lint: disable=PAL103 only ever sees finite input`.
@@ -96,7 +98,9 @@ class Suppression:
 def apply(
     source: Source, findings: Iterable[Finding], enabled_codes: frozenset[str], *, report_unused: bool = True
 ) -> list[Finding]:
-    """`findings` less those silenced in `source`, plus PAL002 where it is enabled; those of other files pass through.
+    """`findings` less those silenced in `source`, plus PAL002 where it is enabled.
+
+    Findings in other files pass through.
 
     `report_unused` False is for files of which only a part was judged.
     """
@@ -107,16 +111,16 @@ def apply(
     suppressions = find(source)
     if not suppressions:
         return findings
-    kept = [
-        finding
-        for finding in findings
-        # Every suppression is asked, not only the first that answers: each that could have is in use.
-        if finding.span.path != source.path or not any([s.silences(finding) for s in suppressions])
-    ]
+    kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
     if report_unused and CODE in enabled_codes:
         unused = [f for s in suppressions if not s.noqa for f in _judge(source, s, enabled_codes)]
-        kept += [finding for finding in unused if not any([s.silences(finding) for s in suppressions])]
+        kept += [finding for finding in unused if not _silenced(finding, suppressions)]
     return kept
+
+
+def _silenced(finding: Finding, suppressions: Iterable[Suppression]) -> bool:
+    # Every one is asked, not only up to the first that answers: each that silences it is in use.
+    return any([suppression.silences(finding) for suppression in suppressions])  # noqa: C419
 
 
 def find(source: Source) -> list[Suppression]:
@@ -134,7 +138,7 @@ def find(source: Source) -> list[Suppression]:
 
 
 def _concerns_us(marker: re.Match[str]) -> bool:
-    """False for a `noqa` of other linters' codes: files are full of them, and the tree is not worth parsing for them."""
+    """False for a `noqa` of other linters' codes: files are full of them, not worth a parsed tree."""
     noqa = _NOQA.match(marker.string, marker.start())
     return noqa is None or noqa[1] is None or "PAL" in noqa[1].upper()
 
@@ -227,7 +231,7 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
 
 
 def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
-    """Whether an entry that silenced nothing can be blamed: it names no rule, or only rules that could have fired."""
+    """Whether an entry that silenced nothing can be blamed: it names no rule, or one that could fire."""
     return not entry.codes or any(
         code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes
     )
@@ -265,7 +269,10 @@ def _finding(
 
 
 def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> tuple[Fix, ...]:
-    """The fix that takes the bad entries away; with the last of them the comment, and the line if nothing else is on it."""
+    """The fix that takes the bad entries away.
+
+    With the last of them goes the comment, and the line if nothing else is on it.
+    """
     text = source.text
     good = [entry for entry in suppression.entries if entry not in bad]
     if good:
@@ -291,7 +298,10 @@ def _edit(source: Source, start: int, end: int, text: str) -> Edit:
 
 
 class _Tree:
-    """What stands where, by tree-sitter: it survives broken code. Offsets are into the text, lines count from 1."""
+    """What stands where, by tree-sitter: it survives broken code.
+
+    Offsets are into the text, lines count from 1.
+    """
 
     def __init__(self, source: Source) -> None:
         import tree_sitter_python

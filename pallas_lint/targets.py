@@ -70,7 +70,10 @@ def all_targets() -> tuple[str, ...]:
 
 
 def parse_target(text: str) -> Target:
-    """The target that `text` ("tpu", "mosaic-gpu:sm90") names. Raises TargetError with the nearest real one."""
+    """The target that `text` ("tpu", "mosaic-gpu:sm90") names.
+
+    Raises TargetError with the nearest real one.
+    """
     name, _, device = text.strip().lower().partition(":")
     known = TARGETS.get(name.replace("_", "-"))
     if known is None:
@@ -93,9 +96,10 @@ def resolve_jax_version(
 ) -> JaxVersions:
     """The versions that `setting` ("auto", "0.10.2", ">=0.8,<0.11") means for code in `folder`.
 
-    `auto` looks at the project's environment (that of the interpreter `python` where given), its lock file and its
-    requirements, without running anything; `isolated` looks at nothing but `python`. Raises JaxVersionError for a
-    version too old to be known, a range without known versions, or text that is neither.
+    `auto` looks at the project's environment (that of the interpreter `python` where given), its lock file
+    and its requirements, without running anything; `isolated` looks at nothing but `python`. Raises
+    JaxVersionError for a version too old to be known, a range without known versions, or text that is
+    neither.
     """
     setting = setting.strip()
     if setting != "auto":
@@ -145,16 +149,13 @@ def _told(setting: str, source: str) -> JaxVersions:
 
 
 def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
-    from packaging.version import InvalidVersion, Version
-
     from pallas_lint import compat
 
-    try:
-        Version(version)
-    except InvalidVersion as error:
+    if version not in compat.known_versions() and not _is_version(version):
         raise JaxVersionError(
             f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
-        ) from error
+        )
+    note: str | None
     try:
         known = compat.nearest(version)
     except ValueError as error:
@@ -164,10 +165,19 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
             raise JaxVersionError(message) from error
         known, note = oldest, f"{message}; judged as {oldest}"
     else:
-        note = (
-            None if known == version else f"jax {version} is not known; judged as {known}, the nearest below"
-        )
+        unknown = f"jax {version} is not known; judged as {known}, the nearest below"
+        note = None if known == version else unknown
     return JaxVersions((known,), exact=True, assumed=False, source=source, text=version, note=note)
+
+
+def _is_version(text: str) -> bool:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:

@@ -1,4 +1,7 @@
-"""The command line: options in, exit status out. Everything heavy is imported by the command that needs it."""
+"""The command line: options in, exit status out.
+
+Everything heavy is imported by the command that needs it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import sys
 
 from pallas_lint import __version__
 
-# 0: nothing to complain about, 1: findings, 2: bad usage, bad settings, unreadable input or an internal error.
+# 0: nothing to complain about, 1: findings, 2: bad usage, bad settings, unreadable input or an internal
+# error.
 OK, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
 COMMANDS = ("rule", "support", "probe", "server", "config")
@@ -47,24 +51,28 @@ def _dispatch(arguments: list[str]) -> int:
     from pallas_lint.cli import parser
 
     command = parser.command_in(arguments, COMMANDS)
+    # Options before the command's own module: --help must not wait for its imports.
     if command is None:
+        options = parser.parse_lint(arguments)
         from pallas_lint.cli import lint
 
-        return lint.run(parser.parse_lint(arguments))
+        return lint.run(options)
     rest = [word for index, word in enumerate(arguments) if index != command]
     match arguments[command]:
         case "rule":
+            options = parser.parse_rule(rest)
             from pallas_lint.cli import rule
 
-            return rule.run(parser.parse_rule(rest))
+            return rule.run(options)
         case "config":
+            options = parser.parse_config(rest)
             from pallas_lint.cli import config
 
-            return config.run(parser.parse_config(rest))
+            return config.run(options)
         case "support":
+            options = parser.parse_support(rest)
             from pallas_lint.cli import support
 
-            options = parser.parse_support(rest)
             return support.run(
                 options.query,
                 output_format=options.output_format,

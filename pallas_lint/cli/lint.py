@@ -13,6 +13,7 @@ from pallas_lint import report as reports
 from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, overrides, terminal
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
+from pallas_lint.report.footer import count as counted
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.runner import RunResult, combine, judge_source
 from pallas_lint.runner import run as run_files
@@ -20,7 +21,7 @@ from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, sh
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pallas_lint.cache import Verdict
     from pallas_lint.finding import Finding
@@ -179,7 +180,7 @@ class _Relinter:
     inputs: dict[str, InputFile]
     verdicts: dict[str, Verdict]
 
-    def relint(self, sources: dict[str, Source], changed: frozenset[str]) -> list[Finding]:
+    def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         """All findings, with the files `changed` and those that rest on them judged again."""
         from pallas_lint.source import Source, SourceError
 
@@ -216,7 +217,7 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
     _say_errors(linted)
     count = sum(outcome.fixed.values())
     if not linted.options.quiet:
-        terminal.say(f"would fix {count} finding{'' if count == 1 else 's'} in {len(outcome.changed)} files")
+        terminal.say(f"would fix {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
     if linted.all_errors or linted.result.errors:
         return TROUBLE
     return FINDINGS if outcome.changed else OK
@@ -290,7 +291,7 @@ def _as_error(error: SettingsError) -> LintError:
 
 @frozen(eq=False)
 class _Lines:
-    """Source lines for the report, read when asked for: findings may come from the cache, without their text."""
+    """Source lines for the report, read when asked for: cached findings come without their text."""
 
     cwd: Path
     texts: dict[str, Source]

@@ -75,9 +75,8 @@ def crash(error: Exception, *, verbose: bool) -> int:
 
         plain_say("".join(traceback.format_exception(error)))
     detail = (str(error).strip().splitlines() or [""])[0]
-    return fail(
-        f"internal error: {type(error).__name__}{': ' + detail if detail else ''}{'' if verbose else ' (-v shows where)'}"
-    )
+    message = f"internal error: {type(error).__name__}{': ' + detail if detail else ''}"
+    return fail(message if verbose else f"{message} (-v shows where)")
 
 
 def finish(status: int) -> int:

@@ -19,7 +19,8 @@ VERSION = 1
 
 def render(report: Report) -> Iterator[str]:
     """One JSON document."""
-    # ASCII only: whatever the encoding of the stream, and whatever bytes a file name is made of, it can be written.
+    # ASCII only: whatever the encoding of the stream, and whatever bytes a file name is made of, it can be
+    # written.
     yield dumps(document(report), indent=2) + "\n"
 
 

@@ -52,7 +52,10 @@ class Style:
 
 
 def wants_colour(choice: str, stream: TextIO) -> bool:
-    """Whether `--color choice` means colours on `stream`; `auto` follows NO_COLOR, FORCE_COLOR, TERM and the terminal."""
+    """Whether `--color choice` means colours on `stream`.
+
+    `auto` follows NO_COLOR, FORCE_COLOR, TERM and whether the stream is a terminal.
+    """
     if choice != "auto":
         wanted = choice == "always"
     elif os.environ.get("NO_COLOR"):
@@ -96,7 +99,7 @@ def width(char: str) -> int:
 
 
 def cells(text: str) -> Iterator[tuple[str, int]]:
-    """Each character of a source line as it is shown, with its width; a tab becomes the blanks to the next stop."""
+    """Each character of a source line as shown, with its width; a tab becomes blanks to the next stop."""
     column = 0
     for char in text:
         if char == "\t":

@@ -1,0 +1,43 @@
+"""A folder to run the command line in, and the run."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from invocation import Ran
+
+from pallas_lint.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and an environment that says nothing about jax or colours."""
+    place = Path(os.path.realpath(tmp_path))
+    monkeypatch.chdir(place)
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return place
+
+
+@pytest.fixture
+def lint(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ran]:
+    """Runs the command line in `folder`."""
+
+    def run(*arguments: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsysbinary.readouterr()
+        status = main(list(arguments))
+        out, err = capsysbinary.readouterr()
+        return Ran(status, out.decode(), err.decode())
+
+    return run

@@ -1,0 +1,295 @@
+"""Linting from the command line: what is printed, and what the exit status is."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pallas_lint.lint
+import pytest
+from invocation import KERNEL, OLD
+
+from pallas_lint import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from invocation import Ran
+
+    Lint = Callable[..., Ran]
+
+
+@pytest.fixture
+def kernel_file(folder: Path) -> Path:
+    file = folder / "kernel.py"
+    file.write_text(KERNEL)
+    return file
+
+
+def test_a_finding_is_shown_with_its_line_and_makes_the_status_1(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "kernel.py")
+    assert ran.status == 1
+    assert "kernel.py:9:" in ran.out
+    assert "PAL103 isfinite-unsupported" in ran.out
+    assert "    o_ref[...] = jnp.where(jnp.isfinite(m), m, 0.0)" in ran.out
+    assert "^^^^" in ran.out
+    assert "fixable with --fix" in ran.out
+    assert ran.err == ""
+
+
+def test_clean_code_is_status_0(folder: Path, lint: Lint) -> None:
+    (folder / "plain.py").write_text("print(1)\n")
+    ran = lint("--isolated")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == "No findings in 0 kernels, 1 file.\n"
+
+
+def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "--output-format", "json")
+    document = json.loads(ran.out)
+    assert list(document) == ["version", "tool", "files", "kernels", "findings", "errors", "launches"]
+    assert (document["version"], document["tool"], document["files"]) == (1, __version__, 1)
+    finding = next(f for f in document["findings"] if f["code"] == "PAL103")
+    assert set(finding) == {
+        "code", "name", "severity", "message", "help", "url", "path", "start", "end", "cell", "kernel", "backend",
+        "device", "jax", "dtype", "origin", "related", "fixes",
+    }  # fmt: skip
+    line = KERNEL.splitlines()[finding["start"]["line"] - 1]
+    assert line[finding["start"]["column"] - 1 : finding["end"]["column"] - 1].startswith("jnp.isfinite")
+    assert set(finding["fixes"][0]) == {"title", "applicability", "edits"}
+    assert set(finding["fixes"][0]["edits"][0]) == {"path", "start", "end", "text"}
+
+
+def test_concise_is_one_line_a_finding(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "--output-format", "concise", "-q")
+    assert ran.out.startswith("kernel.py:9:")
+    assert ": PAL103 " in ran.out
+    assert ran.out.count("\n") == 1
+    assert "[kernel, triton" in ran.out
+
+
+def test_statistics_count_by_rule(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "--statistics")
+    assert ran.out.splitlines()[0] == "1  PAL103  [1 fixable]  isfinite-unsupported"
+    document = json.loads(lint("--isolated", *OLD, "--statistics", "--output-format", "json").out)
+    assert document["statistics"] == [
+        {"code": "PAL103", "name": "isfinite-unsupported", "count": 1, "fixable": 1}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["--fail-on", "error"], 1),
+        (["--ignore", "PAL103"], 0),
+        (["--ignore", "PAL1"], 0),
+        (["--ignore", "isfinite-unsupported"], 0),
+        (["--select", "PAL103"], 1),
+        (["--select", "PAL104"], 0),
+    ],
+)
+def test_selection(kernel_file: Path, lint: Lint, arguments: list[str], status: int) -> None:
+    assert lint("--isolated", *OLD, *arguments).status == status
+
+
+def test_severity_and_fail_on_come_from_the_settings(kernel_file: Path, lint: Lint, folder: Path) -> None:
+    (folder / "pallas-lint.toml").write_text('severity = {PAL103 = "info"}\n')
+    ran = lint(*OLD)
+    assert ran.status == 0
+    assert "[info]" in ran.out
+    (folder / "pallas-lint.toml").write_text('fail-on = "info"\nseverity = {PAL103 = "info"}\n')
+    assert lint(*OLD).status == 1
+
+
+def test_an_assumed_jax_version_is_said_once(kernel_file: Path, lint: Lint, folder: Path) -> None:
+    (folder / "other.py").write_text(KERNEL)
+    assert lint("--isolated").out.count("judged as") == 1
+    assert "judged as" not in lint("--isolated", "-q").out
+    assert "judged as" not in lint("--isolated", *OLD).out
+
+
+def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: Path, lint: Lint) -> None:
+    assert "judged as" in lint("--isolated", "--jax-version", "0.99.1").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--select", "PAL10x"], "--select: "),
+        (["--slect", "PAL103"], "unknown option --slect, did you mean --select?"),
+        (["--target", "triiton"], "--target: unknown target 'triiton', did you mean 'triton'?"),
+        (["--target", "tpu:v9"], "--target: unknown device 'v9'"),
+        (["--jax-version", "0.1.2"], "older than"),
+        (["--jax-version", "soon"], "is no jax version"),
+        (["--jax-version", ">=0.1,<0.2"], "no known jax version is in"),
+        (["--jobs", "none"], "no number of processes"),
+        (["--output-format", "xml"], "unknown format 'xml'"),
+        (["--output-format", "sarif"], "not available in this version"),
+        (["--watch"], "--watch is not available in this version"),
+        (["--baseline=x.json"], "--baseline is not available in this version"),
+        (["--python", "/no/such/python"], "no interpreter"),
+        (["--config", "nowhere.toml"], "nowhere.toml: error: cannot read the configuration"),
+        (["--unsafe-fixes"], "goes with --fix"),
+        (["-", "x.py"], "together with other paths"),
+        (["--fail-on", "always"], "argument --fail-on"),
+        (["probe", "x"], "`probe` is not available in this version"),
+        (["server"], "`server` is not available in this version"),
+    ],
+)
+def test_bad_usage_is_one_clear_line_and_status_2(
+    folder: Path, lint: Lint, arguments: list[str], message: str
+) -> None:
+    (folder / "kernel.py").write_text(KERNEL)
+    ran = lint(*arguments)
+    assert ran.status == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+
+
+def test_options_may_stand_between_paths(folder: Path, lint: Lint) -> None:
+    (folder / "a.py").write_text(KERNEL)
+    (folder / "b.py").write_text(KERNEL)
+    ran = lint("a.py", "--isolated", "b.py", *OLD, "--output-format", "concise", "-q")
+    assert [line.split(":")[0] for line in ran.out.splitlines()] == ["a.py", "b.py"]
+
+
+def test_a_missing_path_is_an_error_and_the_rest_is_linted(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "nope.py", "kernel.py")
+    assert ran.status == 2
+    assert "nope.py: error: no such file or folder" in ran.err
+    assert "PAL103" in ran.out
+    assert "there is a command `rule`" in lint("rules").err
+    assert "leave `check` out" in lint("check").err
+
+
+def test_a_folder_without_python_is_fine(folder: Path, lint: Lint) -> None:
+    (folder / "empty").mkdir()
+    ran = lint("--isolated", "empty")
+    assert ran.status == 0
+    assert "no Python files in empty" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\n\nx = 'pallas \xff'\n", "bad.py:3: error: the file is not valid utf-8"),
+        (b"pallas\0\0", "binary"),
+        (b"# coding: klingon\nimport pallas\n", "bad.py:1: error: "),
+        (b"\xff\xfep\x00a\x00l\x00l\x00a\x00s\x00pallas", "UTF-16"),
+    ],
+)
+def test_an_unreadable_file_is_an_error_and_the_rest_is_linted(
+    kernel_file: Path, lint: Lint, folder: Path, data: bytes, message: str
+) -> None:
+    (folder / "bad.py").write_bytes(data)
+    ran = lint("--isolated", *OLD)
+    assert ran.status == 2
+    assert message in ran.err
+    assert "PAL103" in ran.out
+    document = json.loads(lint("--isolated", *OLD, "--output-format", "json").out)
+    assert [error["path"] for error in document["errors"]] == ["bad.py"]
+
+
+def test_a_broken_configuration_names_file_and_line(kernel_file: Path, lint: Lint, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.pallas-lint]\nselect = ["PAL103"]\nignore = [\n')
+    ran = lint()
+    assert ran.status == 2
+    assert "pyproject.toml:" in ran.err
+    assert "invalid TOML" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_broken_configuration_elsewhere_leaves_the_rest_linted(
+    kernel_file: Path, lint: Lint, folder: Path
+) -> None:
+    (folder / "part").mkdir()
+    (folder / "part" / "pallas-lint.toml").write_text('selct = ["PAL103"]\n')
+    (folder / "part" / "other.py").write_text(KERNEL)
+    ran = lint(*OLD)
+    assert ran.status == 2
+    assert "part/pallas-lint.toml:1: error: unknown key 'selct', did you mean 'select'?" in ran.err
+    assert "kernel.py:9" in ran.out
+    assert "other.py" not in ran.out
+
+
+def test_a_broken_pyproject_that_is_not_ours_does_not_matter(
+    kernel_file: Path, lint: Lint, folder: Path
+) -> None:
+    (folder / "pyproject.toml").write_text("[project\n")
+    assert lint(*OLD).status == 1
+
+
+def test_a_crash_on_one_file_is_reported_and_the_others_are_printed(
+    kernel_file: Path, lint: Lint, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "crash.py").write_text("# pallas CRASH\n")
+    real = pallas_lint.lint.lint_source
+
+    def crashing(source: Any, *rest: Any) -> Any:
+        if "CRASH" in source.text:
+            raise RuntimeError("boom")
+        return real(source, *rest)
+
+    monkeypatch.setattr(pallas_lint.lint, "lint_source", crashing)
+    ran = lint("--isolated", *OLD, "--no-cache")
+    assert ran.status == 2
+    assert "crash.py: error: internal error: RuntimeError: boom" in ran.err
+    assert "Traceback" not in ran.err
+    assert "PAL103" in ran.out
+    assert "Traceback" in lint("--isolated", *OLD, "--no-cache", "-v").err
+
+
+def test_standard_input(lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "--stdin-filename", "src/k.py", "-", stdin=KERNEL.encode())
+    assert ran.status == 1
+    assert "src/k.py:9:" in ran.out
+    assert "jnp.isfinite(m)" in ran.out
+    assert lint("-", "--isolated", stdin=b"print(1)\n").status == 0
+    assert lint("-", "--isolated", stdin=b"pallas \xff").status == 2
+
+
+def test_a_file_name_that_is_not_utf8(lint: Lint, folder: Path) -> None:
+    name = b"caf\xe9.py"
+    try:
+        (folder / os.fsdecode(name)).write_text(KERNEL)
+    except OSError:
+        pytest.skip("this file system takes only valid names")
+    for output_format in ("full", "concise", "json"):
+        assert lint("--isolated", *OLD, "--output-format", output_format).status == 1
+
+
+def test_a_huge_file(lint: Lint, folder: Path) -> None:
+    (folder / "data.py").write_text("DATA = '" + "x" * 5_000_000 + "'\n")
+    (folder / "kernel.py").write_text(KERNEL)
+    ran = lint("--isolated", *OLD)
+    assert ran.status == 1
+    assert len(ran.out) < 5000
+
+
+def test_exclude_adds_to_what_is_left_out(lint: Lint, folder: Path) -> None:
+    for name in ("a", "b", "build"):
+        (folder / name).mkdir()
+        (folder / name / "k.py").write_text(KERNEL)
+    ran = lint("--isolated", *OLD, "--output-format", "concise", "-q", "--exclude", "b")
+    assert [line.split(":")[0] for line in ran.out.splitlines()] == ["a/k.py"]
+
+
+def test_the_output_does_not_depend_on_jobs_or_cache(lint: Lint, folder: Path) -> None:
+    for number in range(9):
+        (folder / f"k{number}.py").write_text(KERNEL.replace("0.0", str(number)))
+    expected = lint("--isolated", *OLD, "--no-cache", "--jobs", "1")
+    for options in (["--no-cache", "--jobs", "3"], ["--jobs", "2"], ["--jobs", "1"], []):
+        assert lint("--isolated", *OLD, *options) == expected
+    assert (folder / ".pallas-lint-cache" / ".gitignore").read_text() == "*\n"
+
+
+def test_colours(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in lint("--isolated", *OLD).out
+    assert "\x1b[" in lint("--isolated", *OLD, "--color", "always").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in lint("--isolated", *OLD).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in lint("--isolated", *OLD).out

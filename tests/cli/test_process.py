@@ -1,0 +1,114 @@
+"""What only a real process shows: start-up, imports, streams, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from invocation import KERNEL, OLD
+
+from pallas_lint import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "pallas_lint"]
+
+
+def run(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def modules_after(arguments: list[str], cwd: Path) -> set[str]:
+    """The top-level modules imported by a run."""
+    code = (
+        "import sys\nfrom pallas_lint.cli import main\nmain(sys.argv[1:])\n"
+        "print('\\n' + ' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+def test_version(folder: Path) -> None:
+    ran = run("--version", cwd=folder)
+    assert (ran.returncode, ran.stdout.decode(), ran.stderr) == (0, f"pallas-lint {__version__}\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["--version"], {"argparse", "attrs", "libcst", "rich"}),
+        (["--help"], {"attrs", "libcst", "rich", "pathspec"}),
+        (["plain.py", "--isolated"], {"libcst", "rich", "tree_sitter", "jax", "pygls", "cattrs", "pathspec"}),
+        (["kernel.py", "--isolated", *OLD], {"rich", "jax", "pygls", "cattrs"}),
+    ],
+)
+def test_nothing_heavy_is_imported(folder: Path, arguments: list[str], unwanted: set[str]) -> None:
+    (folder / "plain.py").write_text("print(1)\n")
+    (folder / "kernel.py").write_text(KERNEL)
+    baseline = modules_after(["--version"], folder)
+    assert not (modules_after(arguments, folder) - baseline) & unwanted
+
+
+def test_a_cached_file_is_not_parsed(folder: Path) -> None:
+    (folder / "kernel.py").write_text(KERNEL)
+    arguments = ["kernel.py", "--isolated", *OLD]
+    first = run(*arguments, cwd=folder)
+    assert not modules_after(arguments, folder) & {"libcst", "tree_sitter"}
+    again = run(*arguments, cwd=folder)
+    assert (again.returncode, again.stdout) == (first.returncode, first.stdout)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_any_output_encoding_will_do(folder: Path, encoding: str) -> None:
+    (folder / "kernel.py").write_text(KERNEL.replace("m, 0.0)", "m, 0.0)  # 日本 🚀"), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:strict"}
+    for output_format in ("full", "concise", "json"):
+        ran = run("--isolated", *OLD, "--output-format", output_format, cwd=folder, env=environment)
+        assert ran.returncode == 1, ran.stderr
+        assert ran.stderr == b""
+    json.loads(ran.stdout)
+
+
+def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
+    for number in range(300):
+        (folder / f"k{number}.py").write_text(KERNEL)
+    process = subprocess.Popen(
+        [*COMMAND, "--isolated", *OLD], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to send")
+def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
+    # Reading from a pipe that nobody writes to is a place where it surely waits.
+    process = subprocess.Popen(
+        [*COMMAND, "-", "--isolated"],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err) == (b"", b"pallas-lint: interrupted\n")

@@ -1,0 +1,52 @@
+"""`rule`: explaining rules."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from invocation import Ran
+
+    Lint = Callable[..., Ran]
+
+
+def test_a_rule_by_code_or_name(lint: Lint) -> None:
+    by_code = lint("rule", "PAL103")
+    assert by_code.status == 0
+    assert by_code.out.startswith("PAL103 isfinite-unsupported [error, safe fix]\n")
+    assert "is_finite" in by_code.out
+    assert lint("rule", "isfinite-unsupported") == by_code
+
+
+def test_rules_as_json(lint: Lint) -> None:
+    one = json.loads(lint("rule", "PAL103", "--output-format", "json").out)
+    assert set(one) == {"code", "name", "severity", "fix", "summary", "url", "docs"}
+    every = json.loads(lint("rule", "--all", "--output-format", "json").out)
+    assert one in every
+    assert [rule["code"] for rule in every] == sorted(rule["code"] for rule in every)
+
+
+def test_rules_as_markdown(lint: Lint) -> None:
+    page = lint("rule", "PAL103", "--output-format", "markdown").out
+    assert page.startswith("# PAL103")
+    assert page in lint("rule", "--all", "--output-format", "markdown").out
+
+
+def test_the_list_of_rules(lint: Lint) -> None:
+    ran = lint("rule")
+    assert ran.status == 0
+    assert any(line.startswith("PAL103  isfinite-unsupported") for line in ran.out.splitlines())
+
+
+def test_on_a_terminal_the_page_is_formatted(lint: Lint) -> None:
+    assert "\x1b[" in lint("rule", "PAL103", "--color", "always").out
+
+
+def test_an_unknown_rule_names_the_nearest(lint: Lint) -> None:
+    ran = lint("rule", "isfinite-unsuported")
+    assert ran.status == 2
+    assert "isfinite-unsupported" in ran.err
+    assert ran.err.count("\n") == 1
