@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 # jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
+_INNER_IMPORT = re.compile(
+    r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)", re.MULTILINE
+)
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 
 
@@ -45,6 +49,19 @@ class Module:
         table: dict[str, list[str]] = {}
         for _, bound in self.outline.imports:
             table.setdefault(bound.name, []).append(bound.target)
+        return table
+
+    @cached_property
+    def inner_imports(self) -> dict[str, str]:
+        """Names bound by imports inside functions and blocks: an over-estimate read off the lines."""
+        table: dict[str, str] = {}
+        for match in _INNER_IMPORT.finditer(self.source.text):
+            module, names, plain, alias = match.groups()
+            if plain:
+                table[alias or plain.split(".", 1)[0]] = plain
+                continue
+            for part in re.findall(r"(\w+)(?:[ \t]+as[ \t]+(\w+))?", names):
+                table[part[1] or part[0]] = f"{module}.{part[0]}"
         return table
 
     @cached_property

@@ -10,6 +10,7 @@ from pallas_lint.kernels.values import Value, join
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.trace import KernelTrace
 
 Bindings = dict[str, Value]
 
@@ -28,6 +29,7 @@ class Env:
     returns: list[Value] = field(factory=list)
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
+    kernel: KernelTrace | None = None  # the kernel that this call is part of
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""

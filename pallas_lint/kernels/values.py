@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 if TYPE_CHECKING:
     import libcst as cst
 
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.scope import Env
     from pallas_lint.kernels.trace import Op
@@ -55,6 +56,7 @@ class Sym:
     text: str
     owner: int
     default: Value | None = field(default=None, eq=False)
+    operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
 
 
 Dim = Union[int, Sym, None]  # a dimension: known, symbolic or unknown
@@ -195,6 +197,7 @@ class Made:
     site: Site
     open: bool = False  # `*args` or `**kwargs` of unknown content were passed
     callee: Value | None = None  # what was called, where that is itself a made value: `checkify(f)(x)`
+    launch: Launch | None = None  # for the result of `pallas_call` and its like
 
     def __eq__(self, other: object) -> bool:
         return (

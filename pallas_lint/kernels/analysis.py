@@ -1,0 +1,172 @@
+"""One module analysed: its launches, its kernels and what they do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from pallas_lint.kernels import launching
+from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
+from pallas_lint.kernels.scope import Env
+from pallas_lint.kernels.values import Class, Func, Instance, Made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.syntax import Piece
+
+# Words of which one stands in every function that launches something or prepares a launch's specs.
+LAUNCH_WORDS = re.compile(
+    r"\w*pallas_call\b|\bcore_map\b|\w*emit_pipeline\w*|\bmpmd_map\b|\brun_scoped\b|(?:\.|@\w+\.|\()kernel\(|BlockSpec\b|GridSpec\b"
+)
+_CHECKIFY_WORD = re.compile(r"\bcheckify\b")
+
+
+@define(eq=False)
+class Analysis:
+    """What the abstract run of one module found."""
+
+    module: Module
+    interpreter: Interpreter
+    launches: list[Launch] = field(factory=list)
+
+    @property
+    def traces(self) -> list[KernelTrace]:
+        """Each kernel under each launch, once."""
+        seen: dict[int, KernelTrace] = {}
+        for launch in self.launches:
+            for trace in launch.traces:
+                seen.setdefault(id(trace), trace)
+        return list(seen.values())
+
+    @property
+    def kernel_count(self) -> int:
+        """The number of distinct kernels found."""
+        return len({trace.site.key for trace in self.traces})
+
+
+def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, int] | None = None) -> Analysis:
+    """Run `module` abstractly from every function that may lead to a launch."""
+    interpreter = Interpreter(module.graph, versions, assumptions or {})
+    interpreter.module = module
+    result = Analysis(module, interpreter)
+    # Callers mostly stand below what they call: from the end, helpers are met through them, with real arguments.
+    for piece in reversed(_roots(module)):
+        _run_root(interpreter, module, piece)
+    _run_unresolved(interpreter, module)
+    result.launches = interpreter.launches
+    return result
+
+
+def _roots(module: Module) -> list[Piece]:
+    leading = _leading_names(module)
+    return [
+        piece
+        for piece in module.outline.walk()
+        if piece.kind in ("def", "class", "block", "other", "assign")
+        and not piece.members
+        and (LAUNCH_WORDS.search(piece.text) or not leading.isdisjoint(piece.words) or _CHECKIFY_WORD.search(piece.text))
+    ]
+
+
+def _leading_names(module: Module) -> set[str]:
+    """Imported names of the project's modules that launch kernels themselves: calls of them bring arguments."""
+    names: set[str] = set()
+    for piece_import in module.outline.imports:
+        bound = piece_import[1]
+        if bound.target.split(".", 1)[0] in ("jax", "numpy"):
+            continue
+        parent = bound.target.rpartition(".")[0]
+        for candidate in (bound.target, parent if parent.strip(".") else bound.target[: bound.target.rfind(".") + 1]):
+            found = module.graph.find(candidate, module) if candidate else None
+            if found is not None:
+                if "pallas_call" in found.source.text or "pl.kernel" in found.source.text:
+                    names.add(bound.name)
+                break
+    return names
+
+
+def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
+    i.steps = 0
+    try:
+        _enter(i, module, piece)
+    except OutOfBudget:
+        pass
+    except RecursionError:
+        i.kernel, i.guards, i.uncertain = None, (), 0
+        i.stack.clear()
+    launching.run_pending(i)
+
+
+def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
+    if piece.nested:
+        owner = next(outer for outer in module.outline.pieces if piece in outer.members)
+        cls = module.lookup(owner.names[0], i)
+        if isinstance(cls, Class):
+            instance = Instance(cls)
+            i.run_piece(piece, cls.env)
+            for name in piece.names:
+                _run_function(i, cls.env.vars.get(name), instance)
+        return
+    if not piece.names:
+        i.run_piece(piece, module.env)
+        return
+    for name in piece.names:
+        value = module.lookup(name, i)
+        # A name bound twice is looked up as the last binding: run the piece itself for the others.
+        if not (isinstance(value, Func) and value.piece is piece):
+            scope = Env(module, module.env)
+            i.run_piece(piece, scope)
+            value = scope.vars.get(name)
+        if isinstance(value, Class):
+            _run_class(i, value)
+        else:
+            _run_function(i, value, None)
+
+
+def _run_class(i: Interpreter, cls: Class) -> None:
+    instance = Instance(cls)
+    for value in list(cls.env.vars.values()):
+        _run_function(i, value, instance)
+
+
+def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
+    if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
+        value = value.args[0]  # a decorator that is not modelled keeps the function
+    if not isinstance(value, Func) or id(value.node) in i.entered:
+        return
+    arguments = Arguments([instance] if instance is not None else [], open=True)
+    i.call_function(value, arguments)
+    _run_inner(i, value)
+
+
+def _run_inner(i: Interpreter, outer: Func) -> None:
+    """Functions defined inside that nobody called (returned, registered, handed to unknown code) but that launch."""
+    for _ in range(3):
+        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in i.entered]
+        if not missing:
+            return
+        for func in missing:
+            i.call_function(func, Arguments(open=True))
+
+
+def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
+    for env, node, piece in i.unentered(outer):
+        yield Func(node.name.value, node, piece, outer.module, env)
+
+
+def _run_unresolved(i: Interpreter, module: Module) -> None:
+    """Launches whose kernel is a parameter: run the functions that call their launcher."""
+    missing = {launch.scope for launch in i.launches if not launch.traces and launch.scope}
+    if not missing:
+        return
+    for piece in module.outline.walk():
+        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not LAUNCH_WORDS.search(piece.text):
+            _run_root(i, module, piece)
+

@@ -1,0 +1,121 @@
+"""Dtypes by the names that jax prints in avals, and jax's promotion of them."""
+
+from __future__ import annotations
+
+from pallas_lint.kernels.values import Array, Choice, Const, DType, External, Made, Value
+
+_LONG = {
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "int4": "i4", "int2": "i2",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "uint4": "u4", "uint2": "u2",
+    "bool_": "bool", "bool": "bool", "complex64": "c64", "complex128": "c128",
+    "float8_e4m3fn": "f8_e4m3fn", "float8_e5m2": "f8_e5m2", "float8_e4m3b11fnuz": "f8_e4m3b11fnuz",
+    "float8_e4m3fnuz": "f8_e4m3fnuz", "float8_e5m2fnuz": "f8_e5m2fnuz", "float8_e4m3": "f8_e4m3",
+    "float8_e3m4": "f8_e3m4", "float8_e8m0fnu": "f8_e8m0fnu", "float4_e2m1fn": "f4_e2m1fn",
+    "single": "f32", "double": "f64", "half": "f16", "float_": "f32", "int_": "i32", "uint": "u32",
+}  # fmt: skip
+# jax's own names, without the x64 flag: Python's int and float are 32 bits wide.
+_PYTHON = {"builtins.int": "i32", "builtins.float": "f32", "builtins.bool": "bool", "builtins.complex": "c64"}
+_SIGNED = ("i2", "i4", "i8", "i16", "i32", "i64")
+_UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
+_DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes")
+
+
+def from_name(name: str) -> str | None:
+    """ "f32" for "float32"; None for what is no dtype's name."""
+    return _LONG.get(name)
+
+
+def long_name(dtype: str) -> str:
+    """ "float32" for "f32"; the name itself where there is no longer one."""
+    return next((long for long, short in _LONG.items() if short == dtype), dtype)
+
+
+def dtype_of(value: Value | None) -> str | None:
+    """The dtype that a value stands for when it is passed as `dtype=`; None where it is not known."""
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return _LONG.get(value.value)
+    if isinstance(value, External):
+        module, _, name = value.name.rpartition(".")
+        return _LONG.get(name) if module in _DTYPE_MODULES else _PYTHON.get(value.name)
+    if isinstance(value, Made) and value.function.rpartition(".")[2] == "dtype" and value.args:
+        return dtype_of(value.args[0])
+    if isinstance(value, Choice):
+        names = {dtype_of(option) for option in value.options}
+        return names.pop() if len(names) == 1 else None
+    return None
+
+
+def bits(dtype: str) -> int:
+    """The width in bits: 16 for "bf16", 8 for "bool" and "f8_e4m3fn"."""
+    if dtype == "bool":
+        return 8
+    digits = "".join(character for character in dtype.partition("_")[0] if character.isdigit())
+    return int(digits) if digits else 32
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith(("f", "bf"))
+
+
+def is_integer(dtype: str) -> bool:
+    return dtype in _SIGNED or dtype in _UNSIGNED
+
+
+def is_signed(dtype: str) -> bool:
+    return dtype in _SIGNED
+
+
+def promote(operands: list[tuple[str | None, bool]]) -> tuple[str | None, bool]:
+    """The (dtype, weak) that operands of these (dtype, weak) promote to; (None, False) where one is not known."""
+    if not operands or any(dtype is None for dtype, _ in operands):
+        return None, False
+    result, weak = operands[0]
+    for dtype, other_weak in operands[1:]:
+        result, weak = _promote(result, weak, dtype, other_weak)
+        if result is None:
+            return None, False
+    return result, weak
+
+
+def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[str | None, bool]:
+    assert a is not None and b is not None
+    if a == b:
+        return a, weak_a and weak_b
+    if a == "bool" or b == "bool":
+        return (b, weak_b) if a == "bool" else (a, weak_a)
+    if weak_a != weak_b:
+        strong, weak = (b, a) if weak_a else (a, b)
+        if not (is_float(weak) and is_integer(strong)):
+            return strong, False
+        return "f32", True  # an integer array and a Python float
+    if is_float(a) and is_float(b):
+        if bits(a) < 16 or bits(b) < 16:
+            return None, False  # 8-bit floats have no implicit promotion
+        if bits(a) == bits(b):
+            return "f32", weak_a and weak_b  # bf16 and f16
+        return (a if bits(a) > bits(b) else b), weak_a and weak_b
+    if is_float(a) or is_float(b):
+        return (a if is_float(a) else b), weak_a and weak_b
+    if a in _SIGNED and b in _SIGNED or a in _UNSIGNED and b in _UNSIGNED:
+        return (a if bits(a) > bits(b) else b), weak_a and weak_b
+    signed, unsigned = (a, b) if a in _SIGNED else (b, a)
+    if signed not in _SIGNED or unsigned not in _UNSIGNED:
+        return None, False
+    if bits(signed) > bits(unsigned):
+        return signed, False
+    wider = f"i{bits(unsigned) * 2}"
+    return (wider if wider in _SIGNED else "f32"), False
+
+
+def operand_dtype(value: Value) -> tuple[str | None, bool]:
+    """The (dtype, weak) with which a value takes part in promotion."""
+    if isinstance(value, Array):
+        return value.dtype, value.weak
+    if isinstance(value, Const):
+        kind = type(value.value)
+        known = {bool: "bool", int: "i32", float: "f32", complex: "c64"}.get(kind)
+        return known, kind is not bool
+    return None, False

@@ -1,0 +1,515 @@
+"""Expressions of the abstract interpreter: one handler a libcst node class, in HANDLERS."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels import arrays, externals, indexing, members
+from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.symbols import arithmetic
+from pallas_lint.kernels.trace import Capture, Guard
+from pallas_lint.kernels.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Class,
+    Const,
+    Dictionary,
+    DType,
+    External,
+    Func,
+    Instance,
+    Made,
+    Ref,
+    Seq,
+    Slice,
+    Sym,
+    Value,
+    join,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.interpreter import Interpreter
+    from pallas_lint.kernels.scope import Env
+
+_BUILTINS = frozenset(dir(builtins))
+_MOST_ELEMENTS = 32
+
+# Operators of arrays under the names of the jnp functions that they call.
+_BINARY: dict[type, tuple[str, str]] = {
+    cst.Add: ("+", "jax.numpy.add"),
+    cst.Subtract: ("-", "jax.numpy.subtract"),
+    cst.Multiply: ("*", "jax.numpy.multiply"),
+    cst.Divide: ("/", "jax.numpy.true_divide"),
+    cst.FloorDivide: ("//", "jax.numpy.floor_divide"),
+    cst.Modulo: ("%", "jax.numpy.remainder"),
+    cst.Power: ("**", "jax.numpy.power"),
+    cst.MatrixMultiply: ("@", "jax.numpy.matmul"),
+    cst.BitAnd: ("&", "jax.numpy.bitwise_and"),
+    cst.BitOr: ("|", "jax.numpy.bitwise_or"),
+    cst.BitXor: ("^", "jax.numpy.bitwise_xor"),
+    cst.LeftShift: ("<<", "jax.numpy.left_shift"),
+    cst.RightShift: (">>", "jax.numpy.right_shift"),
+}
+_AUGMENTED: dict[type, tuple[str, str]] = {
+    getattr(cst, f"{node.__name__}Assign"): names for node, names in _BINARY.items()
+}
+_COMPARISONS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
+    cst.Equal: (operator.eq, "jax.numpy.equal"),
+    cst.NotEqual: (operator.ne, "jax.numpy.not_equal"),
+    cst.LessThan: (operator.lt, "jax.numpy.less"),
+    cst.LessThanEqual: (operator.le, "jax.numpy.less_equal"),
+    cst.GreaterThan: (operator.gt, "jax.numpy.greater"),
+    cst.GreaterThanEqual: (operator.ge, "jax.numpy.greater_equal"),
+}
+_UNARY: dict[type, str] = {cst.Minus: "jax.numpy.negative", cst.BitInvert: "jax.numpy.invert", cst.Plus: "jax.numpy.positive"}
+
+
+def dotted(node: cst.CSTNode | None) -> str:
+    """The text of a dotted name; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return ""
+    return ".".join((node.value, *reversed(parts)))
+
+
+def truth(value: Value) -> bool | None:
+    """Whether the value is true where the text decides it."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Seq):
+        return True if value.items else None if value.open else False
+    if isinstance(value, Func | Class | Ref):
+        return True
+    if isinstance(value, Choice):
+        known = {truth(option) for option in value.options}
+        return known.pop() if len(known) == 1 else None
+    return None
+
+
+def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
+    """What a loop over `iterable` binds, whichever the iteration."""
+    if isinstance(iterable, Seq) and iterable.items and not iterable.open:
+        result = iterable.items[0]
+        for item in iterable.items[1:]:
+            result = join(result, item)
+        return result
+    if isinstance(iterable, Made) and iterable.function == "builtins.range":
+        return Sym("index", id(node))
+    if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
+        return Seq((Sym("index", id(node)), element_of(iterable.args[0], i, node)))
+    if isinstance(iterable, Array) and iterable.shape:
+        return Array(iterable.shape[1:], iterable.dtype, iterable.weak)
+    return UNKNOWN
+
+
+def captured_names(pattern: cst.MatchPattern) -> list[str]:
+    """The names that a `match` pattern binds."""
+    names: list[str] = []
+    stack: list[cst.CSTNode] = [pattern]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.MatchAs | cst.MatchStar) and node.name is not None:
+            names.append(node.name.value)
+        stack.extend(node.children)
+    return names
+
+
+# -- names and constants ---------------------------------------------------------------------------------------
+
+
+def lookup(i: Interpreter, name: str, env: Env) -> Value:
+    value = env.find(name)
+    if value is None:
+        value = env.module.lookup(name, i)
+    if value is None:
+        return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+    return value
+
+
+def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
+    value = lookup(i, node.value, env)
+    if isinstance(value, External):
+        return evolve(value, site=i.site(node))
+    if i.kernel is not None and isinstance(value, Array | Sym) and i.is_captured(node.value, env):
+        i.record(Capture(node.value, value, i.site(node)))
+    return value
+
+
+def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: Env) -> Value:
+    return Const(ast.literal_eval(node.value))
+
+
+def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
+    value = node.evaluated_value
+    return UNKNOWN if value is None else Const(value)
+
+
+def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringExpression):
+            i.evaluate(part.expression, env)
+    return Sym("f-string", id(node))
+
+
+def _ellipsis(i: Interpreter, node: cst.Ellipsis, env: Env) -> Value:
+    return Const(...)
+
+
+# -- containers ------------------------------------------------------------------------------------------------
+
+
+def _sequence(i: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) -> Value:
+    items: list[Value] = []
+    open_ = False
+    for element in node.elements:
+        value = i.evaluate(element.value, env)
+        if not isinstance(element, cst.StarredElement):
+            items.append(value)
+        elif isinstance(value, Seq):
+            items.extend(value.items)
+            open_ |= value.open
+        else:
+            open_ = True
+        if open_:
+            break  # the position of what follows is not known
+    return Seq(tuple(items), "tuple" if isinstance(node, cst.Tuple) else "list", open_)
+
+
+def _dictionary(i: Interpreter, node: cst.Dict, env: Env) -> Value:
+    items: list[tuple[Value, Value]] = []
+    open_ = False
+    for element in node.elements:
+        if isinstance(element, cst.DictElement):
+            items.append((i.evaluate(element.key, env), i.evaluate(element.value, env)))
+        else:
+            inner = i.evaluate(element.value, env)
+            if isinstance(inner, Dictionary):
+                items.extend(inner.items)
+                open_ |= inner.open
+            else:
+                open_ = True
+    return Dictionary(tuple(items), open_)
+
+
+def _comprehension(i: Interpreter, node: cst.ListComp | cst.GeneratorExp | cst.SetComp, env: Env) -> Value:
+    rows, exact = _iterate(i, node.for_in, env, lambda: i.evaluate(node.elt, env))
+    return Seq(tuple(rows), "list", open=not exact) if exact else Seq((), "list", open=True)
+
+
+def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
+    def pair() -> Value:
+        return Seq((i.evaluate(node.key, env), i.evaluate(node.value, env)))
+
+    rows, exact = _iterate(i, node.for_in, env, pair)
+    pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
+    return Dictionary(pairs if exact else (), open=not exact)
+
+
+def _iterate(
+    i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]
+) -> tuple[list[Value], bool]:
+    """The elements of a comprehension, and whether they are all and exactly those."""
+    iterable = i.evaluate(clause.iter, env)
+    exact = isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= _MOST_ELEMENTS
+    items = iterable.items if exact and isinstance(iterable, Seq) else (element_of(iterable, i, clause),)
+    before = dict(env.vars)
+    rows: list[Value] = []
+    for item in items:
+        i.assign(clause.target, item, env)
+        keep = [truth(i.evaluate(test.test, env)) for test in clause.ifs]
+        if False in keep:
+            continue
+        exact &= None not in keep
+        if clause.inner_for_in is not None:
+            inner, inner_exact = _iterate(i, clause.inner_for_in, env, element)
+            rows.extend(inner)
+            exact &= inner_exact
+        else:
+            rows.append(element())
+    env.vars = before
+    return rows, exact
+
+
+# -- operators -------------------------------------------------------------------------------------------------
+
+
+def binary(
+    i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Value, right: Value
+) -> Value:
+    """The value of `left symbol right`; records an operation when an operand is traced."""
+    if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
+        return i.op(name, node, Arguments([left, right]), result, "operator")
+    if isinstance(left, Choice) or isinstance(right, Choice):
+        return UNKNOWN
+    return arithmetic(symbol, left, right)
+
+
+def _as_array(value: Value) -> Value:
+    return Array(value.shape, value.dtype) if isinstance(value, Ref) else value
+
+
+def _binary(i: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
+    left, right = i.evaluate(node.left, env), i.evaluate(node.right, env)
+    symbol, name = _BINARY[node.operator.__class__]
+    return binary(i, node, symbol, name, left, right)
+
+
+def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+    """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
+    symbol, name = _AUGMENTED[node.operator.__class__]
+    if isinstance(node.target, cst.Subscript):
+        owner = i.evaluate(node.target.value, env)
+        index = _index(i, node.target, env)
+        operand = i.evaluate(node.value, env)
+        for ref in [owner] if isinstance(owner, Ref) else []:
+            loaded = Array(indexing.result_shape(ref.shape, index), ref.dtype)
+            result = binary(i, node, symbol, name, loaded, operand)
+            i.access("accumulate", ref, index, node, result)
+        return
+    operand = i.evaluate(node.value, env)
+    current = i.evaluate(node.target, env)
+    if isinstance(current, Seq) and symbol == "+":
+        more = operand if isinstance(operand, Seq) else Seq((), open=True)
+        i.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
+        return
+    i.assign(node.target, binary(i, node, symbol, name, current, operand), env)
+
+
+def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
+    value = i.evaluate(node.expression, env)
+    if isinstance(node.operator, cst.Not):
+        known = truth(value)
+        return UNKNOWN if known is None else Const(not known)
+    name = _UNARY[node.operator.__class__]
+    if isinstance(value, Array):
+        return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}), "operator")
+    if isinstance(value, Const) and isinstance(value.value, int | float | complex):
+        if isinstance(node.operator, cst.Minus):
+            return Const(-value.value)
+        if isinstance(node.operator, cst.BitInvert) and isinstance(value.value, int):
+            return Const(~value.value)
+        return value
+    return Sym(f"-{value.text}", value.owner) if isinstance(value, Sym) else UNKNOWN
+
+
+def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
+    left = i.evaluate(node.left, env)
+    known = truth(left)
+    is_and = isinstance(node.operator, cst.And)
+    if known is not None and known is not is_and:
+        return left
+    if known is not None:
+        return i.evaluate(node.right, env)
+    with i.under(Guard("if", left, i.site(node.left), not is_and), uncertain=True):
+        right = i.evaluate(node.right, env)
+    if is_and and truth(right) is False:
+        return right
+    return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
+
+
+def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
+    left = i.evaluate(node.left, env)
+    result: Value = UNKNOWN
+    for target in node.comparisons:
+        right = i.evaluate(target.comparator, env)
+        result = compare(i, node, target.operator, left, right)
+        left = right
+    return result if len(node.comparisons) == 1 else UNKNOWN
+
+
+def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value, right: Value) -> Value:
+    if isinstance(how, cst.Is | cst.IsNot):
+        return _identity(left, right, negated=isinstance(how, cst.IsNot))
+    if isinstance(how, cst.In | cst.NotIn):
+        if isinstance(right, Seq) and not right.open and isinstance(left, Const):
+            if all(isinstance(item, Const) for item in right.items):
+                return Const((left in right.items) is isinstance(how, cst.In))
+        return UNKNOWN
+    function, name = _COMPARISONS[how.__class__]
+    if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
+        return i.op(name, node, Arguments([left, right]), result, "operator")
+    version = externals.compare_version(i, function, left, right)
+    if version is not None:
+        return Const(version)
+    if isinstance(left, Const) and isinstance(right, Const):
+        try:
+            return Const(bool(function(left.value, right.value)))
+        except TypeError:
+            return UNKNOWN
+    left_type, right_type = arrays.dtype_of(left), arrays.dtype_of(right)
+    if left_type is not None and right_type is not None and function in (operator.eq, operator.ne):
+        return Const(function(left_type, right_type))
+    if left == right and isinstance(left, Sym):
+        return Const(function(0, 0))
+    return UNKNOWN
+
+
+def _identity(left: Value, right: Value, *, negated: bool) -> Value:
+    if left == NONE and right == NONE:
+        return Const(not negated)
+    one, other = (left, right) if right == NONE else (right, left)
+    if other == NONE and isinstance(one, Const | Seq | Dictionary | Array | Ref | Func | Class | Instance | DType):
+        return Const((one == NONE) is not negated)
+    if other == NONE and isinstance(one, Made) and not one.function.startswith(("method:", "builtins.")):
+        return Const(negated)
+    return UNKNOWN
+
+
+def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
+    condition = i.evaluate(node.test, env)
+    known = truth(condition)
+    if known is not None:
+        return i.evaluate(node.body if known else node.orelse, env)
+    with i.under(Guard("if", condition, i.site(node.test)), uncertain=True):
+        first = i.evaluate(node.body, env)
+    with i.under(Guard("if", condition, i.site(node.test), negated=True), uncertain=True):
+        second = i.evaluate(node.orelse, env)
+    return join(first, second)
+
+
+# -- functions, calls, attributes, subscripts --------------------------------------------------------------------
+
+
+def _lambda(i: Interpreter, node: cst.Lambda, env: Env) -> Value:
+    return Func("<lambda>", node, i.piece, env.module, env)
+
+
+def _named(i: Interpreter, node: cst.NamedExpr, env: Env) -> Value:
+    value = i.evaluate(node.value, env)
+    i.assign(node.target, value, env)
+    return value
+
+
+def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
+    callee = i.evaluate(node.func, env)
+    arguments = Arguments()
+    for argument in node.args:
+        value = i.evaluate(argument.value, env)
+        if argument.star == "*":
+            if isinstance(value, Seq):
+                arguments.positional.extend(value.items)
+                arguments.open |= value.open
+            else:
+                arguments.open = True
+        elif argument.star == "**":
+            if isinstance(value, Dictionary):
+                for key, item in value.items:
+                    if isinstance(key, Const) and isinstance(key.value, str):
+                        arguments.keywords[key.value] = item
+                arguments.open |= value.open
+            else:
+                arguments.open = True
+        elif argument.keyword is not None:
+            arguments.keywords[argument.keyword.value] = value
+        else:
+            arguments.positional.append(value)
+    if isinstance(callee, Made) and callee.function.startswith("method:"):
+        return members.call_method(i, callee, arguments, node, env)
+    wrapper = externals.wrapper_name(node.func, callee)
+    if wrapper is not None:
+        return externals.call_wrapper(i, wrapper, callee, arguments, node)
+    return i.call(callee, arguments, node)
+
+
+def _attribute(i: Interpreter, node: cst.Attribute, env: Env) -> Value:
+    return members.attribute_of(i, i.evaluate(node.value, env), node.attr.value, node)
+
+
+def _index(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    parts: list[Value] = []
+    open_ = False
+    for element in node.slice:
+        if isinstance(element.slice, cst.Slice):
+            piece = element.slice
+            parts.append(
+                Slice(
+                    NONE if piece.lower is None else i.evaluate(piece.lower, env),
+                    NONE if piece.upper is None else i.evaluate(piece.upper, env),
+                    NONE if piece.step is None else i.evaluate(piece.step, env),
+                )
+            )
+        else:
+            value = i.evaluate(element.slice.value, env)
+            if element.slice.star:
+                open_ = not isinstance(value, Seq) or value.open
+                parts.extend(value.items if isinstance(value, Seq) else ())
+            else:
+                parts.append(value)
+    if len(parts) == 1 and not open_ and not isinstance(node.slice[-1].comma, cst.Comma):
+        return parts[0]
+    return Seq(tuple(parts), open=open_)
+
+
+def _subscript(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    owner = i.evaluate(node.value, env)
+    if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
+        return owner  # a generic alias in an annotation
+    return indexing.subscript(i, node, owner, _index(i, node, env))
+
+
+def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None:
+    """`owner[index] = value`."""
+    owner = i.evaluate(target.value, env)
+    index = _index(i, target, env)
+    for option in owner.options if isinstance(owner, Choice) else (owner,):
+        if isinstance(option, Ref):
+            i.access("store", option, index, target, value)
+    if isinstance(target.value, cst.Name):
+        replaced = indexing.with_item(owner, index, value)
+        if replaced is not None:
+            env.bind(target.value.value, replaced)
+
+
+def _yield(i: Interpreter, node: cst.Yield | cst.Await, env: Env) -> Value:
+    return UNKNOWN
+
+
+attribute_of = members.attribute_of
+class_member = members.class_member
+dataclass_fields = members.dataclass_fields
+
+HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
+    cst.Name: _name,
+    cst.Integer: _number,
+    cst.Float: _number,
+    cst.Imaginary: _number,
+    cst.SimpleString: _string,
+    cst.ConcatenatedString: _string,
+    cst.FormattedString: _formatted,
+    cst.Ellipsis: _ellipsis,
+    cst.Tuple: _sequence,
+    cst.List: _sequence,
+    cst.Set: _sequence,
+    cst.Dict: _dictionary,
+    cst.ListComp: _comprehension,
+    cst.GeneratorExp: _comprehension,
+    cst.SetComp: _comprehension,
+    cst.DictComp: _dict_comprehension,
+    cst.BinaryOperation: _binary,
+    cst.UnaryOperation: _unary,
+    cst.BooleanOperation: _boolean,
+    cst.Comparison: _comparison,
+    cst.IfExp: _if_expression,
+    cst.Lambda: _lambda,
+    cst.NamedExpr: _named,
+    cst.Call: _call,
+    cst.Attribute: _attribute,
+    cst.Subscript: _subscript,
+    cst.Yield: _yield,
+    cst.Await: _yield,
+}

@@ -1,0 +1,346 @@
+"""What calls of functions outside the project do: higher-order functions, Pallas, jnp and lax, a few builtins."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels import arrays, launching
+from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.builtin_functions import BUILTINS
+from pallas_lint.kernels.control import CONTROL
+from pallas_lint.kernels.dtypes import from_name
+from pallas_lint.kernels.launch import PALLAS, LaunchKind
+from pallas_lint.kernels.launching import LAUNCHERS
+from pallas_lint.kernels.pallas_functions import PALLAS_FUNCTIONS
+from pallas_lint.kernels.values import (
+    UNKNOWN,
+    Array,
+    Choice,
+    Const,
+    External,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Value,
+    join,
+    options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.interpreter import Interpreter
+
+# Functions of jax that compute, and so are operations where a kernel calls them.
+_COMPUTING = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.random.", "jax.scipy.", "jax.image.", "jax.ops.")
+# ... and those among them that answer a question about types or shapes while tracing.
+_STATIC = frozenset(
+    "finfo iinfo dtype issubdtype result_type promote_types can_cast isdtype shape ndim size broadcast_shapes"
+    " iscomplexobj isrealobj isscalar dtypes itemsize_bits axis_size ShapeDtypeStruct Precision DotAlgorithm"
+    " DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers ConvDimensionNumbers ndarray".split()
+)
+# Wrappers that return a function which does what the wrapped one does.
+_TRANSPARENT = frozenset(
+    {
+        "jax.jit", "jax.named_call", "jax.checkpoint", "jax.remat", "jax.custom_vjp", "jax.custom_jvp",
+        "jax.named_scope", "functools.wraps", "functools.cache", "functools.lru_cache", "jax.profiler.annotate_function",
+        "jax.experimental.shard_map.shard_map", "jax.shard_map", "jax.custom_batching.custom_vmap", "jax.pmap",
+        "staticmethod", "builtins.staticmethod", "builtins.classmethod", "jax.experimental.pjit.pjit",
+        "contextlib.contextmanager", "jax.linear_util.wrap_init", "jax.api_util.flatten_fun",
+    }
+)  # fmt: skip
+_ARRAY_MAKERS = frozenset(
+    "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
+    " full_like tril triu tri normal uniform randint bits PRNGKey key split".split()
+)
+_CHECKIFY = "jax.experimental.checkify.checkify"
+
+
+def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Call a function known only by its canonical name."""
+    name = callee.name
+    kind = LAUNCHERS.get(name)
+    if kind is not None:
+        return launching.launch(i, name, kind, arguments, node)
+    model = CONTROL.get(name) or PALLAS_FUNCTIONS.get(name) or BUILTINS.get(name)
+    if model is not None:
+        return model(i, name, arguments, node)
+    if name == "functools.partial":
+        return _partial(i, arguments, node)
+    if name in _TRANSPARENT:
+        return _transparent(i, name, arguments, node)
+    if name == _CHECKIFY:
+        mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
+        return _made(i, name, arguments, node)
+    if name.startswith(_COMPUTING):
+        return _compute(i, name, arguments, node)
+    if name.startswith("numpy.") or name.startswith("math."):
+        return _numpy(i, name, arguments, node)
+    if name.startswith(PALLAS):
+        return _pallas(i, name, arguments, node)
+    if i.kernel is not None and name.startswith("jax."):
+        i.escape(arguments, node)
+        i.op(name, node, arguments, UNKNOWN)
+        return _made(i, name, arguments, node)
+    if not name.startswith("jax."):
+        i.escape(arguments, node)
+    elif not name.startswith("jax.ShapeDtypeStruct"):
+        _run_callbacks(i, arguments)
+    return _made(i, name, arguments, node)
+
+
+def _made(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode, callee: Value | None = None) -> Made:
+    return Made(
+        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open, callee
+    )
+
+
+def _run_callbacks(i: Interpreter, arguments: Arguments) -> None:
+    """Functions handed to one that is not modelled are run once, with arguments that are not known."""
+    for value in (*arguments.positional, *arguments.keywords.values()):
+        for option in options(value):
+            if isinstance(option, Func) and id(option.node) not in i.entered:
+                i.call_unknown(option)
+
+
+def _partial(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if not arguments.positional:
+        return UNKNOWN
+    target, rest = arguments.positional[0], arguments.rest(1)
+    result: Value | None = None
+    for option in options(target):
+        if isinstance(option, Func):
+            value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
+        else:
+            value = _made(i, "functools.partial", rest, node, option)
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
+    first = arguments.get("fun", 0) or arguments.get("f", 0)
+    if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
+        return _made(i, name, arguments, node)
+    if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
+        return first
+    return _made(i, name, arguments, node)
+
+
+def mark_checkified(i: Interpreter, target: Value) -> None:
+    for option in options(target):
+        if isinstance(option, Func):
+            i.checkified.add(id(option.node))
+        elif isinstance(option, Made) and option.callee is not None:
+            mark_checkified(i, option.callee)
+        elif isinstance(option, Made) and option.launch is not None:
+            option.launch.arguments.setdefault("checkified?", Const(True))
+        elif isinstance(option, Made):
+            for value in option.args:
+                mark_checkified(i, value)
+
+
+# -- calls of what another call returned -----------------------------------------------------------------------
+
+
+def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
+    if callee.launch is not None:
+        return launching.call(i, callee, arguments, node)
+    if callee.function == "functools.partial" and callee.callee is not None:
+        merged = Arguments(
+            [*callee.args, *arguments.positional], {**dict(callee.keywords), **arguments.keywords}, callee.open or arguments.open
+        )
+        if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
+            made = launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site.node)
+            return made
+        return i.call(callee.callee, merged, node)
+    decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
+    if decorated is not UNKNOWN:
+        return decorated
+    if callee.function == _CHECKIFY:
+        # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
+        inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
+        return Seq((_made(i, "checkify.error", Arguments([callee]), node), inner))
+    for value in callee.args:
+        for option in options(value):
+            if isinstance(option, Func):
+                i.call_unknown(option)
+            elif isinstance(option, Made) and option.launch is not None and option.launch.operands is None:
+                # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
+                option.launch.operands_open = True
+    i.escape(arguments, node)
+    return UNKNOWN
+
+
+def _awaits_kernel(callee: Made) -> bool:
+    return "kernel" not in dict(callee.keywords) and "body" not in dict(callee.keywords)
+
+
+def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode) -> Value:
+    """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
+    if isinstance(decorator, External):
+        if decorator.name in LAUNCHERS:
+            return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), node)
+        if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
+            return target
+        if decorator.name == _CHECKIFY:
+            mark_checkified(i, target)
+            return _made(i, _CHECKIFY, Arguments([target]), node)
+        return UNKNOWN
+    if not isinstance(decorator, Made):
+        return UNKNOWN
+    if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
+        return launching.attach_kernel(i, decorator, target)
+    if decorator.function in _TRANSPARENT:
+        return target
+    if decorator.function in CONTROL and isinstance(target, Func | Choice):
+        return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
+    if decorator.function == "functools.partial" and decorator.callee is not None:
+        inner = decorator.callee
+        if isinstance(inner, External) and inner.name in LAUNCHERS:
+            merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
+            if LAUNCHERS[inner.name] == "core_map" or decorator.args:
+                merged = Arguments(list(decorator.args), dict(decorator.keywords), decorator.open)
+                made = launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site.node)
+                return launching.attach_kernel(i, made, target) if isinstance(made, Made) else made
+            return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site.node)
+        if isinstance(inner, External) and inner.name in _TRANSPARENT:
+            return target
+        if isinstance(inner, External) and inner.name == _CHECKIFY:
+            mark_checkified(i, target)
+            return _made(i, _CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+        if isinstance(inner, External | Func):
+            merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
+            return i.call(inner, merged, node)
+    if decorator.function == "jax.vmap" and isinstance(target, Func):
+        return _made(i, "jax.vmap", Arguments([target]), node)
+    return UNKNOWN
+
+
+# -- computations ----------------------------------------------------------------------------------------------
+
+
+def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    short = name.rpartition(".")[2]
+    if short in _STATIC:
+        return BUILTINS[short](i, name, arguments, node) if short in BUILTINS else _made(i, name, arguments, node)
+    callbacks = [value for value in arguments.positional if isinstance(value, Func)]
+    if callbacks:
+        _run_callbacks(i, arguments)
+        return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else _made(i, name, arguments, node)
+    result = arrays.infer(name, arguments.positional, arguments.keywords)
+    if i.kernel is not None:
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            for ref in [value] if isinstance(value, Ref) else []:
+                if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
+                    i.access("load", ref, UNKNOWN, node)
+        return i.op(name, node, arguments, result)
+    if short in _ARRAY_MAKERS or from_name(short) is not None:
+        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
+    # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
+    if any(isinstance(value, Array) for value in arguments.positional):
+        return result
+    return UNKNOWN if short not in ("cdiv",) else result
+
+
+def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    short = name.rpartition(".")[2]
+    if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith("numpy."):
+        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
+        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
+    if short in BUILTINS and short in _STATIC:
+        return BUILTINS[short](i, name, arguments, node)
+    if name == "math.prod" or name == "numpy.prod":
+        return BUILTINS["math.prod"](i, name, arguments, node)
+    return _made(i, name, arguments, node)
+
+
+def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A Pallas function with no model: classes construct, functions in a kernel are operations."""
+    short = name.rpartition(".")[2]
+    if i.kernel is None or short[:1].isupper():
+        return _made(i, name, arguments, node)
+    i.escape_refs(arguments, node)
+    _run_callbacks(i, arguments)
+    i.op(name, node, arguments, UNKNOWN)
+    return _made(i, name, arguments, node)
+
+
+# -- look-alikes and versions ----------------------------------------------------------------------------------
+
+_WRAPPER = re.compile(r"(?:^|_)pallas_call$")
+_LAUNCH_KEYWORDS = frozenset(
+    "out_shape out_type in_specs out_specs grid grid_spec scratch_shapes scratch_types mesh compiler_params".split()
+)
+
+
+def wrapper_name(func: cst.BaseExpression, callee: Value) -> str | None:
+    """The spelled name of a launch look-alike (`self.pallas_call`, `qpl.pallas_call`); None for anything else."""
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    if _WRAPPER.search(name):
+        known = isinstance(callee, External) and callee.name in LAUNCHERS
+        return None if known or (isinstance(callee, Made) and callee.launch is not None) else name
+    if name == "kernel" and isinstance(func, cst.Attribute) and not isinstance(callee, External | Func | Made):
+        return name
+    return None
+
+
+def call_wrapper(i: Interpreter, name: str, callee: Value, arguments: Arguments, node: cst.Call) -> Value:
+    """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
+    if name == "kernel" and not _LAUNCH_KEYWORDS & set(arguments.keywords):
+        return i.call(callee, arguments, node)
+    if isinstance(callee, Func):
+        before = len(i.launches)
+        result = i.call(callee, arguments, node)
+        if any(launch.kernel is not UNKNOWN for launch in i.launches[before:]):
+            i.seen_launch_sites.add(id(node))
+            return result
+        del i.launches[before:]
+    kind: LaunchKind = "kernel" if name == "kernel" else "pallas_call"
+    return launching.launch(i, name, kind, arguments, node)
+
+
+def compare_version(i: Interpreter, function: Callable[[Any, Any], bool], left: Value, right: Value) -> bool | None:
+    """The outcome of comparing jax's version with a constant, where it is the same for every version in question."""
+    if not i.versions:
+        return None
+    for subject, other, flipped in ((left, right, False), (right, left, True)):
+        if not _is_jax_version(subject):
+            continue
+        wanted = _version_tuple(other)
+        if wanted is None:
+            return None
+        outcomes = set()
+        for version in i.versions:
+            current = tuple(int(part) for part in version.split(".")[:3])
+            wide = (*current, 0, 0, 0)[: max(len(wanted), 3)]
+            pair = (wanted, wide) if flipped else (wide, wanted)
+            outcomes.add(bool(function(*pair)))
+        return outcomes.pop() if len(outcomes) == 1 else None
+    return None
+
+
+def _is_jax_version(value: Value) -> bool:
+    if isinstance(value, External):
+        return value.name in ("jax.__version_info__", "jax.__version__", "jax.version.__version_info__", "jax.version.__version__")
+    if isinstance(value, Made) and value.function in ("packaging.version.parse", "packaging.version.Version"):
+        return bool(value.args) and _is_jax_version(value.args[0])
+    return False
+
+
+def _version_tuple(value: Value) -> tuple[int, ...] | None:
+    if isinstance(value, Made) and value.function.startswith("packaging.version.") and value.args:
+        return _version_tuple(value.args[0])
+    if isinstance(value, Const) and isinstance(value.value, str):
+        numbers = re.findall(r"\d+", value.value)[:3]
+        return tuple(int(number) for number in (*numbers, "0", "0")[:3]) if numbers else None
+    if isinstance(value, Seq) and not value.open and all(isinstance(item, Const) for item in value.items):
+        parts = [item.value for item in value.items if isinstance(item, Const)]
+        return tuple(parts) if all(isinstance(part, int) for part in parts) else None
+    return None

@@ -1,0 +1,656 @@
+"""An abstract interpreter for Python as kernel authors write it.
+
+It runs the functions that contain launches with unknown arguments, meets `pallas_call` with its specs evaluated as
+far as the text allows, and then runs the kernels on abstract refs. Closures, partials, factories, conditional
+bindings, rebinding, helpers and wrappers need no pattern of their own: they are just executed. Nothing of the user's
+code really runs.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, evolve, field
+
+from pallas_lint.kernels import expressions, externals
+from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.scope import Bindings, Env, merge
+from pallas_lint.kernels.trace import Access, Event, Guard, KernelTrace, Op, refs_in
+from pallas_lint.kernels.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Class,
+    Const,
+    Dictionary,
+    External,
+    Func,
+    Instance,
+    Made,
+    Ref,
+    Seq,
+    Sym,
+    Value,
+    join,
+    options,
+)
+from pallas_lint.syntax import Piece, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.modules import Module, ModuleGraph
+
+_DEPTH = 14  # nested calls
+_BUDGET = 400_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a tenth
+_LOOP_UNROLL = 1
+
+
+class OutOfBudget(Exception):
+    """The abstract run became too long; what was found so far stands."""
+
+
+@define(eq=False)
+class Interpreter:
+    graph: ModuleGraph
+    versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
+    assumptions: dict[str, int] = field(factory=dict)
+    launches: list[Launch] = field(factory=list)
+    pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
+    entered: set[int] = field(factory=set)  # ids of functions that ran, whatever for
+    seen_launch_sites: set[int] = field(factory=set)
+    checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
+    piece: Piece = field(init=False)
+    module: Module = field(init=False)
+    kernel: KernelTrace | None = None
+    guards: tuple[Guard, ...] = ()
+    uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
+    steps: int = 0
+    stack: list[Func] = field(factory=list)
+    # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
+    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
+
+    # -- running code ------------------------------------------------------------------------------------------
+
+    def run_piece(self, piece: Piece, env: Env) -> None:
+        """Execute a module-level piece (a def binds a function, an assignment its value)."""
+        before = getattr(self, "module", env.module)
+        self.module = env.module
+        with self._within(piece), self.outside_kernels():
+            if piece.kind == "class" and piece.members:
+                self._bind_outlined_class(piece, env)
+            else:
+                self._block(piece.body, env)
+        self.module = before
+
+    @contextmanager
+    def outside_kernels(self) -> Iterator[None]:
+        """What a module's top level computes is no operation of the kernel that happens to look it up first."""
+        before = self.kernel, self.guards, self.uncertain
+        self.kernel, self.guards, self.uncertain = None, (), 0
+        try:
+            yield
+        finally:
+            self.kernel, self.guards, self.uncertain = before
+
+    @contextmanager
+    def _within(self, piece: Piece) -> Iterator[None]:
+        before = getattr(self, "piece", piece)
+        self.piece = piece
+        try:
+            yield
+        finally:
+            self.piece = before
+
+    def site(self, node: cst.CSTNode) -> Site:
+        return Site(self.piece, node)
+
+    def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
+        self.steps += 1
+        if self.steps > _BUDGET:
+            raise OutOfBudget
+        handler = expressions.HANDLERS.get(node.__class__)
+        return UNKNOWN if handler is None else handler(self, node, env)
+
+    def _block(self, body: Sequence[cst.CSTNode], env: Env) -> bool:
+        """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
+        for statement in body:
+            if statement.__class__ is cst.SimpleStatementLine:
+                for small in statement.body:  # type: ignore[attr-defined]
+                    handler = _SMALL.get(small.__class__)
+                    if handler is not None and handler(self, small, env):
+                        return True
+            else:
+                compound = _COMPOUND.get(statement.__class__)
+                if compound is not None and compound(self, statement, env):
+                    return True
+        return False
+
+    def suite(self, suite: cst.BaseSuite, env: Env) -> bool:
+        if isinstance(suite, cst.IndentedBlock):
+            return self._block(suite.body, env)
+        for small in suite.body:
+            handler = _SMALL.get(small.__class__)
+            if handler is not None and handler(self, small, env):
+                return True
+        return False
+
+    # -- branches and guards -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
+        """Events within carry `guard`; `uncertain`: whether they happen at all is open at trace time."""
+        before, self.guards = self.guards, (*self.guards, guard)
+        self.uncertain += uncertain
+        try:
+            yield
+        finally:
+            self.guards = before
+            self.uncertain -= uncertain
+
+    @contextmanager
+    def maybe(self) -> Iterator[None]:
+        """Code within may never run in a kernel: an unknown function got it as a callback."""
+        self.uncertain += 1
+        try:
+            yield
+        finally:
+            self.uncertain -= 1
+
+    def fork(self, env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
+        """Run each branch from the same variables and merge those that go on; whether none does."""
+        start = env.vars
+        ends: list[Bindings] = []
+        for branch in branches:
+            env.vars = dict(start)
+            if not branch():
+                ends.append(env.vars)
+        env.vars = merge(ends) if ends else start
+        return not ends
+
+    def repeat(self, env: Env, body: Callable[[], bool]) -> None:
+        """Run a loop body until its variables are stable: once as entered, once more with what it changed."""
+        before = dict(env.vars)
+        body()
+        after = merge([before, env.vars])
+        changed = any(after.get(name) != value for name, value in before.items())
+        env.vars = after
+        if changed:
+            body()
+            env.vars = merge([after, env.vars])
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def call(self, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+        """Call any abstract value."""
+        if isinstance(callee, Func):
+            return self.call_function(callee, arguments)
+        if isinstance(callee, External):
+            return externals.call(self, callee, arguments, node)
+        if isinstance(callee, Made):
+            return externals.call_made(self, callee, arguments, node)
+        if isinstance(callee, Class):
+            return self._instantiate(callee, arguments, node)
+        if isinstance(callee, Choice):
+            result: Value | None = None
+            with self.maybe():
+                for option in callee.options:
+                    value = self.call(option, arguments, node)
+                    result = value if result is None else join(result, value)
+            return UNKNOWN if result is None else result
+        if isinstance(callee, Instance):
+            method = expressions.attribute_of(self, callee, "__call__", node)
+            if isinstance(method, Func):
+                return self.call_function(method, arguments)
+        self.escape(arguments, node)
+        return UNKNOWN
+
+    def escape_refs(self, arguments: Arguments, node: cst.CSTNode) -> None:
+        """Refs reach code that is not seen; callbacks are the caller's business."""
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            for ref in refs_in(value):
+                self.access("escape", ref, UNKNOWN, node)
+
+    def escape(self, arguments: Arguments, node: cst.CSTNode) -> None:
+        """Arguments reach code that is not seen: refs may be read or written, callbacks may be called."""
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            self._escape(value, node)
+
+    def _escape(self, value: Value, node: cst.CSTNode) -> None:
+        for ref in refs_in(value):
+            self.access("escape", ref, UNKNOWN, node)
+        for option in options(value):
+            if isinstance(option, Func):
+                self.call_unknown(option)
+            elif isinstance(option, Seq) and any(isinstance(item, Func) for item in option.items):
+                for item in option.items:
+                    self._escape(item, node)
+
+    def call_unknown(self, func: Func) -> Value:
+        """Run a function whose caller, and so arguments, are not known."""
+        with self.maybe():
+            return self.call_function(func, Arguments(open=True))
+
+    def call_function(self, func: Func, arguments: Arguments) -> Value:
+        if len(self.stack) >= _DEPTH or sum(other.node is func.node for other in self.stack) >= 2:
+            return UNKNOWN
+        env = Env(func.module, func.env, kernel=self.kernel)
+        self._bind_parameters(func, arguments, env)
+        self.entered.add(id(func.node))
+        self.stack.append(func)
+        before, self.module = self.module, func.module
+        try:
+            with self._within(func.piece):
+                if isinstance(func.node, cst.Lambda):
+                    return self.evaluate(func.node.body, env)
+                if func.node.asynchronous is not None:
+                    return UNKNOWN
+                falls_through = not self.suite(func.node.body, env)
+        finally:
+            self.stack.pop()
+            self.module = before
+        results = env.returns if not falls_through else [*env.returns, NONE]
+        if not results:
+            return UNKNOWN
+        result = results[0]
+        for value in results[1:]:
+            result = join(result, value)
+        return result
+
+    def _bind_parameters(self, func: Func, arguments: Arguments, env: Env) -> None:
+        parameters = func.node.params
+        given = [*func.bound, *arguments.positional]
+        keywords = {**dict(func.keywords), **arguments.keywords}
+        open_ = arguments.open or func.open_keywords
+        if func.method_of is not None:
+            given.insert(0, func.method_of)
+        with self._within(func.piece):
+            for parameter in (*parameters.posonly_params, *parameters.params):
+                name = parameter.name.value
+                if given:
+                    env.vars[name] = given.pop(0)
+                else:
+                    env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+            if isinstance(parameters.star_arg, cst.Param):
+                env.vars[parameters.star_arg.name.value] = Seq(tuple(given), open=arguments.open)
+            for parameter in parameters.kwonly_params:
+                env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+            if parameters.star_kwarg is not None:
+                rest = tuple((Const(name), value) for name, value in keywords.items())
+                env.vars[parameters.star_kwarg.name.value] = Dictionary(rest, open=open_)
+
+    def _keyword_value(
+        self, func: Func, parameter: cst.Param, keywords: dict[str, Value], env: Env, *, open_: bool
+    ) -> Value:
+        name = parameter.name.value
+        if name in keywords:
+            return keywords.pop(name)
+        if name in self.assumptions:
+            return Const(self.assumptions[name])
+        default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
+        # A default holds only where the caller is seen; else it is a hint.
+        return default if default is not None and not open_ else Sym(name, id(env), default)
+
+    def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
+        instance = Instance(cls)
+        init = expressions.class_member(self, cls, "__init__")
+        if isinstance(init, Func):
+            self.call_function(evolve(init, method_of=instance), arguments)
+        else:
+            fields = expressions.dataclass_fields(self, cls)
+            for name, value in zip(fields, arguments.positional, strict=False):
+                instance.attributes[name] = value
+            instance.attributes.update(arguments.keywords)
+            for value in (*arguments.positional, *arguments.keywords.values()):
+                for ref in refs_in(value):
+                    # The instance keeps the ref; what is done to it there is seen through the attribute.
+                    instance.attributes.setdefault(ref.parameter, ref)
+        return instance
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def record(self, event: Event) -> None:
+        if self.kernel is not None:
+            self.kernel.events.append(event)
+
+    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode, value: Value = UNKNOWN) -> None:
+        self.record(
+            Access(kind, ref, index, self.site(node), value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
+        )
+
+    def op(
+        self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call"
+    ) -> Value:
+        """Record an operation and return its result with the operation as its origin."""
+        if self.kernel is None:
+            return result
+        op = Op(
+            name,
+            self.site(node),
+            tuple(arguments.positional),
+            tuple(arguments.keywords.items()),
+            result,
+            form,  # type: ignore[arg-type]
+            self.guards,
+            self.uncertain == 0,
+            arguments.open,
+        )
+        self.kernel.events.append(op)
+        return evolve(result, origin=op) if isinstance(result, Array) else result
+
+    def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
+        """Functions defined while `outer` ran that did not run themselves."""
+        return [
+            (env, node, piece)
+            for env, node, piece, root in self.inner
+            if root is outer.node and id(node) not in self.entered
+        ]
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def is_captured(self, name: str, env: Env) -> bool:
+        """Whether `name` is bound outside the kernel that is being traced."""
+        scope: Env | None = env
+        while scope is not None:
+            if name in scope.vars and (scope is env or not scope.is_class):
+                return scope.kernel is not self.kernel
+            scope = scope.parent
+        return True  # a global
+
+    def api_present(self, name: str) -> bool | None:
+        """Whether jax has `name` in the versions in question; None where they differ or it is not known."""
+        from pallas_lint import compat
+
+        history = compat.api(name)
+        if history is None or not self.versions:
+            return None
+        present = {history.present_in(version) for version in self.versions}
+        return present.pop() if len(present) == 1 else None
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def assign(self, target: cst.BaseExpression, value: Value, env: Env) -> None:
+        if isinstance(target, cst.Name):
+            if target.value in self.assumptions and not isinstance(value, Const):
+                value = Const(self.assumptions[target.value])
+            env.bind(target.value, value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            self._unpack(target, value, env)
+        elif isinstance(target, cst.StarredElement):
+            self.assign(target.value, value, env)
+        elif isinstance(target, cst.Subscript):
+            expressions.store(self, target, value, env)
+        elif isinstance(target, cst.Attribute):
+            owner = self.evaluate(target.value, env)
+            if isinstance(owner, Instance):
+                owner.attributes[target.attr.value] = value
+
+    def _unpack(self, target: cst.Tuple | cst.List, value: Value, env: Env) -> None:
+        elements = target.elements
+        star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
+        parts: list[Value]
+        if isinstance(value, Seq) and not value.open and (star is None or len(value.items) >= len(elements) - 1):
+            items = list(value.items)
+            if star is not None:
+                stop = len(items) - (len(elements) - star - 1)
+                items[star:stop] = [Seq(tuple(items[star:stop]), "list")]
+            parts = items
+        elif isinstance(value, Array) and value.shape:
+            parts = [Array(value.shape[1:], value.dtype, value.weak)] * len(elements)
+        elif isinstance(value, Sym) and star is None:
+            parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
+        else:
+            parts = []
+        for i, element in enumerate(elements):
+            self.assign(element.value, parts[i] if i < len(parts) else UNKNOWN, env)
+
+    def define(self, node: cst.FunctionDef, env: Env) -> None:
+        """A def statement: bind the function, decorators applied from the innermost out."""
+        value: Value = Func(node.name.value, node, self.piece, env.module, env)
+        if self.kernel is None and self.stack:
+            self.inner.append((env, node, self.piece, self.stack[0].node))
+        # The name is bound first so that a kernel run by a decorator sees itself.
+        for decorator in reversed(node.decorators):
+            value = self._decorate(decorator, value, env)
+        env.bind(node.name.value, value)
+
+    def _decorate(self, decorator: cst.Decorator, value: Value, env: Env) -> Value:
+        decorating = self.evaluate(decorator.decorator, env)
+        if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
+            # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
+            if isinstance(decorating, Func) and isinstance(value, Func):
+                result = self.call_function(decorating, Arguments([value]))
+                if isinstance(result, Made) and result.launch is not None:
+                    return result
+            return value
+        result = externals.decorate(self, decorating, value, decorator)
+        return value if result is UNKNOWN else result
+
+    def _bind_outlined_class(self, piece: Piece, env: Env) -> None:
+        name = piece.names[0]
+        node = next((node for node in piece.body if isinstance(node, cst.ClassDef)), None)
+        bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
+        env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))
+
+
+def _statement(function: Callable[..., bool | None]) -> Callable[..., bool]:
+    return lambda *arguments: bool(function(*arguments))
+
+
+def _assign(i: Interpreter, node: cst.Assign, env: Env) -> None:
+    value = i.evaluate(node.value, env)
+    for target in node.targets:
+        i.assign(target.target, value, env)
+
+
+def _ann_assign(i: Interpreter, node: cst.AnnAssign, env: Env) -> None:
+    if node.value is not None:
+        i.assign(node.target, i.evaluate(node.value, env), env)
+
+
+def _aug_assign(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+    expressions.augmented(i, node, env)
+
+
+def _return(i: Interpreter, node: cst.Return, env: Env) -> bool:
+    env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
+    return True
+
+
+def _raise(i: Interpreter, node: cst.Raise, env: Env) -> bool:
+    return True
+
+
+def _expression(i: Interpreter, node: cst.Expr, env: Env) -> None:
+    i.evaluate(node.value, env)
+
+
+def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
+    targets = node.target.elements if isinstance(node.target, cst.Tuple) else [node.target]
+    for target in targets:
+        expression = target.value if isinstance(target, cst.Element) else target
+        if isinstance(expression, cst.BaseExpression):
+            for ref in refs_in(i.evaluate(expression, env)):
+                i.access("delete", ref, UNKNOWN, node)
+
+
+def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
+    i.evaluate(node.test, env)
+
+
+def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
+    for alias in node.names:
+        dotted = expressions.dotted(alias.name)
+        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+            env.bind(alias.asname.name.value, env.module.import_value(dotted, i))
+        else:
+            root = dotted.split(".", 1)[0]
+            env.bind(root, External(root))
+
+
+def _import_from(i: Interpreter, node: cst.ImportFrom, env: Env) -> None:
+    if isinstance(node.names, cst.ImportStar):
+        return
+    prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
+    for alias in node.names:
+        name = expressions.dotted(alias.name)
+        bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+        separator = "" if not prefix or prefix.endswith(".") else "."
+        env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", i))
+
+
+def _scope_declaration(i: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> None:
+    if isinstance(node, cst.Nonlocal):
+        env.outer_names.update(item.name.value for item in node.names)
+
+
+def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
+    return True
+
+
+def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
+    condition = i.evaluate(node.test, env)
+    known = expressions.truth(condition)
+
+    def otherwise() -> bool:
+        if node.orelse is None:
+            return False
+        return _if(i, node.orelse, env) if isinstance(node.orelse, cst.If) else i.suite(node.orelse.body, env)
+
+    if known is not None:
+        return i.suite(node.body, env) if known else otherwise()
+    site = i.site(node.test)
+
+    def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
+        def taken() -> bool:
+            with i.under(Guard("if", condition, site, negated), uncertain=True):
+                return run()
+
+        return taken
+
+    return i.fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
+
+
+def _for(i: Interpreter, node: cst.For, env: Env) -> None:
+    iterable = i.evaluate(node.iter, env)
+    guard = Guard("loop", iterable, i.site(node.iter))
+    if isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= 8:
+        # Short known sequences (lists of refs and specs, mostly) are run element by element.
+        for item in iterable.items:
+            i.assign(node.target, item, env)
+            with i.under(guard):
+                i.suite(node.body, env)
+    else:
+        element = expressions.element_of(iterable, i, node)
+
+        def body() -> bool:
+            i.assign(node.target, element, env)
+            with i.under(guard):
+                return i.suite(node.body, env)
+
+        i.repeat(env, body)
+    if node.orelse is not None:
+        i.suite(node.orelse.body, env)
+
+
+def _while(i: Interpreter, node: cst.While, env: Env) -> None:
+    def body() -> bool:
+        condition = i.evaluate(node.test, env)
+        with i.under(Guard("loop", condition, i.site(node.test))):
+            return i.suite(node.body, env)
+
+    i.repeat(env, body)
+
+
+def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
+    def attempt() -> bool:
+        ended = i.suite(node.body, env)
+        if not ended and node.orelse is not None:
+            ended = i.suite(node.orelse.body, env)
+        return ended
+
+    def handle(handler: cst.ExceptHandler) -> Callable[[], bool]:
+        def run() -> bool:
+            if handler.name is not None and isinstance(handler.name.name, cst.Name):
+                env.bind(handler.name.name.value, UNKNOWN)
+            with i.maybe():
+                return i.suite(handler.body, env)
+
+        return run
+
+    ended = i.fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
+    if node.finalbody is not None:
+        ended |= i.suite(node.finalbody.body, env)
+    return ended
+
+
+def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
+    for item in node.items:
+        value = i.evaluate(item.item, env)
+        if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
+            i.assign(item.asname.name, value if isinstance(value, Instance) else UNKNOWN, env)
+        if isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval":
+            with i.maybe():
+                return i.suite(node.body, env)
+    return i.suite(node.body, env)
+
+
+def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
+    subject = i.evaluate(node.subject, env)
+
+    def case(each: cst.MatchCase) -> Callable[[], bool]:
+        def run() -> bool:
+            for name in expressions.captured_names(each.pattern):
+                env.bind(name, UNKNOWN)
+            with i.under(Guard("if", subject, i.site(each.pattern)), uncertain=True):
+                return i.suite(each.body, env)
+
+        return run
+
+    return i.fork(env, [*(case(each) for each in node.cases), lambda: False])
+
+
+def _function_def(i: Interpreter, node: cst.FunctionDef, env: Env) -> None:
+    i.define(node, env)
+
+
+def _class_def(i: Interpreter, node: cst.ClassDef, env: Env) -> None:
+    bases = tuple(i.evaluate(base.value, env) for base in node.bases)
+    inside = Env(env.module, env, is_class=True)
+    env.bind(node.name.value, Class(node.name.value, node, i.piece, env.module, inside, bases))
+    i.suite(node.body, inside)
+
+
+_SMALL: dict[type, Callable[..., bool]] = {
+    cst.Assign: _statement(_assign),
+    cst.AnnAssign: _statement(_ann_assign),
+    cst.AugAssign: _statement(_aug_assign),
+    cst.Return: _return,
+    cst.Raise: _raise,
+    cst.Expr: _statement(_expression),
+    cst.Del: _statement(_delete),
+    cst.Assert: _statement(_assert),
+    cst.Import: _statement(_import),
+    cst.ImportFrom: _statement(_import_from),
+    cst.Global: _statement(_scope_declaration),
+    cst.Nonlocal: _statement(_scope_declaration),
+    cst.Break: _leave_loop,
+    cst.Continue: _leave_loop,
+}
+_COMPOUND: dict[type, Callable[..., bool]] = {
+    cst.If: _if,
+    cst.For: _statement(_for),
+    cst.While: _statement(_while),
+    cst.Try: _try,
+    cst.TryStar: _try,
+    cst.With: _with,
+    cst.Match: _match,
+    cst.FunctionDef: _statement(_function_def),
+    cst.ClassDef: _statement(_class_def),
+}
+
+__all__ = ["Interpreter", "OutOfBudget"]

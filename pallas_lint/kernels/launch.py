@@ -1,0 +1,293 @@
+"""Launches: one `pallas_call`, `pl.kernel`, `core_map` or pipeline with its kernel, grid and specs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, evolve, field, frozen
+
+from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Dictionary,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Shape,
+    Sym,
+    Value,
+    dim,
+    options,
+    shape_of,
+)
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.syntax import Site
+
+PALLAS = "jax.experimental.pallas"
+LaunchKind = Literal["pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"]
+Role = Literal["prefetch", "in", "out", "scratch"]
+
+_SPACES = {
+    "VMEM": "vmem", "SMEM": "smem", "ANY": "any", "HBM": "hbm", "CMEM": "cmem", "GMEM": "gmem", "TMEM": "tmem",
+    "HOST": "host", "SEMAPHORE": "semaphore", "REGS": "regs", "VMEM_SHARED": "vmem_shared",
+}  # fmt: skip
+
+
+@frozen(eq=False)
+class BlockSpec:
+    """A BlockSpec as written. `block_shape`: None where it is absent or unknown (see `has_block_shape`)."""
+
+    value: Made
+    block_shape: Seq | None
+    index_map: Value | None  # None: absent
+    memory_space: str | None
+    has_block_shape: bool
+    role: Role | None = None
+
+    @property
+    def site(self) -> Site:
+        return self.value.site
+
+    @property
+    def ref_shape(self) -> Shape | None:
+        """The shape of the ref that the kernel sees: the block without its squeezed dimensions."""
+        if self.block_shape is None or self.block_shape.open:
+            return None
+        sizes = []
+        for item in self.block_shape.items:
+            if item == NONE or (isinstance(item, Made) and item.function.endswith(".Squeezed")):
+                continue
+            if isinstance(item, Made) and item.function.rpartition(".")[2] in ("Blocked", "Element", "BoundedSlice"):
+                sizes.append(dim(item.args[0]) if item.args else None)
+            elif isinstance(item, Const | Sym):
+                # A symbol may stand for None ("squeezed"): only its name tells, so its size is not known.
+                sizes.append(dim(item))
+            else:
+                sizes.append(None)
+        if any(not isinstance(item, Const | Sym | Made) for item in self.block_shape.items):
+            return None
+        return tuple(sizes)
+
+
+@define(eq=False)
+class Launch:
+    """One launch as met by the interpreter: the same site may give several, one a calling context.
+
+    `arguments` are those of the launching call by parameter name, `grid_spec`'s folded in. `operands` are the
+    arguments of the call of the result, None where that is not seen. The number of refs of each role is None where
+    the text does not tell.
+    """
+
+    kind: LaunchKind
+    api: str  # canonical name of the launching function; for look-alikes the name as spelled
+    site: Site
+    module: Module
+    kernel: Value
+    arguments: dict[str, Value]
+    open: bool = False  # `**kwargs` of unknown content
+    operands: list[Value] | None = None
+    operands_open: bool = False
+    backend: str | None = None
+    core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
+    evidence: str | None = None  # what told the backend: "params", "mesh", "spec", "body", "function", "import"
+    scope: str = ""  # name of the function that launches
+    traces: list[KernelTrace] = field(factory=list)
+    callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
+
+    def argument(self, *names: str) -> Value | None:
+        """The first of these arguments that was passed; None where none was."""
+        return next((self.arguments[name] for name in names if name in self.arguments), None)
+
+    @property
+    def interpret(self) -> bool:
+        """Whether it surely runs in interpret mode, where no backend compiles the kernel."""
+        value = self.argument("interpret")
+        return value == Const(True) or (isinstance(value, Made) and "Interpret" in value.function)
+
+    @property
+    def grid(self) -> Seq | None:
+        """The grid as a tuple; None where absent or unknown. An integer grid is a tuple of one."""
+        value = self.argument("grid")
+        if isinstance(value, Seq):
+            return value
+        if isinstance(value, Const) and isinstance(value.value, int):
+            return Seq((value,))
+        return None
+
+    @property
+    def has_grid(self) -> bool | None:
+        """Whether a grid was given; None where the text does not tell."""
+        if self.argument("grid") not in (None, NONE):
+            return True
+        return None if self.open or self.argument("grid_spec") is UNKNOWN else False
+
+    @property
+    def prefetch_count(self) -> int | None:
+        value = self.argument("num_scalar_prefetch")
+        if value is None:
+            return None if self.open or "grid_spec?" in self.arguments else 0
+        return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+
+    @property
+    def in_specs(self) -> Seq | None:
+        return _as_sequence(self.argument("in_specs"))
+
+    @property
+    def out_specs(self) -> Seq | None:
+        return _as_sequence(self.argument("out_specs"))
+
+    @property
+    def out_shapes(self) -> Seq | None:
+        """The outputs' shape structs; None where their number is not known."""
+        value = self.argument("out_shape", "out_type")
+        if isinstance(value, Seq):
+            return None if value.open else value
+        if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
+            return Seq((value,))
+        if isinstance(value, Array):
+            return Seq((value,))
+        return None
+
+    @property
+    def input_count(self) -> int | None:
+        """How many input refs the kernel gets."""
+        specs = self.argument("in_specs")
+        if self.kind in ("core_map",):
+            return 0
+        if isinstance(specs, Seq):
+            return None if specs.open or not _leaves_known(specs) else len(specs.items)
+        if specs in (None, NONE) and not self.open and self.operands is not None and not self.operands_open:
+            prefetch = self.prefetch_count
+            return None if prefetch is None else len(self.operands) - prefetch
+        return None
+
+    @property
+    def output_count(self) -> int | None:
+        if self.kind == "pipeline":
+            specs = self.argument("out_specs")
+            if specs is None:
+                return None if self.open else 0
+            if isinstance(specs, Made):
+                return 1
+            return len(specs.items) if isinstance(specs, Seq) and not specs.open and _leaves_known(specs) else None
+        shapes = self.argument("out_shape", "out_type")
+        if shapes is None or shapes == NONE:
+            return 0 if self.kind in ("kernel", "core_map") and not self.open else None
+        known = self.out_shapes
+        return None if known is None or not _leaves_known(known) else len(known.items)
+
+    @property
+    def scratch(self) -> Seq | Dictionary | None:
+        """The scratch declarations; an empty tuple where there are none, None where they are not known."""
+        value = self.argument("scratch_shapes", "scratch_types")
+        if value in (None, NONE):
+            return None if self.open else Seq(())
+        return value if isinstance(value, Seq | Dictionary) and not value.open else None
+
+
+def _as_sequence(value: Value | None) -> Seq | None:
+    if isinstance(value, Seq):
+        return value
+    return Seq((value,)) if isinstance(value, Made) and is_spec(value) else None
+
+
+def _leaves_known(specs: Seq) -> bool:
+    """Whether each element surely is one parameter: a None or an unknown may stand for none or for a tree."""
+    for item in specs.items:
+        for option in options(item):
+            if not isinstance(option, Made | Array | Seq | Sym) and not _is_struct(option):
+                return False
+            if isinstance(option, Sym):
+                return False
+    return all(len(options(item)) == 1 or NONE not in options(item) for item in specs.items)
+
+
+def _is_struct(value: Value) -> bool:
+    return isinstance(value, Made) and value.function == "jax.ShapeDtypeStruct"
+
+
+def is_spec(value: Value) -> bool:
+    return isinstance(value, Made) and value.function.rpartition(".")[2] == "BlockSpec"
+
+
+def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
+    """The BlockSpec that a value is; None for anything else."""
+    if not isinstance(value, Made) or not is_spec(value):
+        return None
+    shape = value.argument("block_shape", 0)
+    index_map = value.argument("index_map", 1)
+    if isinstance(shape, Func):
+        shape, index_map = index_map, shape  # the argument order before jax 0.4.34
+    given = shape not in (None, NONE)
+    return BlockSpec(
+        value,
+        shape if isinstance(shape, Seq) else None,
+        None if index_map in (None, NONE) and not value.open else index_map or UNKNOWN,
+        memory_space(value.argument("memory_space")),
+        given,
+        role,
+    )
+
+
+def memory_space(value: Value | None) -> str | None:
+    """"vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
+    name = getattr(value, "name", None) or getattr(value, "function", None)
+    return _SPACES.get(name.rpartition(".")[2]) if isinstance(name, str) else None
+
+
+def scratch_ref(name: str, value: Value) -> Ref:
+    """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
+    if isinstance(value, Made):
+        function = value.function.rpartition(".")[2]
+        if function in ("ShapeDtypeStruct",):
+            return Ref(name, "scratch", shape=shape_of(value.argument("shape", 0) or UNKNOWN), dtype=dtype_of(value.argument("dtype", 1)))
+        if "Semaphore" in value.function or function in ("Barrier", "ClusterBarrier", "DMA", "REGULAR", "BARRIER"):
+            return Ref(name, "scratch", shape=shape_of(value.argument("shape", 0) or UNKNOWN), dtype="semaphore", space="semaphore")
+        space = memory_space(value)
+        if function == "ACC":
+            space = "regs"
+        return Ref(
+            name,
+            "scratch",
+            shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+            dtype=dtype_of(value.argument("dtype", 1)),
+            space=space,
+        )
+    declared = getattr(value, "name", "")
+    if "Semaphore" in str(declared):
+        return Ref(name, "scratch", shape=(), dtype="semaphore", space="semaphore")
+    return Ref(name, "scratch")
+
+
+def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None, *, has_grid: bool | None) -> Ref:
+    """The ref of an output, from its shape struct and its spec."""
+    shape: Shape | None = None
+    dtype: str | None = None
+    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+        shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
+        dtype = dtype_of(struct.argument("dtype", 1))
+    elif isinstance(struct, Array):
+        shape, dtype = struct.shape, struct.dtype
+    return _shaped(Ref(name, "out", index, shape, dtype), spec)
+
+
+def input_ref(name: str, index: int | None, operand: Value, spec: BlockSpec | None) -> Ref:
+    """The ref of an input, from the operand passed to the launch and its spec."""
+    shape = operand.shape if isinstance(operand, Array) else None
+    dtype = operand.dtype if isinstance(operand, Array) else None
+    return _shaped(Ref(name, "in", index, shape, dtype), spec)
+
+
+def _shaped(ref: Ref, spec: BlockSpec | None) -> Ref:
+    if spec is None:
+        return ref
+    if spec.has_block_shape:
+        ref = evolve(ref, shape=spec.ref_shape)
+    return evolve(ref, space=spec.memory_space) if spec.memory_space is not None else ref

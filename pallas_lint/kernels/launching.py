@@ -1,0 +1,348 @@
+"""From the arguments of a launching call to a Launch, and from a Launch to the traces of its kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels import backend
+from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.launch import (
+    PALLAS,
+    Launch,
+    LaunchKind,
+    block_spec,
+    input_ref,
+    output_ref,
+    scratch_ref,
+)
+from pallas_lint.kernels.trace import KernelTrace
+from pallas_lint.kernels.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Dictionary,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Value,
+    options,
+    shape_of,
+)
+
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.interpreter import Interpreter
+
+_MOST_CONTEXTS = 4  # launches traced for one site; more calling contexts add time, hardly findings
+
+# Positional parameters of the launching functions. `pallas_call` took more of them before 0.4.36; nobody passed them.
+_POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {
+    "pallas_call": ("kernel", "out_shape"),
+    "kernel": ("body", "out_shape"),
+    "core_map": ("mesh",),
+    "pipeline": ("body",),
+    "mpmd_map": ("body",),
+}
+LAUNCHERS: dict[str, LaunchKind] = {
+    f"{PALLAS}.pallas_call": "pallas_call",
+    "jax_triton.pallas.pallas_call": "pallas_call",
+    f"{PALLAS}.kernel": "kernel",
+    f"{PALLAS}.mosaic_gpu.kernel": "kernel",
+    f"{PALLAS}.core_map": "core_map",
+    f"{PALLAS}.mosaic_gpu.core_map": "core_map",
+    f"{PALLAS}.tpu.core_map": "core_map",
+    f"{PALLAS}.tpu.emit_pipeline": "pipeline",
+    f"{PALLAS}.mosaic_gpu.emit_pipeline": "pipeline",
+    f"{PALLAS}.mosaic_gpu.emit_pipeline_warp_specialized": "pipeline",
+    f"{PALLAS}.tpu.emit_pipeline_with_allocations": "pipeline",
+    f"{PALLAS}.mpmd_map": "mpmd_map",
+    f"{PALLAS}.tpu.mpmd_map": "mpmd_map",
+    "jax._src.pallas.mpmd.mpmd_map": "mpmd_map",
+    "jax._src.pallas.mpmd.call": "mpmd_map",
+}
+
+
+def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Evaluate a launching call: a value that runs the kernel when it is called."""
+    named = dict(zip(_POSITIONAL[kind], arguments.positional, strict=False))
+    named.update(arguments.keywords)
+    open_ = arguments.open
+    open_ |= _fold_grid_spec(named)
+    result = Launch(
+        kind,
+        api,
+        i.site(node),
+        i.module,
+        named.get("kernel", named.get("body", UNKNOWN)),
+        named,
+        open_,
+        scope=i.stack[-1].name if i.stack else "",
+        callers=tuple(i.stack),
+    )
+    i.seen_launch_sites.add(id(node))
+    i.launches.append(result)
+    if i.kernel is None:
+        i.pending.append(result)
+    return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), open_, launch=result)
+
+
+def _fold_grid_spec(named: dict[str, Value]) -> bool:
+    """Put a grid spec's fields beside the launch's own arguments; whether something stays unknown."""
+    spec = named.get("grid_spec")
+    if spec in (None, NONE):
+        return False
+    if not isinstance(spec, Made) or not spec.function.endswith("GridSpec"):
+        named["grid_spec?"] = UNKNOWN
+        return True
+    positions = ("grid", "in_specs", "out_specs", "scratch_shapes")
+    if spec.function.rpartition(".")[2] == "PrefetchScalarGridSpec":
+        positions = ("num_scalar_prefetch", *positions)
+    for at, name in enumerate(positions):
+        value = spec.argument(name, at)
+        if value is not None:
+            named[name] = value
+    return spec.open
+
+
+def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
+    """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
+    assert made.launch is not None
+    made.launch.kernel = kernel
+    if made.launch.kind == "core_map":
+        run_here(i, made.launch, Arguments())
+    return made
+
+
+def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
+    result = made.launch
+    assert result is not None
+    first = arguments.positional[0] if arguments.positional else None
+    if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
+        return attach_kernel(i, made, first)
+    if result.kind == "pipeline" or (result.kind == "core_map" and i.kernel is not None):
+        run_here(i, result, arguments)
+        return UNKNOWN
+    if result.operands is None:
+        result.operands = list(arguments.positional)
+        result.operands_open = arguments.open
+    return results_of(result)
+
+
+def results_of(result: Launch) -> Value:
+    """The arrays that a launch returns."""
+    shapes = result.argument("out_shape", "out_type")
+    if isinstance(shapes, Seq):
+        return Seq(tuple(_array(item) for item in shapes.items), shapes.kind, shapes.open)
+    return _array(shapes) if shapes is not None else UNKNOWN
+
+
+def _array(struct: Value) -> Value:
+    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+        return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), dtype_of(struct.argument("dtype", 1)))
+    return Array() if isinstance(struct, Array) else UNKNOWN
+
+
+# -- running kernels -------------------------------------------------------------------------------------------
+
+
+def run_pending(i: Interpreter) -> None:
+    """Trace the kernels of the launches met since the last time."""
+    while i.pending:
+        result = i.pending.pop(0)
+        contexts = sum(1 for other in i.launches if other.site.key == result.site.key and other.traces)
+        if contexts < _MOST_CONTEXTS:
+            _run_kernels(i, result)
+        backend.decide(i, result)
+
+
+def _run_kernels(i: Interpreter, result: Launch) -> None:
+    bodies = result.kernel.items if isinstance(result.kernel, Seq) else options(result.kernel)
+    for body in bodies:
+        if isinstance(body, Func):
+            run_kernel(i, result, body)
+        elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
+            _run_pipeline_kernel(i, result, body)
+
+
+def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
+    """Trace one kernel of a launch on abstract refs."""
+    trace = KernelTrace(func.name, _definition_site(func), result)
+    positional, keywords, complete = _refs(result, func)
+    trace.refs = [ref for value in (*positional, *keywords.values()) for ref in _flat(value)]
+    result.traces.append(trace)
+    _traced(i, trace, lambda: i.call_function(func, Arguments(positional, keywords, open=not complete)))
+
+
+def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
+    """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
+    assert made.launch is not None
+    trace = KernelTrace("emit_pipeline", made.site, result)
+    result.traces.append(trace)
+    pipeline = made.launch
+    _traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
+
+
+def _traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+    from pallas_lint.kernels.interpreter import OutOfBudget
+
+    before = (i.kernel, i.guards, i.uncertain, i.stack)
+    i.kernel, i.guards, i.uncertain, i.stack = trace, (), 0, []
+    try:
+        trace.returned = run() or UNKNOWN
+    except OutOfBudget:
+        trace.complete = False
+        i.steps = 0
+    finally:
+        i.kernel, i.guards, i.uncertain, i.stack = before
+
+
+def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
+    """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
+    if result not in i.launches:
+        i.launches.append(result)
+    result.operands = list(arguments.positional)
+    result.operands_open = arguments.open
+    i.escape_refs(arguments, result.site.node)
+    for body in options(result.kernel):
+        if not isinstance(body, Func):
+            continue
+        if i.kernel is None:
+            if result not in i.pending:
+                i.pending.append(result)
+            continue
+        positional, keywords, complete = _refs(result, body)
+        result.traces.append(i.kernel)
+        i.call_function(body, Arguments(positional, keywords, open=not complete))
+
+
+def _definition_site(func: Func) -> Site:
+    node = func.node.name if isinstance(func.node, cst.FunctionDef) else func.node
+    return Site(func.piece, node)
+
+
+def _flat(value: Value) -> list[Ref]:
+    if isinstance(value, Ref):
+        return [value]
+    if isinstance(value, Seq):
+        return [ref for item in value.items for ref in _flat(item)]
+    return []
+
+
+def positional_names(func: Func) -> tuple[list[str], int, bool]:
+    """Names of the parameters that refs may go to, how many of them must be given, and whether `*refs` follows."""
+    parameters = func.node.params
+    every = [*parameters.posonly_params, *parameters.params][len(func.bound) + (func.method_of is not None) :]
+    taken = {name for name, _ in func.keywords}
+    names = []
+    for parameter in every:
+        if parameter.name.value in taken:
+            break  # refs are passed by position: none can come after a parameter that a keyword fills
+        names.append(parameter)
+    required = sum(1 for parameter in names if parameter.default is None)
+    return [parameter.name.value for parameter in names], required, isinstance(parameters.star_arg, cst.Param)
+
+
+def slots(result: Launch, names: list[str]) -> tuple[list[Value], list[Value], bool]:
+    """The refs from the front and, where a number in between is unknown, from the back; whether they are all."""
+
+    def name(at: int) -> str:
+        return names[at] if 0 <= at < len(names) else f"#{at}"
+
+    front: list[Value] = []
+    prefetch, inputs, outputs = result.prefetch_count, result.input_count, result.output_count
+    scratch = result.scratch
+    if prefetch is not None:
+        for at in range(prefetch):
+            operand = _operand(result, at)
+            shape = operand.shape if isinstance(operand, Array) else None
+            dtype = operand.dtype if isinstance(operand, Array) else None
+            front.append(Ref(name(at), "prefetch", at, shape, dtype, "smem"))
+        if inputs is not None:
+            specs = result.in_specs
+            for at in range(inputs):
+                spec = specs.items[at] if specs is not None and at < len(specs.items) else NONE
+                front.append(_input(name(len(front)), at, _operand(result, prefetch + at), spec))
+            if outputs is not None:
+                front.extend(_outputs(result, name, len(front), outputs))
+                if isinstance(scratch, Seq):
+                    first = len(front)
+                    front.extend(_scratch(name(first + at), item) for at, item in enumerate(scratch.items))
+                    return front, [], True
+                if isinstance(scratch, Dictionary):
+                    return front, [], True
+                return front, [], False
+    back: list[Value] = []
+    if isinstance(scratch, Seq):
+        first = len(names) - len(scratch.items)
+        back = [_scratch(name(first + at), item) for at, item in enumerate(scratch.items)]
+        if outputs is not None:
+            back = [*_outputs(result, name, first - outputs, outputs), *back]
+    return front, back, False
+
+
+def _operand(result: Launch, at: int) -> Value:
+    operands = result.operands
+    if operands is None or at >= len(operands):
+        return UNKNOWN
+    return operands[at]
+
+
+def _input(name: str, index: int, operand: Value, spec: Value) -> Value:
+    if isinstance(spec, Seq) and not spec.open:
+        return Seq(tuple(_input(f"{name}[{at}]", index, UNKNOWN, item) for at, item in enumerate(spec.items)))
+    return input_ref(name, index, operand, block_spec(spec, "in"))
+
+
+def _outputs(result: Launch, name: Callable[[int], str], first: int, count: int) -> list[Value]:
+    shapes, specs = result.out_shapes, result.out_specs
+    refs: list[Value] = []
+    for at in range(count):
+        struct = shapes.items[at] if shapes is not None and at < len(shapes.items) else UNKNOWN
+        spec = specs.items[at] if specs is not None and not specs.open and at < len(specs.items) else NONE
+        if isinstance(struct, Seq):
+            refs.append(Seq(tuple(output_ref(f"{name(first + at)}[{k}]", at, item, None, has_grid=None) for k, item in enumerate(struct.items))))
+            continue
+        refs.append(output_ref(name(first + at), at, struct, block_spec(spec, "out"), has_grid=result.has_grid))
+    return refs
+
+
+def _scratch(name: str, value: Value) -> Value:
+    if isinstance(value, Seq):
+        return Seq(tuple(_scratch(f"{name}[{at}]", item) for at, item in enumerate(value.items)), open=value.open)
+    if isinstance(value, Dictionary):
+        return UNKNOWN
+    return scratch_ref(name, value)
+
+
+def _refs(result: Launch, func: Func) -> tuple[list[Value], dict[str, Value], bool]:
+    """The kernel's positional and keyword refs, and whether every parameter's role is known."""
+    names, required, star = positional_names(func)
+    front, back, complete = slots(result, names)
+    keywords: dict[str, Value] = {}
+    scratch = result.scratch
+    if isinstance(scratch, Dictionary):
+        for key, value in scratch.items:
+            if isinstance(key, Const) and isinstance(key.value, str):
+                keywords[key.value] = _scratch(key.value, value)
+        names = [name for name in names if name not in keywords]
+    if complete and (required <= len(front) <= len(names) or (star and len(front) >= required)):
+        return front, keywords, True
+    if complete or (star and not front):
+        front, back = ([], []) if not star else (front, back)
+        return [Ref(name) for name in names], keywords, False
+    if star:
+        return front[: len(names)] if len(front) >= len(names) else front, keywords, False
+    refs: list[Value] = [Ref(name) for name in names]
+    refs[: len(front)] = front[: len(names)]
+    if back and len(front) + len(back) <= len(names):
+        refs[len(names) - len(back) :] = back
+    return refs, keywords, False
