@@ -1,0 +1,85 @@
+"""What each jax version supports on each Pallas backend: measured, not remembered.
+
+Names are canonical ("jax.experimental.pallas.load", "jax.numpy.cumsum", "operator:%"), backends are "tpu",
+"triton" and "mosaic_gpu", devices "v5e", "v6e", "cuda", "rocm" and so on, dtypes as jax prints them ("bf16").
+Importing this reads no data: each table is read when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from pallas_lint.compat.apis import (
+    ApiHistory,
+    ApiStatus,
+    Parameters,
+    api,
+    known_module,
+    module_exists,
+    names_in,
+    nearest_names,
+    parameters,
+)
+from pallas_lint.compat.functions import (
+    Elsewhere,
+    FunctionSupport,
+    function,
+    function_names,
+    status,
+    unmeasured,
+)
+from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Verdict
+from pallas_lint.compat.primitives import (
+    cores,
+    known_primitive,
+    primitive_names,
+    primitive_since,
+    primitive_supported,
+)
+from pallas_lint.compat.replacements import Replacement, replacement, replacements, substitutes
+from pallas_lint.compat.versions import (
+    UnknownVersionError,
+    known_versions,
+    measured_versions,
+    nearest,
+    newest,
+    oldest,
+    versions_in,
+)
+
+__all__ = [
+    "DTYPES",
+    "ApiHistory",
+    "ApiStatus",
+    "Cell",
+    "Elsewhere",
+    "FunctionSupport",
+    "Outcome",
+    "Parameters",
+    "Replacement",
+    "Status",
+    "UnknownVersionError",
+    "Verdict",
+    "api",
+    "cores",
+    "function",
+    "function_names",
+    "known_module",
+    "known_primitive",
+    "known_versions",
+    "measured_versions",
+    "module_exists",
+    "names_in",
+    "nearest",
+    "nearest_names",
+    "newest",
+    "oldest",
+    "parameters",
+    "primitive_names",
+    "primitive_since",
+    "primitive_supported",
+    "replacement",
+    "replacements",
+    "status",
+    "substitutes",
+    "unmeasured",
+    "versions_in",
+]

@@ -1,0 +1,220 @@
+"""What happens to a jnp, lax, nn, … function inside a kernel, by backend, version, dtype and device."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from attrs import frozen
+
+from pallas_lint.compat import tables
+from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Verdict, dtypes_named, status_of, verdict_of
+from pallas_lint.compat.primitives import primitive_since, primitive_supported
+from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
+
+_TPU_DEVICES = ("v5e", "v6e")
+_UNKNOWN = (Outcome.UNKNOWN, None, None)
+
+# (outcome, primitive, message, letter)
+_Outcome = tuple[Outcome, "str | None", "str | None", str]
+
+
+@frozen
+class Elsewhere:
+    """A backend where the function works although it does not work here."""
+
+    backend: str
+    since: str
+    status: str
+
+
+@functools.cache
+def function(name: str) -> FunctionSupport | None:
+    """Support of a function by canonical name ("jax.numpy.cumsum", "operator:%"); None if not measured."""
+    if name not in tables.functions()["functions"]:
+        return None
+    return FunctionSupport(name)
+
+
+@functools.cache
+def function_names() -> tuple[str, ...]:
+    """Every measured function."""
+    return tuple(tables.functions()["functions"])
+
+
+@frozen
+class FunctionSupport:
+    """Everything measured about one function."""
+
+    name: str
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Ways of calling it that were tried."""
+        return tuple(tables.functions()["functions"][self.name])
+
+    def verdict(
+        self,
+        backend: str,
+        version: str,
+        *,
+        dtype: str | None = None,
+        device: str | None = None,
+        variant: str | None = None,
+    ) -> Verdict:
+        """What the measurements say. `dtype` may be a group ("float", "int"); one never measured is unknown.
+
+        Without `device` a failure on only one TPU generation makes the verdict "depends".
+        """
+        wanted = dtypes_named(dtype)
+        cells = tuple(
+            cell
+            for cell in _cells(self.name, backend, nearest(version), device)
+            if cell.dtype in wanted and (variant is None or cell.variant == variant)
+        )
+        measured = measured_versions()
+        index = position(version, measured)
+        compiled = any(_compiled(target, index or 0) for target in _targets(backend, device))
+        return verdict_of(cells, measured[index or 0], compiled)
+
+    def since(
+        self, backend: str, dtype: str | None = None, *, device: str | None = None, variant: str | None = None
+    ) -> str | None:
+        """First version from which the function has worked, at least for some dtypes, up to the newest."""
+        first: str | None = None
+        for version in reversed(measured_versions()):
+            verdict = self.verdict(backend, version, dtype=dtype, device=device, variant=variant)
+            if verdict.status not in ("supported", "depends"):
+                if first is not None and verdict.primitive is not None and verdict.outcome is Outcome.LOWER:
+                    return self._refined(backend, verdict.primitive, version, first)
+                break
+            first = version
+        return first
+
+    def _refined(self, backend: str, primitive: str, broken: str, working: str) -> str:
+        """The patch release that brought the primitive, where it alone was missing."""
+        since = primitive_since(primitive, backend)
+        if since is not None and parse(broken) < parse(since) <= parse(working):
+            return since
+        return working
+
+    def works_elsewhere(self, backend: str, version: str, dtype: str | None = None) -> tuple[Elsewhere, ...]:
+        """Other backends on which the function works at this version, and since when."""
+        found = []
+        for other in ("tpu", "triton", "mosaic_gpu"):
+            if other == backend:
+                continue
+            status = self.verdict(other, version, dtype=dtype).status
+            since = self.since(other, dtype)
+            if status in ("supported", "depends") and since is not None:
+                found.append(Elsewhere(other, since, status))
+        return tuple(found)
+
+    def primitives(self, version: str) -> tuple[str, ...]:
+        """Primitives that the function is made of at this version."""
+        index = position(version, measured_versions()) or 0
+        names: tuple[str, ...] = ()
+        for since, text in tables.functions()["primitives"].get(self.name, []):
+            if since > index:
+                break
+            names = tuple(text.split())
+        return names
+
+
+def _targets(backend: str, device: str | None) -> tuple[str, ...]:
+    """Rows of the table that speak for this backend and device."""
+    if backend == "tpu":
+        if device is None:
+            return tuple(f"tpu:{name}" for name in _TPU_DEVICES)
+        return (f"tpu:{device}",) if device in _TPU_DEVICES else ("tpu",)
+    if backend == "triton":
+        return ("triton",) if device == "rocm" else ("triton:h200",)
+    return (backend,)
+
+
+def _compiled(target: str, index: int) -> bool:
+    return index in tables.functions()["compiled"].get(target, [])
+
+
+@functools.cache
+def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | None:
+    """Outcome numbers by dtype at the measured version with this index; None if nothing was measured."""
+    data = tables.functions()
+    rows: list[int] = data["functions"][name][variant]
+    history_number = rows[data["targets"].index(target)] if target in data["targets"] else -1
+    if history_number < 0:
+        return None
+    found: int | None = None
+    for since, cells in data["histories"][history_number]:
+        if since > index:
+            break
+        found = cells
+    if found is None or found < 0:
+        return None
+    return tuple(int(number) for number in data["cells"][found].split())
+
+
+def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
+    """Outcomes by dtype; where the device was not measured, those of the lowering alone."""
+    data = tables.functions()
+    row = _row(name, variant, target, index) if _compiled(target, index) or ":" not in target else None
+    if row is None and ":" in target:
+        row = _row(name, variant, target.partition(":")[0], index)
+    if row is None:
+        return [(*_UNKNOWN, "-")] * len(data["dtypes"])
+    found = []
+    for number in row:
+        letter, primitive, message = data["outcomes"][number]
+        if letter == "l" and message is None and primitive is not None:
+            message = f"no lowering rule for the primitive `{primitive}`"
+        found.append((LETTERS.get(letter, Outcome.UNKNOWN), primitive, message, letter))
+    return found
+
+
+@functools.cache
+def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[Cell, ...]:
+    """Every case of a function on a backend at a known version; one case a device where several speak."""
+    data: dict[str, Any] = tables.functions()
+    measured = measured_versions()
+    index = position(version, measured)
+    if index is None:
+        return ()
+    exact = measured[index] == version
+    after = index + 1 if not exact and index + 1 < len(measured) else None
+    only_lowered = backend == "tpu" and device is not None and device not in _TPU_DEVICES
+    cells = []
+    for variant in data["functions"][name]:
+        for target in _targets(backend, device):
+            here = _at(name, variant, target, index)
+            later = _at(name, variant, target, after) if after is not None else None
+            for number, dtype in enumerate(data["dtypes"]):
+                outcome, primitive, message, letter = here[number]
+                if letter == "-":
+                    continue
+                if outcome.fails and later is not None:
+                    # Between two measured versions: only a primitive that is still missing is certain.
+                    next_outcome = later[number][0]
+                    missing = (
+                        letter == "l"
+                        and primitive is not None
+                        and (primitive_supported(primitive, backend, version) is False)
+                    )
+                    if not missing and not next_outcome.fails:
+                        outcome, primitive, message = _UNKNOWN
+                elif only_lowered and outcome is Outcome.OK:
+                    outcome = Outcome.UNKNOWN
+                cells.append(Cell(variant, dtype, outcome, primitive, message))
+    return tuple(cells)
+
+
+def status(name: str, backend: str, version: str, dtype: str | None = None, device: str | None = None) -> str:
+    """Status alone, without the details of a verdict; "unknown" for functions that were not measured."""
+    if function(name) is None:
+        return "unknown"
+    wanted = dtypes_named(dtype)
+    return status_of(cell for cell in _cells(name, backend, nearest(version), device) if cell.dtype in wanted)
+
+
+def unmeasured(version: str) -> bool:
+    """Whether the version lies between measured ones, so that its lower neighbour speaks for it."""
+    return nearest(version) not in measured_versions() or version not in known_versions()

@@ -1,0 +1,163 @@
+"""What can become of a function in a kernel, and the verdict over many measured cases."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Literal
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Status = Literal["supported", "unsupported", "depends", "unknown"]
+
+
+class Outcome(enum.Enum):
+    """How one measured case ended; the value is what to call it in a sentence."""
+
+    OK = "works"
+    TRACE = "does not trace in a kernel"
+    LOWER = "does not lower"
+    COMPILE = "lowers but does not compile"
+    ABORT = "crashes the compiler"
+    WRONG = "runs but gives wrong numbers"
+    UNSUPPORTED_DTYPE = "does not take this dtype, outside kernels either"
+    UNKNOWN = "was not measured"
+
+    @property
+    def fails(self) -> bool:
+        """Whether a kernel with this case in it cannot give right results."""
+        return self in _FAILURES
+
+
+_FAILURES = frozenset({Outcome.TRACE, Outcome.LOWER, Outcome.COMPILE, Outcome.ABORT, Outcome.WRONG})
+
+# One letter each in the data; h: the harness could not store the result, T: no answer in time.
+LETTERS = {
+    "k": Outcome.OK,
+    "t": Outcome.TRACE,
+    "l": Outcome.LOWER,
+    "c": Outcome.COMPILE,
+    "a": Outcome.ABORT,
+    "w": Outcome.WRONG,
+    "u": Outcome.UNSUPPORTED_DTYPE,
+}
+
+DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
+_GROUPS = {
+    "float": ("f32", "bf16", "f16"),
+    "int": ("i32", "i8", "u32"),
+    "signed": ("i32", "i8"),
+}
+_LONG_NAMES = {
+    "float32": "f32", "bfloat16": "bf16", "float16": "f16", "int32": "i32", "int8": "i8", "uint32": "u32",
+    "bool_": "bool",
+}  # fmt: skip
+
+
+def dtypes_named(name: str | None) -> tuple[str, ...]:
+    """Measured dtypes that a name stands for: one, a group ("float", "int"), or all for None."""
+    if name is None:
+        return DTYPES
+    if name in _GROUPS:
+        return _GROUPS[name]
+    short = _LONG_NAMES.get(name, name)
+    return (short,) if short in DTYPES else ()
+
+
+@frozen
+class Cell:
+    """One case: a variant of the call with one dtype, on one target and version."""
+
+    variant: str
+    dtype: str
+    outcome: Outcome
+    primitive: str | None = None
+    message: str | None = None
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the operands are scalars, which take another path on TPU than vectors do."""
+        return self.variant.startswith("scalar")
+
+
+@frozen
+class Verdict:
+    """What the measurements say about one function on one backend at one version."""
+
+    status: Status
+    """supported: every case works; unsupported: none does; depends: on dtype, shape or device."""
+    outcome: Outcome
+    """The commonest failure among the cases, or OK."""
+    primitive: str | None
+    """The primitive that the commonest failure names."""
+    message: str | None
+    """What jax or the compiler says about it."""
+    dtypes: Mapping[str, Status]
+    """Status of each measured dtype."""
+    variants: Mapping[str, Status]
+    """Status of each way of calling the function that was tried."""
+    measured_at: str
+    """The measured version that speaks here."""
+    compiled: bool = False
+    """Whether the device's own compiler was run, not only jax's lowering."""
+    cells: tuple[Cell, ...] = field(repr=False, default=())
+    """The cases behind it."""
+
+
+def status_of(cells: Iterable[Cell]) -> Status:
+    """Status over cases; those refused outside kernels too, and those not measured, say nothing.
+
+    Array cases decide what is supported. What fails for arrays and works for scalars depends.
+    """
+    arrays_work = arrays_fail = scalars_work = scalars_fail = False
+    for cell in cells:
+        if cell.outcome is Outcome.OK:
+            arrays_work |= not cell.scalar
+            scalars_work |= cell.scalar
+        elif cell.outcome.fails:
+            arrays_fail |= not cell.scalar
+            scalars_fail |= cell.scalar
+    if arrays_work and not arrays_fail:
+        return "supported"
+    if arrays_work:
+        return "depends"
+    if arrays_fail:
+        return "depends" if scalars_work else "unsupported"
+    if scalars_work:
+        return "depends" if scalars_fail else "supported"
+    return "unsupported" if scalars_fail else "unknown"
+
+
+def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Verdict:
+    """The verdict over these cases."""
+    status = status_of(cells)
+    failures: dict[tuple[Outcome, str | None], int] = {}
+    for cell in cells:
+        if cell.outcome.fails:
+            key = (cell.outcome, cell.primitive)
+            failures[key] = failures.get(key, 0) + 1
+    outcome, primitive, message = Outcome.OK, None, None
+    if failures:
+        outcome, primitive = max(failures, key=lambda key: failures[key])
+        message = next(c.message for c in cells if (c.outcome, c.primitive) == (outcome, primitive))
+    elif status == "unknown":
+        refused = any(cell.outcome is Outcome.UNSUPPORTED_DTYPE for cell in cells)
+        outcome = Outcome.UNSUPPORTED_DTYPE if refused else Outcome.UNKNOWN
+    by_dtype: dict[str, list[Cell]] = {}
+    by_variant: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_dtype.setdefault(cell.dtype, []).append(cell)
+        by_variant.setdefault(cell.variant, []).append(cell)
+    return Verdict(
+        status,
+        outcome,
+        primitive,
+        message,
+        {dtype: status_of(group) for dtype, group in by_dtype.items()},
+        {variant: status_of(group) for variant, group in by_variant.items()},
+        measured_at,
+        compiled,
+        cells,
+    )

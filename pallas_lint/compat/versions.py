@@ -1,0 +1,84 @@
+"""Which jax versions are known, and which known one stands for a version that is not."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from pallas_lint.compat import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LEADING_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.+]?[a-zA-Z][\w.+-]*|\+[\w.]+)?\s*\Z")
+
+
+class UnknownVersionError(ValueError):
+    """The text names no jax version that the data can speak for."""
+
+
+@functools.cache
+def parse(version: str) -> tuple[int, ...]:
+    """Numbers of a version, without pre-release, development and local parts."""
+    found = _LEADING_NUMBERS.match(version)
+    if found is None:
+        raise UnknownVersionError(f"`{version}` is not a jax version")
+    return tuple(int(part) for part in found.group(1).split("."))
+
+
+@functools.cache
+def known_versions() -> tuple[str, ...]:
+    """Every version whose public names are known, the oldest first."""
+    return tuple(tables.versions()["known"])
+
+
+@functools.cache
+def measured_versions() -> tuple[str, ...]:
+    """Every version with which functions were lowered and compiled, the oldest first."""
+    return tuple(tables.versions()["measured"])
+
+
+def newest() -> str:
+    """The newest known version."""
+    return known_versions()[-1]
+
+
+def oldest() -> str:
+    """The oldest known version."""
+    return known_versions()[0]
+
+
+def nearest(version: str) -> str:
+    """The known version that stands for `version`: itself, or its lower neighbour."""
+    index = position(version, known_versions())
+    if index is None:
+        raise UnknownVersionError(f"jax {version} is older than {oldest()}, the oldest version known")
+    return known_versions()[index]
+
+
+def position(version: str, among: Sequence[str]) -> int | None:
+    """Index in `among` of the newest version not newer than `version`; None below the oldest."""
+    wanted = parse(version)
+    found = None
+    for index, candidate in enumerate(among):
+        if parse(candidate) > wanted:
+            break
+        found = index
+    return found
+
+
+def versions_in(spec: str) -> tuple[str, ...]:
+    """Known versions in a range such as ">=0.8,<0.11"; a plain version is the one that stands for it."""
+    text = spec.strip()
+    if not text:
+        return known_versions()
+    if text[0].isdigit():
+        return (nearest(text),)
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        specifiers = SpecifierSet(text)
+    except InvalidSpecifier:
+        raise UnknownVersionError(f"`{spec}` is neither a jax version nor a range of versions") from None
+    return tuple(version for version in known_versions() if specifiers.contains(version, prereleases=True))

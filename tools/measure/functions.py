@@ -1,0 +1,279 @@
+"""Measure functions in the running interpreter: `functions.py lower|compile --out FILE …`.
+
+One JSON line a case, so that a killed process loses nothing and its successor goes on behind it.
+Runs unmodified on every jax from 0.4.35; see `../build_compat.py` for what calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import targets  # first: it sets the environment that jax reads
+import kernels
+
+import jax
+import recipes
+import recipes_kernel  # noqa: F401  (each adds its recipes)
+import recipes_lax  # noqa: F401
+import recipes_numpy  # noqa: F401
+
+CLEAR_EVERY = 150  # jax's caches grow without bound otherwise
+
+
+def _on_alarm(signum: int, frame: Any) -> None:
+    raise kernels.Deadline
+
+
+class limit:
+    """Raise `Deadline` in the block after so many seconds of Python; C++ does not notice alarms."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *exception: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a JSON-lines file; a half-written last line is left out."""
+    if not path.exists():
+        return
+    with path.open() as lines:
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+def lower(options: argparse.Namespace) -> None:
+    """Lower every case for the named backends."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+    done: dict[tuple[str, str, str], dict[str, Any]] = {}
+    modes: dict[str, str | None] = {}
+    for row in read(options.out):
+        if "modes" in row:
+            modes.update(row["modes"])
+        else:
+            done[row["f"], row["v"], row["d"]] = row
+    backends = options.backends.split(",")
+    sink = options.out.open("a")
+
+    def write(row: dict[str, Any]) -> None:
+        sink.write(json.dumps(row, separators=(",", ":")) + "\n")
+        sink.flush()
+
+    known_modes = set(modes)
+    found = list(recipes.everything(modes, kernels.aval))
+    if set(modes) != known_modes:
+        write({"modes": modes})
+    goals = {backend: kernels.Target.of(backend, seen={}) for backend in backends}
+    # A primitive with no rule stops every case that contains it: measured once for each function and backend.
+    missing: dict[tuple[str, str], kernels.Result] = {}
+    count, started = 0, time.time()
+    for recipe in found:
+        if options.only and options.only not in recipe.function:
+            continue
+        for dtype in kernels.wanted_dtypes(recipe):
+            if options.dtypes and dtype not in options.dtypes.split(","):
+                continue
+            if (recipe.function, recipe.variant, dtype) in done:
+                continue
+            case = kernels.Case(recipe, dtype)
+            row: dict[str, Any] = {"f": recipe.function, "v": recipe.variant, "d": dtype}
+            try:
+                with limit(options.limit):
+                    outside = case.outside()
+            except kernels.Deadline:
+                outside = kernels.SKIPPED
+            if isinstance(outside, str):
+                write({**row, "s": outside})
+                continue
+            outputs, names = outside
+            row["p"] = sorted(names)
+            for backend in backends:
+                plain_backend = backend.partition("_rocm")[0].partition("_lane")[0]
+                if recipe.backends is not None and plain_backend not in recipe.backends:
+                    continue
+                result = missing.get((recipe.function, backend))
+                if result is None or result.primitive not in names:
+                    try:
+                        with limit(options.limit):
+                            result = kernels.lower(case, goals[backend], outputs)
+                    except kernels.Deadline:
+                        result = kernels.Result(kernels.TIMEOUT, f"no answer in {options.limit:g} s")
+                    if result.message.startswith(("Unimplemented primitive", "Unsupported primitive")):
+                        missing[recipe.function, backend] = kernels.Result(
+                            result.status, result.message, result.primitive
+                        )
+                row[backend] = [result.status, result.message, result.primitive, result.plan, result.text]
+                count += 1
+                if count % CLEAR_EVERY == 0:
+                    jax.clear_caches()
+                    gc.collect()
+            write(row)
+    print(jax.__version__, "cases", count, "seconds", round(time.time() - started, 1))
+
+
+def compile_tpu(options: argparse.Namespace) -> None:
+    """Compile every case that lowers for TPU, each batch in a forked child that may die."""
+    rows = [row for row in read(options.lowered) if row.get("tpu", ["", ""])[0] == kernels.OK]
+    modes: dict[str, str | None] = {}
+    for row in read(options.lowered):
+        modes.update(row.get("modes", {}))
+    found = {(recipe.function, recipe.variant): recipe for recipe in recipes.everything(modes, kernels.aval)}
+    results: dict[str, list[Any]] = {}
+    for row in read(options.out):
+        # "a case was begun" and nothing more is what a process leaves that died of it.
+        results[row["k"]] = row["r"]
+    # Equal kernels compile alike: one stands for all of them.
+    queue, queued = [], set()
+    for row in rows:
+        key = row["tpu"][4] or "|".join((row["f"], row["v"], row["d"]))
+        recipe = found.get((row["f"], row["v"]))
+        if key in results or key in queued or recipe is None:
+            continue
+        if options.only and options.only not in row["f"]:
+            continue
+        queued.add(key)
+        queue.append((key, kernels.Case(recipe, row["d"]), row["tpu"][3]))
+    print(jax.__version__, options.device, "cases", len(rows), "to compile", len(queue), flush=True)
+    position, started = 0, time.time()
+    while position < len(queue):
+        position = _child(queue, position, options)
+    print(jax.__version__, options.device, "seconds", round(time.time() - started, 1))
+
+
+def _child(queue: list[Any], position: int, options: argparse.Namespace) -> int:
+    """Compile from `position` in a forked process; the position after what it finished, or died of."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _compile_from(queue, position, options, writer)
+        os._exit(0)
+    os.close(writer)
+    poll = select.poll()
+    poll.register(reader)
+    buffer, silent_since, killed = b"", time.time(), False
+    while True:
+        events = poll.poll(1000)
+        if events:
+            data = os.read(reader, 65536)
+            if not data:
+                break
+            buffer += data
+            silent_since = time.time()
+        # The first case also starts libtpu.
+        if time.time() - silent_since > options.limit + (20 if not buffer else 0):
+            os.kill(child, signal.SIGKILL)
+            killed = True
+            break
+    os.close(reader)
+    _, code = os.waitpid(child, 0)
+    finished = position + buffer.count(b".")
+    if finished >= len(queue) or (code == 0 and not killed):
+        return finished if finished > position else finished + 1
+    key = queue[finished][0]
+    last = _last_words(options.errors)
+    status = kernels.TIMEOUT if killed else kernels.ABORT
+    text = f"no answer in {options.limit:g} s" if killed else last or f"compiler died (status {code})"
+    _append(options.out, {"k": key, "r": [status, text, None]})
+    return finished + 1
+
+
+def _append(path: Path, row: dict[str, Any]) -> None:
+    with path.open("a") as sink:
+        sink.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+
+def _last_words(path: Path) -> str:
+    """The fatal check that libtpu printed before it aborted."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    fatal = [line for line in lines if line[:1] == "F" and line[1:5].isdigit()]
+    return kernels.tidy(fatal[-1].partition("] ")[2]) if fatal else ""
+
+
+def _compile_from(queue: list[Any], position: int, options: argparse.Namespace, writer: int) -> None:
+    """In the child: compile until the end or death, a dot to the parent after each case."""
+    errors = os.open(options.errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(errors, 2)
+    from jax.sharding import SingleDeviceSharding
+
+    sharding = SingleDeviceSharding(targets.tpu_topology(options.device))
+    sink = options.out.open("a")
+    for number, (key, case, first) in enumerate(queue[position:]):
+        result = _compile(case, first, options.device, sharding)
+        sink.write(json.dumps({"k": key, "r": result}, separators=(",", ":")) + "\n")
+        sink.flush()
+        os.write(writer, b".")
+        if number % CLEAR_EVERY == CLEAR_EVERY - 1:
+            jax.clear_caches()
+            gc.collect()
+
+
+def _compile(case: kernels.Case, first: str, device: str, sharding: Any) -> list[Any]:
+    outside = case.outside()
+    if isinstance(outside, str):
+        return [outside, "", None]
+    outputs, _ = outside
+    target = kernels.Target("tpu", targets.TPU_DEVICES[device][1], sharding)
+    order = kernels.plans(outputs)
+    failure: list[Any] | None = None
+    for plan in order[order.index(first) if first in order else 0 :]:
+        lowered = kernels.lower_once(case, target, plan, outputs)
+        if lowered.status != kernels.OK:
+            failure = failure or [lowered.status, lowered.message, lowered.primitive]
+            continue
+        try:
+            lowered.lowered.compile()
+            return [kernels.OK, "", None, plan]
+        except Exception as error:
+            failure = failure or [kernels.COMPILE, kernels.message(error), kernels.guilty(error)]
+        if kernels.plain(outputs):
+            break
+    assert failure is not None
+    return failure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    stages = parser.add_subparsers(dest="stage", required=True)
+    for name in ("lower", "compile"):
+        stage = stages.add_parser(name)
+        stage.add_argument("--out", type=Path, required=True)
+        stage.add_argument("--only", help="functions whose name contains this")
+        stage.add_argument("--limit", type=float, default=20.0, help="seconds for one case")
+        if name == "lower":
+            stage.add_argument("--backends", default="triton,tpu")
+            stage.add_argument("--dtypes", default="")
+        else:
+            stage.add_argument("--lowered", type=Path, required=True, help="what `lower` wrote")
+            stage.add_argument("--device", choices=sorted(targets.TPU_DEVICES), default="v5e")
+            stage.add_argument("--errors", type=Path, default=Path(os.devnull))
+    options = parser.parse_args()
+    sys.setrecursionlimit(20000)
+    if options.stage == "lower":
+        lower(options)
+    else:
+        compile_tpu(options)
+
+
+if __name__ == "__main__":
+    main()

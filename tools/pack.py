@@ -1,0 +1,318 @@
+"""Pack what was measured into the data files of `pallas_lint/compat/data`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
+NOT_MEASURED = ("-", None, None)
+MESSAGE_LIMIT = 120
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Sort key of a version."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a JSON-lines file that are whole."""
+    if path.exists():
+        with path.open() as lines:
+            for line in lines:
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    continue
+
+
+def write(path: Path, content: Any) -> None:
+    """Write compressed JSON; the same content always gives the same bytes."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def grouped(masks: dict[str, int]) -> list[tuple[str, str]]:
+    """Names by mask: most names share one of a few histories."""
+    groups: dict[int, list[str]] = {}
+    for name, mask in sorted(masks.items()):
+        groups.setdefault(mask, []).append(name)
+    return [(f"{mask:x}", " ".join(names)) for mask, names in groups.items()]
+
+
+def load_apis(folder: Path) -> dict[str, dict[str, Any]]:
+    """What `apis.py` wrote, by version, the oldest first."""
+    found = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+    return {version: found[version] for version in sorted(found, key=version_key)}
+
+
+def pack_apis(apis: dict[str, dict[str, Any]], out: Path) -> None:
+    """Names, members, modules, deprecations and parameters over all versions."""
+    versions = list(apis)
+    names: dict[str, dict[str, int]] = {}
+    members: dict[str, dict[str, int]] = {}
+    modules: dict[str, int] = {}
+    deprecated: dict[str, list[Any]] = {}
+    gone: dict[str, int] = {}
+    messages: list[str] = []
+
+    def message(text: str) -> int:
+        if text not in messages:
+            messages.append(text)
+        return messages.index(text)
+
+    for index, version in enumerate(versions):
+        bit = 1 << index
+        data = apis[version]
+        for module in data["modules"]:
+            modules[module] = modules.get(module, 0) | bit
+        for kind, into in (("names", names), ("members", members)):
+            for owner, found in data[kind].items():
+                held = into.setdefault(owner, {})
+                for name in found:
+                    if not name.startswith("_"):
+                        held[name] = held.get(name, 0) | bit
+        for name, text in data["deprecated"].items():
+            entry = deprecated.setdefault(name, [0, 0])
+            entry[0] |= bit
+            entry[1] = message(text)
+        for name, text in data["gone"].items():
+            gone[name] = message(text)
+    write(
+        out / "apis.json.gz",
+        {
+            "modules": {name: f"{mask:x}" for name, mask in sorted(modules.items())},
+            "names": {owner: grouped(masks) for owner, masks in sorted(names.items())},
+            "members": {owner: grouped(masks) for owner, masks in sorted(members.items())},
+            "deprecated": {name: [f"{mask:x}", text] for name, (mask, text) in sorted(deprecated.items())},
+            "gone": dict(sorted(gone.items())),
+            "messages": messages,
+        },
+    )
+    parameters: dict[str, list[tuple[int, str | None]]] = {}
+    for index, version in enumerate(versions):
+        data = apis[version]
+        for owner, found in data["names"].items():
+            for name in found:
+                canonical = f"{owner}.{name}"
+                listed = data["parameters"].get(canonical)
+                text = " ".join(listed) if listed is not None else None
+                history = parameters.setdefault(canonical, [])
+                if (history[-1][1] if history else None) != text:
+                    history.append((index, text))
+    write(out / "parameters.json.gz", {name: found for name, found in sorted(parameters.items()) if found})
+
+
+def pack_primitives(folder: Path, versions: list[str], out: Path) -> None:
+    """Lowering registries as masks over the known versions."""
+    registries: dict[str, dict[str, int]] = {}
+    exists: dict[str, int] = {}
+    for index, version in enumerate(versions):
+        path = folder / f"{version}.json"
+        if not path.exists():
+            raise SystemExit(f"no registries for jax {version}: run the registries stage")
+        for registry, found in json.loads(path.read_text())["registries"].items():
+            exists[registry] = exists.get(registry, 0) | 1 << index
+            held = registries.setdefault(registry, {})
+            for name in found:
+                held[name] = held.get(name, 0) | 1 << index
+    write(
+        out / "primitives.json.gz",
+        {
+            "exists": {name: f"{mask:x}" for name, mask in sorted(exists.items())},
+            "registries": {name: grouped(masks) for name, masks in sorted(registries.items())},
+        },
+    )
+
+
+class Functions:
+    """Collects outcomes and gives equal ones one number."""
+
+    def __init__(self, measured: list[str]) -> None:
+        self.measured = measured
+        self.outcomes: list[tuple[str, str | None, str | None]] = [NOT_MEASURED]
+        self._outcome_numbers = {NOT_MEASURED: 0}
+        # (function, variant) → target → version index → dtype → outcome number
+        self.table: dict[tuple[str, str], dict[str, dict[int, dict[str, int]]]] = {}
+        self.primitives: dict[str, dict[int, set[str]]] = {}
+        self.compiled: dict[str, list[int]] = {}
+
+    def add(self, key: tuple[str, str], target: str, index: int, dtype: str, outcome: list[Any]) -> None:
+        """Record one case."""
+        cells = self.table.setdefault(key, {}).setdefault(target, {}).setdefault(index, {})
+        cells[dtype] = self._number(outcome)
+
+    def _number(self, outcome: list[Any]) -> int:
+        letter, message, primitive = outcome[0], outcome[1] or None, outcome[2]
+        if message is not None and message.startswith(("Unimplemented primitive", "Unsupported primitive")):
+            # The primitive says it all; the sentence changes from version to version.
+            primitive = primitive or message.rpartition(":")[2].strip()
+            message = None
+        if message is not None:
+            message = message[:MESSAGE_LIMIT]
+        found = (letter, primitive, message)
+        if found not in self._outcome_numbers:
+            self._outcome_numbers[found] = len(self.outcomes)
+            self.outcomes.append(found)
+        return self._outcome_numbers[found]
+
+    def content(self, targets: list[str]) -> dict[str, Any]:
+        """The packed form."""
+        cells: dict[str, int] = {}
+        histories: dict[str, int] = {}
+        used: Counter[int] = Counter()
+        for by_target in self.table.values():
+            for by_version in by_target.values():
+                for found in by_version.values():
+                    used.update(found.values())
+        # Frequent outcomes get short numbers.
+        order = [0] + [number for number, _ in used.most_common() if number]
+        renumbered = {number: place for place, number in enumerate(order)}
+        functions: dict[str, dict[str, list[int]]] = {}
+        for (name, variant), by_target in sorted(self.table.items()):
+            row = []
+            for target in targets:
+                history: list[list[int]] = []
+                for index in range(len(self.measured)):
+                    found = by_target.get(target, {}).get(index)
+                    number = -1
+                    if found is not None:
+                        text = " ".join(str(renumbered[found.get(dtype, 0)]) for dtype in DTYPES)
+                        number = cells.setdefault(text, len(cells))
+                    if not history or history[-1][1] != number:
+                        history.append([index, number])
+                if history == [[0, -1]]:
+                    row.append(-1)
+                else:
+                    row.append(histories.setdefault(json.dumps(history), len(histories)))
+            functions.setdefault(name, {})[variant] = row
+        return {
+            "targets": targets,
+            "dtypes": DTYPES,
+            "compiled": self.compiled,
+            "outcomes": [self.outcomes[number] for number in order],
+            "cells": list(cells),
+            "histories": [json.loads(history) for history in histories],
+            "functions": functions,
+            "primitives": {name: self._primitives(by) for name, by in sorted(self.primitives.items())},
+        }
+
+    def _primitives(self, by_version: dict[int, set[str]]) -> list[tuple[int, str]]:
+        history: list[tuple[int, str]] = []
+        for index, names in sorted(by_version.items()):
+            text = " ".join(sorted(names))
+            if not history or history[-1][1] != text:
+                history.append((index, text))
+        return history
+
+
+def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]:
+    """Lowering, compile and hardware results of every measured version."""
+    functions = Functions(measured)
+    targets = ["triton", "tpu", "tpu:v5e", "tpu:v6e", "triton:h200", "mosaic_gpu", "mosaic_gpu:h200"]
+    for index, version in enumerate(measured):
+        rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
+        unstorable = _unstorable(rows)
+        compiled = {
+            device: {row["k"]: row["r"] for row in rows_of(work / f"compile-{version}-{device}.jsonl")}
+            for device in ("v5e", "v6e")
+            if (work / "done" / f"compile-{version}-{device}").exists()
+        }
+        for device in compiled:
+            functions.compiled.setdefault(f"tpu:{device}", []).append(index)
+        for row in rows:
+            key, dtype = (row["f"], row["v"]), row["d"]
+            if "p" in row:
+                functions.primitives.setdefault(row["f"], {}).setdefault(index, set()).update(row["p"])
+            for backend in ("triton", "tpu"):
+                result = [row["s"], "", None] if "s" in row else row.get(backend)
+                if result is None:
+                    continue
+                if result[0] == "h":
+                    result = unstorable.get((backend, dtype), result)
+                functions.add(key, backend, index, dtype, result)
+                if backend == "tpu":
+                    for device, by_key in compiled.items():
+                        functions.add(key, f"tpu:{device}", index, dtype, _compiled(row, result, by_key))
+        _add_plain(functions, work / f"lower-mosaic_gpu-{version}.jsonl", "mosaic_gpu", index)
+        for backend in ("triton", "mosaic_gpu"):
+            path = work / f"hardware-{backend}-{version}.jsonl"
+            if path.exists():
+                functions.compiled.setdefault(f"{backend}:h200", []).append(index)
+                _add_hardware(functions, path, backend, index)
+    content = functions.content(targets)
+    write(out / "functions.json.gz", content)
+    return content
+
+
+def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[Any]]:
+    """Dtypes whose tile cannot even be loaded and stored, with what that says."""
+    found = {}
+    for row in rows:
+        if row["f"] == "kernel:identity" and row["v"] == "plain":
+            for backend in ("triton", "tpu"):
+                if backend in row and row[backend][0] not in ("k", "h"):
+                    found[backend, row["d"]] = row[backend][:3]
+    return found
+
+
+def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[Any]]) -> list[Any]:
+    if lowered[0] != "k":
+        return lowered
+    return by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])), ["-", "", None])
+
+
+def _add_plain(functions: Functions, path: Path, backend: str, index: int) -> None:
+    for row in rows_of(path):
+        if "modes" in row:
+            continue
+        result = [row["s"], "", None] if "s" in row else row.get(backend)
+        if result is not None:
+            functions.add((row["f"], row["v"]), backend, index, row["d"], result)
+
+
+def _add_hardware(functions: Functions, path: Path, backend: str, index: int) -> None:
+    """What a real GPU said, over what lowering said."""
+    said = {(row["f"], row["v"], row["d"]): row["r"] for row in rows_of(path)}
+    for key, by_target in functions.table.items():
+        lowered = by_target.get(backend, {}).get(index)
+        if lowered is None:
+            continue
+        for dtype, number in lowered.items():
+            letter, primitive, message = functions.outcomes[number]
+            result: list[Any] = [letter, message, primitive]
+            if letter == "k":
+                result = said.get((*key, dtype), result)
+            functions.add(key, f"{backend}:h200", index, dtype, result)
+
+
+def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
+    """Write every data file. `measured_with` is libtpu's version for each measured jax."""
+    out.mkdir(parents=True, exist_ok=True)
+    apis = load_apis(work / "api")
+    measured = sorted(
+        (path.name.partition("-")[2] for path in (work / "done").glob("lower-[0-9]*")), key=version_key
+    )
+    pack_apis(apis, out)
+    pack_primitives(work / "reg", list(apis), out)
+    content = pack_functions(work, measured, out)
+    (out / "versions.json").write_text(
+        json.dumps(
+            {
+                "schema": 1,
+                "known": list(apis),
+                "measured": measured,
+                "libtpu": {version: measured_with.get(version, "") for version in measured},
+            },
+            indent=1,
+        )
+        + "\n",
+        encoding="utf-8",
+    )
+    sizes = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
+    print("functions", len(content["functions"]), "histories", len(content["histories"]))
+    print("outcomes", len(content["outcomes"]), "bytes", sizes, "total", sum(sizes.values()))
