@@ -170,22 +170,21 @@ def _newest(folder: str) -> int:
 
 
 def _plugins() -> str:
-    """The files of rules that others added, by their times."""
+    """The modules of rules that others added, with the times of their files."""
     from pallas_lint.rule import all_rules
 
-    files = set()
-    for info in all_rules().values():
-        name = getattr(info, "module", None) or getattr(info, "__module__", "")
-        if isinstance(name, str) and name and not name.startswith("pallas_lint."):
-            module = sys.modules.get(name)
-            files.add(getattr(module, "__file__", None) or name)
-    return " ".join(f"{file} {_time(file)}" for file in sorted(files))
+    modules = {str(getattr(info, "module", "")) for info in all_rules().values()}
+    added = sorted(name for name in modules if name and not name.startswith("pallas_lint."))
+    return " ".join(f"{name} {_time(name)}" for name in added)
 
 
-def _time(file: str) -> int:
+def _time(module: str) -> int:
+    from importlib.util import find_spec
+
     try:
-        return Path(file).stat().st_mtime_ns
-    except OSError:
+        spec = find_spec(module)
+        return Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
+    except (ImportError, OSError, ValueError):
         return 0
 
 

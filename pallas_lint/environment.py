@@ -22,7 +22,7 @@ _DIST_INFO = re.compile(r"(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$", r
 _LOCKED = re.compile(
     r"^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\"", re.MULTILINE
 )
-_REQUIREMENT_LINE = re.compile(r"^\s*[\"']?(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)", re.IGNORECASE)
+_REQUIREMENT_LINE = re.compile(r"^\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)", re.IGNORECASE)
 
 
 class InterpreterError(ValueError):
@@ -240,7 +240,7 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
             continue
         from packaging.requirements import InvalidRequirement, Requirement
 
-        text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\\"',")
+        text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\")
         try:
             requirement = Requirement(text)
         except InvalidRequirement:

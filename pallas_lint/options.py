@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -37,6 +36,8 @@ class Kind:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """ ", did you mean 'x'?" for the known word nearest to `word`, else nothing."""
+    import difflib  # only ever needed on the way to an error
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean '{near[0]}'?" if near else ""
 
@@ -205,7 +206,9 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
             raise OptionError(f"unknown rule '{name}'{nearest(name, by_name)}", name)
         try:
             _expect(options, dict, "a table of the rule's options")
-            known: Mapping[str, Any] | None = getattr(all_rules()[code], "options", None)
+            known: Mapping[str, Any] | None = getattr(
+                getattr(all_rules()[code], "rule", None), "options", None
+            )
             for option in options:
                 if known is not None and option not in known:
                     has = nearest(option, known) or (

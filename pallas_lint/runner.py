@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -11,7 +10,6 @@ from attrs import field, frozen
 from pallas_lint.cache import Cache, Verdict
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.project import InputFile, Project, concerns_pallas
-from pallas_lint.suppressions import CODE as UNUSED_SUPPRESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 _BYTES_THAT_PAY = 800_000
 _BYTES_PER_PROCESS = 250_000
 _FILES_PER_TASK = 8
+UNUSED_SUPPRESSION = "PAL002"
 
 
 @frozen
@@ -170,6 +169,8 @@ def _failed(shown: str, message: str, line: int | None = None) -> Verdict:
 
 
 def _crashed(shown: str, error: Exception) -> Verdict:
+    import traceback
+
     detail = str(error).strip().splitlines()
     message = f"internal error: {type(error).__name__}{': ' + detail[0] if detail else ''} (-v shows where)"
     return Verdict(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")

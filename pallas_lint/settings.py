@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -129,6 +128,8 @@ class Settings:
 
     def fingerprint(self) -> str:
         """A digest of all that changes what is found in a file, not of what changes which files are read."""
+        import hashlib
+
         parts = (
             [str(target) for target in self.target], self.jax.versions, self.jax.exact, self.jax.text,
             sorted(self.enabled), str(self.root) if self.per_file_ignores else "",
@@ -378,7 +379,7 @@ def _specificity(selector: str) -> int:
     """How narrow a selector is: a name is as narrow as a whole code."""
     if selector.upper() == "ALL":
         return 1
-    return 1 + len(selector) if re.fullmatch(r"(?i)PAL\d{0,3}", selector) else 1 + len("PAL000")
+    return 1 + len(selector if re.fullmatch(r"(?i)PA?L?\d{0,3}", selector) else "PAL000")
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,6 @@ Text after the codes is a reason: `# pallas-lint: disable=PAL103 only ever sees 
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,7 @@ _CLAUSES = (
     "finally_clause",
     "case_clause",
 )
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # of UTF-8: without them there is one byte a character
 _BLOCKS = ("module", "block", "ERROR")
 
 
@@ -177,6 +177,8 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
     whole, end = word == "disable-file", start + match.end()
     begin = start + match.start()
     if word not in DIRECTIVES:
+        import difflib
+
         near = difflib.get_close_matches(word, DIRECTIVES, n=1)
         said = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
         problem = (
@@ -219,15 +221,25 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     if not bad:
         return
     unknown = [e for e in bad if not e.codes]
-    words = ", ".join(f"`{entry.selector}`" for entry in (unknown or bad))
-    message = f"{words} names no rule" if unknown else f"{words} silences nothing here"
-    if len(unknown) > 1:
-        message = f"{words} name no rules"
+    idle = [e for e in bad if e.codes]
+    parts = [
+        f"{_listed(entries)} {said}"
+        for entries, said in (
+            (unknown, "names no rule" if len(unknown) == 1 else "name no rules"),
+            (idle, "silences nothing here" if len(idle) == 1 else "silence nothing here"),
+        )
+        if entries
+    ]
+    message = ", ".join(parts)
     start, end = (bad[0].start, bad[0].end) if len(bad) == 1 else (suppression.start, suppression.end)
     help_text = _hint(unknown[0].selector) if unknown else "remove it"
     yield _finding(
         source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text
     )
+
+
+def _listed(entries: Iterable[Entry]) -> str:
+    return ", ".join(f"`{entry.selector}`" for entry in entries)
 
 
 def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
@@ -320,7 +332,7 @@ class _Tree:
         return offset if self._ascii else len(self._text[:offset].encode("utf-8", "surrogatepass"))
 
     def _offset(self, byte: int) -> int:
-        return byte if self._ascii else len(self._data[:byte].decode("utf-8", "surrogatepass"))
+        return byte if self._ascii else len(self._data[:byte].translate(None, _CONTINUATION_BYTES))
 
     def _line(self, byte: int) -> int:
         return self._source.position(min(self._offset(byte), len(self._text))).line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +81,8 @@ def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
 
 def _with_hints(found: Discovery) -> list[LintError]:
     """The errors, with a hint where a missing path looks like a command."""
+    import difflib
+
     errors = []
     for error in found.errors:
         near = difflib.get_close_matches(error.path, COMMANDS, n=1, cutoff=0.75)

@@ -53,8 +53,8 @@ def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> No
     assert (document["version"], document["tool"], document["files"]) == (1, __version__, 1)
     finding = next(f for f in document["findings"] if f["code"] == "PAL103")
     assert set(finding) == {
-        "code", "name", "severity", "message", "help", "url", "path", "start", "end", "cell", "kernel", "backend",
-        "device", "jax", "dtype", "origin", "related", "fixes",
+        "code", "name", "severity", "message", "help", "url", "path", "start", "end", "cell", "kernel",
+        "backend", "device", "jax", "dtype", "origin", "related", "fixes",
     }  # fmt: skip
     line = KERNEL.splitlines()[finding["start"]["line"] - 1]
     assert line[finding["start"]["column"] - 1 : finding["end"]["column"] - 1].startswith("jnp.isfinite")

@@ -1,0 +1,230 @@
+"""Which files are linted, the cache, and the processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.cache import Cache, Verdict
+from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.project import concerns_pallas, discover
+from pallas_lint.runner import combine, run
+from pallas_lint.settings import Overrides, SettingsFinder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = Path(os.path.realpath(tmp_path))
+    monkeypatch.chdir(place)
+    return place
+
+
+def make(root: Path, *names: str, **contents: str) -> None:
+    for name in names:
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("pallas\n")
+    for name, text in contents.items():
+        (root / name.replace("__", ".")).write_text(text)
+
+
+def found(root: Path, *paths: str, exclude: Sequence[str] = (), isolated: bool = False) -> list[str]:
+    finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}, isolated=isolated), root)
+    result = discover(paths or ["."], finder, cwd=root, exclude=exclude)
+    assert result.errors == []
+    return [file.shown for file in result.files]
+
+
+def test_folders_are_searched_for_python_files(root: Path) -> None:
+    make(
+        root, "b.py", "a.py", "sub/c.py", "sub/deep/d.py", "x.pyi", "notes.txt", "sub/e.ipynb", "dir.py/f.py"
+    )
+    assert found(root) == ["a.py", "b.py", "dir.py/f.py", "sub/c.py", "sub/deep/d.py"]
+    assert found(root, "sub") == ["sub/c.py", "sub/deep/d.py"]
+
+
+def test_default_excludes(root: Path) -> None:
+    make(
+        root, "a.py", *(f"{name}/x.py" for name in (".git", ".venv", "venv", "node_modules", "build", "dist"))
+    )
+    make(root, "lib/python3.12/site-packages/x.py", "__pycache__/x.py", ".eggs/x.py", "sub/build/x.py")
+    assert found(root) == ["a.py"]
+
+
+def test_a_file_that_is_named_is_linted_wherever_it_is(root: Path) -> None:
+    make(root, "build/x.py", "script", "a.py")
+    assert found(root, "build/x.py", "script", ".", "a.py", "./a.py") == ["a.py", "build/x.py", "script"]
+    assert found(root, "build") == ["build/x.py"]
+
+
+def test_excludes_of_the_settings(root: Path) -> None:
+    make(root, "a.py", "old/x.py", "src/old/x.py", "src/gen_1.py", "build/y.py")
+    make(root, pyproject__toml='[tool.pallas-lint]\nextend-exclude = ["/old", "gen_*.py"]\n')
+    assert found(root) == ["a.py", "src/old/x.py"]
+    make(root, pyproject__toml='[tool.pallas-lint]\nexclude = ["src"]\n')
+    assert found(root) == ["a.py", "build/y.py", "old/x.py"]
+    assert found(root, exclude=["a*"]) == ["build/y.py", "old/x.py"]
+    assert found(root, exclude=["./old"]) == ["a.py", "build/y.py"]
+    assert found(root, exclude=[str(root / "old")]) == ["a.py", "build/y.py"]
+
+
+def test_gitignore_files_count_and_nest(root: Path) -> None:
+    (root / ".git").mkdir()
+    make(root, "a.py", "gen/x.py", "gen/keep.py", "sub/gen/y.py", "sub/z.py", "sub/t.py", "only/gen/w.py")
+    make(root, __gitignore="gen/*\n!keep.py\n/z.py\n# note\n!\n")
+    (root / "sub" / ".gitignore").write_text("t.py\n!gen/\n")
+    assert found(root) == ["a.py", "gen/keep.py", "only/gen/w.py", "sub/gen/y.py", "sub/z.py"]
+    assert found(root, "sub") == ["sub/gen/y.py", "sub/z.py"]
+    make(root, pallas_lint__toml="")
+    (root / "pallas-lint.toml").write_text("respect-gitignore = false\n")
+    assert "gen/x.py" in found(root)
+
+
+def test_an_ignored_folder_that_is_named_is_searched(root: Path) -> None:
+    (root / ".git").mkdir()
+    make(root, "gen/x.py", __gitignore="gen/\n")
+    assert found(root) == []
+    assert found(root, "gen") == ["gen/x.py"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_links(root: Path) -> None:
+    make(root, "a.py", "sub/b.py")
+    (root / "loop").symlink_to(root)
+    (root / "sub" / "up").symlink_to("..")
+    (root / "same.py").symlink_to("a.py")
+    (root / "dead.py").symlink_to("nowhere.py")
+    assert found(root) == ["a.py", "sub/b.py"]
+    os.mkfifo(root / "pipe.py")
+    assert found(root) == ["a.py", "sub/b.py"]
+
+
+def test_folders_have_their_own_settings(root: Path) -> None:
+    make(root, "a.py", "p/b.py", "p/q/c.py", "r/d.py")
+    (root / "pallas-lint.toml").write_text('fail-on = "error"\n')
+    (root / "p" / "pyproject.toml").write_text('[tool.pallas-lint]\nfail-on = "info"\n')
+    (root / "r" / "pyproject.toml").write_text("[project]\n")
+    result = discover(["."], SettingsFinder(cwd=root), cwd=root)
+    assert {file.shown: file.settings.fail_on.value for file in result.files} == {
+        "a.py": "error",
+        "p/b.py": "info",
+        "p/q/c.py": "info",
+        "r/d.py": "error",
+    }
+
+
+def test_paths_outside_are_shown_relative(root: Path) -> None:
+    make(root, "one/a.py", "two/b.py")
+    os.chdir(root / "one")
+    finder = SettingsFinder(Overrides(isolated=True), root / "one")
+    shown = [file.shown for file in discover(["../two", str(root / "one")], finder, cwd=root / "one").files]
+    assert shown == ["../two/b.py", "a.py"]
+
+
+def test_the_prefilter() -> None:
+    assert concerns_pallas(b"from jax.experimental import pallas")
+    assert not concerns_pallas(b"import jax")
+
+
+SPAN = Span("k.py", Position(1, 1), Position(2, 3))
+FULL = Finding(
+    "PAL103", "n", Severity.INFO, "é", SPAN, "help", "kernel", "tpu", "v5e", "0.10.2", "bf16", "probe",
+    (Related(SPAN, "here"),), (Fix("t", "unsafe", (Edit(SPAN, "new\n"),)),), 3,
+)  # fmt: skip
+
+
+def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", tmp_path)
+    (tmp_path / "dep.py").write_text("1")
+    verdict = Verdict(
+        "k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),)
+    )
+    key = cache.key("k.py", b"data", "settings")
+    assert cache.get("k.py", key) is None
+    cache.put(verdict, key)
+    assert cache.get("k.py", key) == verdict
+    assert cache.get("k.py", cache.key("k.py", b"other", "settings")) is None
+    assert cache.get("k.py", cache.key("k.py", b"data", "others")) is None
+    assert cache.get("other.py", key) is None
+    (tmp_path / "dep.py").write_text("2")
+    assert Cache(tmp_path / "cache", tmp_path).get("k.py", key) is None
+    (tmp_path / "dep.py").write_text("1")
+    (tmp_path / "gone.py").write_text("here now")
+    assert Cache(tmp_path / "cache", tmp_path).get("k.py", key) is None
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"{", b"[]", b"null", b'{"key": "KEY"}', b'{"key": "KEY", "dependencies": {}, "findings": [{}]}'],
+)
+def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
+    cache = Cache(tmp_path / "cache", tmp_path)
+    key = cache.key("k.py", b"data", "settings")
+    cache.put(Verdict("k.py", (FULL,)), key)
+    (entry,) = (tmp_path / "cache").rglob("*.json")
+    entry.write_bytes(junk.replace(b"KEY", key.encode()))
+    assert cache.get("k.py", key) is None
+
+
+def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", tmp_path)
+    key = cache.key("k.py", b"data", "settings")
+    cache.put(Verdict("k.py", errors=(LintError("k.py", "crash"),)), key)
+    assert cache.get("k.py", key) is None
+    (tmp_path / "file").write_text("")
+    Cache(tmp_path / "file", tmp_path).put(Verdict("k.py"), key)
+    Cache(tmp_path / "no" / "such", tmp_path).put(Verdict("k.py"), key)
+
+
+def test_cached_entries_are_json_only(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", tmp_path)
+    cache.put(Verdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
+    (entry,) = (tmp_path / "cache").rglob("*.json")
+    assert json.loads(entry.read_text())["findings"][0]["code"] == "PAL103"
+
+
+def test_one_finding_seen_from_two_files_is_one() -> None:
+    result = combine([Verdict("a.py", (FULL,), kernels=1), Verdict("b.py", (FULL,), kernels=2)])
+    assert result.findings == (FULL,)
+    assert (result.kernels, result.files) == (3, 2)
+
+
+def test_a_comment_used_from_another_file_is_not_unused() -> None:
+    unused = Finding("PAL002", "unused-suppression", Severity.WARNING, "m", SPAN)
+    assert combine([Verdict("k.py", (unused,))]).findings == (unused,)
+    assert (
+        combine([Verdict("k.py", (unused,)), Verdict("b.py", used_suppressions=(("k.py", 1),))]).findings
+        == ()
+    )
+
+
+def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import multiprocessing
+
+    import pallas_lint.lint
+
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("the replaced function reaches only forked processes")
+    make(root, "a.py", "b.py", "c.py")
+    parent = os.getpid()
+
+    def dying(source: object, *rest: object) -> object:
+        if getattr(source, "path", "") == "b.py":
+            assert os.getpid() != parent
+            os._exit(9)
+        return Verdict(getattr(source, "path", ""), kernels=1)
+
+    monkeypatch.setattr(pallas_lint.lint, "lint_source", dying)
+    files = discover(["."], SettingsFinder(Overrides(isolated=True), root), cwd=root).files
+    result = run(files, cwd=root, jobs=2)
+    assert [(error.path, error.message) for error in result.errors] == [
+        ("b.py", "internal error: the process that judged it died")
+    ]
+    assert result.kernels == 2

@@ -1,0 +1,515 @@
+"""Settings: discovery, checks, merging, rule selection, and the jax version they come to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_lint import compat, environment, targets
+from pallas_lint.finding import Severity
+from pallas_lint.rule import all_rules
+from pallas_lint.settings import (
+    DEFAULT_EXCLUDE,
+    Overrides,
+    Settings,
+    SettingsError,
+    SettingsFinder,
+    configurable,
+    line_of,
+    load,
+    schema,
+)
+from pallas_lint.targets import JaxVersions, Target, parse_target, resolve_jax_version
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository, in an environment that knows no jax."""
+    place = Path(os.path.realpath(tmp_path))
+    (place / ".git").mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setattr(environment, "_in_own_environment", lambda: None)
+    return place
+
+
+def effective(folder: Path, **values: Any) -> Settings:
+    """The settings of `folder`, with these on the command line."""
+    return SettingsFinder(Overrides({k.replace("_", "-"): v for k, v in values.items()}), folder).for_folder(
+        folder
+    )
+
+
+def write(folder: Path, text: str, name: str = "pallas-lint.toml") -> Settings:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return effective(folder)
+
+
+EVERYTHING = """\
+target = ["tpu:v5e", "mosaic-gpu"]
+jax-version = ">=0.8,<0.11"
+select = ["PAL1", "mod-comparison"]
+extend-select = ["PAL608"]
+ignore = ["PAL103"]
+exclude = ["a"]
+extend-exclude = ["b"]
+respect-gitignore = false
+fail-on = "info"
+baseline = "known.json"
+
+[per-file-ignores]
+"tests/**" = ["PAL101"]
+
+[severity]
+mod-comparison = "error"
+
+[assume]
+bm = 128
+
+[rules.mod-comparison]
+
+[probe]
+python = "/usr/bin/python3"
+stage = "lower"
+timeout = 2.5
+memory-limit = "16GiB"
+all-targets = true
+"""
+
+
+def test_every_key(root: Path) -> None:
+    settings = write(root, EVERYTHING)
+    assert settings.target == (Target("tpu", "v5e"), Target("mosaic_gpu"))
+    assert settings.jax.versions == tuple(compat.versions_in(">=0.8,<0.11"))
+    assert (settings.select, settings.extend_select, settings.ignore) == (
+        ("PAL1", "mod-comparison"),
+        ("PAL608",),
+        ("PAL103",),
+    )
+    assert settings.per_file_ignores == {"tests/**": ("PAL101",)}
+    assert settings.severity == {"mod-comparison": Severity.ERROR}
+    assert (settings.exclude, settings.extend_exclude) == (("a",), ("b",))
+    assert settings.respect_gitignore is False
+    assert settings.fail_on is Severity.INFO
+    assert settings.baseline == "known.json"
+    assert settings.assume == {"bm": 128}
+    assert settings.rules == {"PAL104": {}}
+    assert settings.probe["timeout"] == 2.5
+    assert settings.root == root
+    assert settings.origins["fail-on"] == "pallas-lint.toml:9"
+    assert settings.origins["assume"] == "pallas-lint.toml:18"
+    assert set(settings.origins) == set(configurable())
+
+
+def test_pyproject_has_the_same_under_its_table(root: Path) -> None:
+    text = (
+        '[project]\nname = "x"\n\n[tool.pallas-lint]\nfail-on = "error"\n[tool.pallas-lint.assume]\nbm = 1\n'
+    )
+    settings = write(root, text, "pyproject.toml")
+    assert (settings.fail_on, settings.assume) == (Severity.ERROR, {"bm": 1})
+    assert settings.origins == {"fail-on": "pyproject.toml:5", "assume": "pyproject.toml:6"}
+
+
+def test_the_nearest_file_wins_and_files_do_not_mix(root: Path) -> None:
+    write(root, 'fail-on = "error"\nignore = ["PAL101"]\n')
+    write(root / "a", "[tool.other]\n# pallas-lint\n", "pyproject.toml")
+    inner = write(root / "a" / "b", 'fail-on = "info"\n')
+    assert (inner.fail_on, inner.ignore) == (Severity.INFO, ())
+    assert effective(root / "a").fail_on is Severity.ERROR
+    write(root, '[tool.pallas-lint]\nfail-on = "info"\n', "pyproject.toml")
+    assert effective(root).fail_on is Severity.ERROR  # pallas-lint.toml goes before pyproject.toml
+
+
+def test_one_object_for_folders_alike(root: Path) -> None:
+    for name in ("a/b", "a/c"):
+        (root / name).mkdir(parents=True)
+    finder = SettingsFinder(cwd=root)
+    assert finder.for_folder(root / "a/b") is finder.for_folder(root / "a/c")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("select = [", 1, "invalid TOML: "),
+        ('a = 1\n\nb = "\n', 3, "invalid TOML: "),
+        ('selct = ["PAL1"]\n', 1, "unknown key 'selct', did you mean 'select'?"),
+        ("\nwhatever = 1\n", 2, "unknown key 'whatever'"),
+        ('select = "PAL1"\n', 1, "select: expected a list of strings, got a string"),
+        ("select = [1]\n", 1, "select: expected a list of strings, got a number"),
+        ('\nignore = ["PAL9999"]\n', 2, "ignore: "),
+        ('target = "tpuu"\n', 1, "target: unknown target 'tpuu', did you mean 'tpu'?"),
+        ('target = ["tpu:h100"]\n', 1, "target: unknown device 'h100' in target 'tpu:h100': tpu has v4, v5e"),
+        ('jax-version = "0.3.1"\n', 1, "jax-version: jax 0.3.1 is older than"),
+        ('jax-version = "new"\n', 1, "jax-version: 'new' is no jax version"),
+        (
+            'fail-on = "warn"\n',
+            1,
+            "fail-on: 'warn' is not one of error, warning, info, did you mean 'warning'?",
+        ),
+        ("fail-on = 1\n", 1, "fail-on: a number is not one of"),
+        ('respect-gitignore = "no"\n', 1, "respect-gitignore: expected true or false, got a string"),
+        (
+            '[per-file-ignores]\n"a.py" = ["PAL1"]\n"b.py" = "PAL1"\n',
+            3,
+            "per-file-ignores.b.py: expected a list",
+        ),
+        ('[severity]\nPAL103 = "fatal"\n', 2, "severity.PAL103: 'fatal' is not one of"),
+        ('[severity]\nnope = "info"\n', 2, "severity.nope: "),
+        ("assume = {bm = true}\n", 1, "assume.bm: expected a whole number, got true/false"),
+        ('[assume]\n\n"b-m" = 1\n', 3, "assume.b-m: 'b-m' is no Python name"),
+        (
+            "[rules.mod-comparisn]\nx = 1\n",
+            1,
+            "rules.mod-comparisn: unknown rule 'mod-comparisn', did you mean 'mod-",
+        ),
+        ("rules = 1\n", 1, "rules: expected a table, got a number"),
+        ("[probe]\ntimeout = 0\n", 2, "probe.timeout: expected a number above 0"),
+        ("[probe]\ntime-out = 1\n", 2, "unknown key 'time-out', did you mean 'timeout'?"),
+        ('[probe]\nstage = "run"\n', 2, "probe.stage: 'run' is not one of"),
+        ('[probe]\nmemory-limit = "much"\n', 2, "probe.memory-limit: expected bytes"),
+    ],
+)
+def test_bad_values_name_file_line_and_what_was_meant(root: Path, text: str, line: int, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        write(root, text)
+    assert (caught.value.path, caught.value.line) == ("pallas-lint.toml", line)
+    assert caught.value.message.startswith(message)
+    assert "\n" not in caught.value.message
+    with pytest.raises(SettingsError) as caught:
+        tables = re.sub(r"(?m)^\[", "[tool.pallas-lint.", text)
+        write(root / "sub", f"[project]\n[tool.pallas-lint]\n{tables}", "pyproject.toml")
+    assert (caught.value.path, caught.value.line) == ("pyproject.toml", line + 2)
+
+
+def test_files_that_cannot_be_used(root: Path) -> None:
+    (root / "latin.toml").write_bytes(b'fail-on = "error"\n# caf\xe9\n')
+    with pytest.raises(SettingsError, match=r"latin.toml:2: TOML must be UTF-8"):
+        load(root / "latin.toml")
+    (root / "pallas-lint.toml").mkdir()
+    with pytest.raises(SettingsError, match="cannot read the configuration"):
+        effective(root)
+    (root / "pyproject.toml").write_text("[tool.pallas-lints]\n")
+    with pytest.raises(SettingsError, match=r"no \[tool.pallas-lint\] table"):
+        load(root / "pyproject.toml", required=True)
+    (root / "pyproject.toml").write_text("tool.pallas-lint = 3\n")
+    with pytest.raises(SettingsError, match=r"pyproject.toml:1: tool.pallas-lint must be a table"):
+        load(root / "pyproject.toml")
+
+
+def test_a_broken_pyproject_without_our_table_is_passed_over(root: Path) -> None:
+    assert write(root, "[project\n", "pyproject.toml").config_file is None
+
+
+def test_windows_line_ends_in_settings(root: Path) -> None:
+    (root / "pallas-lint.toml").write_bytes(b'fail-on = "error"\r\nignore = ["PAL1"]\r\n')
+    assert effective(root).origins["ignore"] == "pallas-lint.toml:2"
+
+
+def test_the_line_of_an_entry() -> None:
+    text = 'a.b = 1\n[t."x.y"]\nk = 2\n[[u]]\nm = {n = 1}\n'
+    assert line_of(text, ("a", "b")) == 1
+    assert line_of(text, ("t", "x.y", "k")) == 3
+    assert line_of(text, ("t", "x.y", "missing")) == 2
+    assert line_of(text, ("u", "m", "n")) == 5
+    assert line_of(text, ("zzz",)) is None
+
+
+def test_isolated_and_named_files(root: Path) -> None:
+    write(root, 'fail-on = "error"\n')
+    (root / "other.toml").write_text('fail-on = "info"\n')
+    isolated = SettingsFinder(Overrides(isolated=True), root).for_folder(root)
+    assert isolated.fail_on is Severity.WARNING
+    named = SettingsFinder(Overrides(config_file=root / "other.toml"), root).for_folder(root)
+    assert named.fail_on is Severity.INFO
+    with pytest.raises(SettingsError, match="cannot read"):
+        SettingsFinder(Overrides(config_file=root / "none.toml"), root)
+
+
+DEFAULT = {code for code, info in all_rules().items() if not getattr(info, "opt_in", False)}
+
+
+@pytest.mark.parametrize(
+    ("config", "values", "changes"),
+    [
+        ("", {}, DEFAULT),
+        ("", {"select": ["ALL"]}, set(all_rules())),
+        ("", {"select": ["PAL103"]}, {"PAL103"}),
+        ("", {"select": ["isfinite-unsupported"]}, {"PAL103"}),
+        ("", {"select": ["PAL103", "PAL104"], "ignore": ["PAL104"]}, {"PAL103"}),
+        ("", {"select": ["PAL103"], "ignore": ["PAL1"]}, {"PAL103"}),  # the narrower selector wins
+        ("", {"select": ["ALL"], "ignore": ["PAL"]}, set()),
+        ("", {"ignore": ["PAL103"]}, DEFAULT - {"PAL103"}),
+        ("", {"extend-select": ["PAL608"]}, DEFAULT | {"PAL608"}),
+        ('select = ["PAL103"]', {}, {"PAL103"}),
+        ('select = ["PAL103"]', {"extend-select": ["PAL104"]}, {"PAL103", "PAL104"}),
+        ('select = ["PAL103", "PAL104"]', {"ignore": ["PAL1"]}, set()),
+        ('ignore = ["PAL103"]', {"select": ["PAL103"]}, {"PAL103"}),  # a later select starts afresh
+        ('ignore = ["PAL103"]', {"ignore": ["PAL104"]}, DEFAULT - {"PAL103", "PAL104"}),
+        ('select = ["PAL103"]\nextend-select = ["PAL104"]', {"select": ["PAL101"]}, {"PAL101"}),
+    ],
+)
+def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any], changes: set[str]) -> None:
+    write(root, config)
+    finder = SettingsFinder(Overrides(values), root)
+    assert finder.for_folder(root).enabled == changes
+
+
+def test_per_file_ignores(root: Path) -> None:
+    settings = write(
+        root / "p", '[per-file-ignores]\n"tests/**" = ["PAL103"]\n"conf.py" = ["mod-comparison"]\n'
+    )
+    assert settings.enabled - settings.enabled_in("p/tests/deep/k.py") == {"PAL103"}
+    assert settings.enabled - settings.enabled_in("p/x/conf.py") == {"PAL104"}
+    assert settings.enabled_in("p/k.py") == settings.enabled
+    assert settings.enabled_in("tests/k.py") == settings.enabled  # relative to the settings, not to the run
+
+
+def test_the_narrowest_severity_wins(root: Path) -> None:
+    settings = write(root, 'severity = {PAL1 = "info", isfinite-unsupported = "error"}\n')
+    assert settings.severity_of("PAL103") is Severity.ERROR
+    assert settings.severity_of("PAL104") is Severity.INFO
+    assert settings.severity_of("PAL001") is None
+
+
+def test_the_fingerprint_follows_what_changes_findings(root: Path) -> None:
+    same = {write(root, text).fingerprint() for text in ("", 'fail-on = "info"', 'exclude = ["x"]')}
+    assert len(same) == 1
+    texts = ('ignore = ["PAL103"]', "assume = {bm = 1}", 'target = "tpu"', 'severity = {PAL103 = "info"}')
+    different = {write(root, f"jax-version = '0.10.2'\n{text}").fingerprint() for text in texts}
+    assert len(different | same) == 1 + len(texts)
+
+
+def test_origins_of_the_command_line(root: Path) -> None:
+    write(root, 'ignore = ["PAL103"]\n')
+    settings = effective(root, ignore=["PAL104"], target=["tpu"])
+    assert settings.ignore == ("PAL103", "PAL104")
+    assert settings.origins == {"ignore": "pallas-lint.toml:1, --ignore", "target": "--target"}
+
+
+# Each is taken or refused by the loader and by the schema alike.
+DOCUMENTS: list[dict[str, Any]] = [
+    {},
+    {"target": "tpu"},
+    {"target": ["tpu:v5e", "triton"]},
+    {"target": "gpu"},
+    {"target": 1},
+    {"select": ["PAL103", "PAL1", "ALL", "mod-comparison"]},
+    {"select": ["nope"]},
+    {"select": "ALL"},
+    {"per-file-ignores": {"a": ["PAL1"]}},
+    {"per-file-ignores": {"a": "PAL1"}},
+    {"severity": {"PAL103": "error", "mod-comparison": "info"}},
+    {"severity": {"PAL103": "off"}},
+    {"severity": {"nope": "info"}},
+    {"exclude": ["a", "b"]},
+    {"exclude": "a"},
+    {"respect-gitignore": True},
+    {"respect-gitignore": 1},
+    {"fail-on": "info"},
+    {"fail-on": "never"},
+    {"assume": {"bm": 128}},
+    {"assume": {"bm": "128"}},
+    {"assume": {"bm": 1.5}},
+    {"baseline": "x"},
+    {"baseline": 1},
+    {"rules": {"mod-comparison": {}, "PAL103": {}}},
+    {"rules": {"nope": {}}},
+    {"rules": {"mod-comparison": 1}},
+    {"probe": {"stage": "lower", "timeout": 1, "memory-limit": 1024, "all-targets": False}},
+    {"probe": {"stage": "fly"}},
+    {"probe": {"timeout": 0}},
+    {"probe": {"other": 1}},
+    {"jax-version": "0.10.2"},
+    {"jax-version": 0.1},
+    {"unknown": 1},
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_the_schema_takes_what_the_loader_takes(document: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    try:
+        SettingsFinder(Overrides(document, isolated=True))
+    except SettingsError:
+        taken = False
+    else:
+        taken = True
+    assert jsonschema.Draft7Validator(schema()).is_valid(document) == taken
+
+
+def test_the_schema_describes_every_key() -> None:
+    properties = schema()["properties"]
+    assert set(properties) == set(configurable())
+    assert all(entry["description"].endswith(".") for entry in properties.values())
+    assert ".git" in DEFAULT_EXCLUDE
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("tpu", Target("tpu")),
+        ("tpu:v5e", Target("tpu", "v5e")),
+        ("Triton:ROCm", Target("triton", "rocm")),
+        ("mosaic-gpu:sm90", Target("mosaic_gpu", "sm90")),
+        ("mosaic_gpu", Target("mosaic_gpu")),
+    ],
+)
+def test_targets(text: str, target: Target) -> None:
+    assert parse_target(text) == target
+
+
+def test_targets_read_back() -> None:
+    for text in targets.all_targets():
+        assert str(parse_target(text)) == text
+
+
+def install(folder: Path, name: str = "jax", version: str = "0.10.2", python: str = "python3.12") -> None:
+    """Make `folder` look like an environment with a package."""
+    (folder / "lib" / python / "site-packages" / f"{name}-{version}.dist-info").mkdir(parents=True)
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / "python").touch()
+
+
+def auto(folder: Path, python: str | None = None, **options: Any) -> JaxVersions:
+    return resolve_jax_version("auto", folder, python, **options)
+
+
+def test_nothing_tells_the_version(root: Path) -> None:
+    assert auto(root) == JaxVersions(
+        (compat.newest(),), exact=True, assumed=True, source="newest known", text=compat.newest()
+    )
+
+
+def test_the_environment_goes_before_the_lock_file_before_the_requirements(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "pyproject.toml").write_text('[project]\ndependencies = ["jax>=0.6,<0.8"]\n')
+    ranged = auto(root / "src" / "deep")
+    assert ranged.versions == tuple(compat.versions_in(">=0.6,<0.8"))
+    assert (ranged.exact, ranged.source) == (False, "from the requirements in pyproject.toml")
+    (root / "uv.lock").write_text('version = 1\n\n[[package]]\nname = "jax"\nversion = "0.8.1"\n')
+    assert (auto(root).text, auto(root).source) == ("0.8.1", "from uv.lock")
+    install(root / ".venv", version="0.9.0")
+    assert (auto(root).text, auto(root).source) == ("0.9.0", "from .venv")
+    install(root / "active", version="0.7.2")
+    monkeypatch.setenv("VIRTUAL_ENV", str(root / "active"))
+    assert auto(root).text == "0.7.2"
+    install(root / "told", version="0.4.35")
+    assert auto(root, str(root / "told" / "bin" / "python")).text == "0.4.35"
+    assert auto(root, str(root / "told")).text == "0.4.35"
+    assert auto(root, isolated=True).assumed
+    assert auto(root, str(root / "told"), isolated=True).text == "0.4.35"
+
+
+def test_an_interpreter_that_is_not_there(root: Path) -> None:
+    with pytest.raises(environment.InterpreterError):
+        auto(root, str(root / "none"))
+    with pytest.raises(SettingsError, match="--python: no interpreter"):
+        SettingsFinder(Overrides(python="no-such-python"), root).for_folder(root)
+
+
+def test_the_nearest_project_of_a_monorepo(root: Path) -> None:
+    for name, version in (("a", "0.8.1"), ("b", "0.10.2")):
+        (root / name / "src").mkdir(parents=True)
+        (root / name / "uv.lock").write_text(f'[[package]]\nname = "jax"\nversion = "{version}"\n')
+    finder = SettingsFinder(cwd=root)
+    assert finder.for_folder(root / "a" / "src").jax.text == "0.8.1"
+    assert finder.for_folder(root / "b" / "src").jax.text == "0.10.2"
+    assert finder.for_folder(root).jax.assumed
+
+
+def test_the_search_ends_at_the_repository(root: Path) -> None:
+    (root / "uv.lock").write_text('[[package]]\nname = "jax"\nversion = "0.8.1"\n')
+    (root / "sub" / ".git").mkdir(parents=True)
+    assert auto(root / "sub").assumed
+    assert SettingsFinder(cwd=root).for_folder(root / "sub").jax.assumed
+
+
+def test_odd_environments(root: Path) -> None:
+    install(root / ".venv", "jaxlib", "0.8.1")
+    assert auto(root).text == "0.8.1"
+    (root / ".venv/lib/python3.12/site-packages/jax_md-0.2.8.dist-info").mkdir()
+    (root / ".venv/lib/python3.12/site-packages/jax-0.9.0.dist-info").mkdir()
+    assert auto(root).text == "0.9.0"
+    install(root / "base", version="0.7.2", python="python3.11")
+    (root / "venv").mkdir()
+    (root / "venv" / "pyvenv.cfg").write_text(
+        f"home = {root / 'base' / 'bin'}\ninclude-system-site-packages = true\n"
+    )
+    assert auto(root, str(root / "venv")).text == "0.7.2"
+    (root / "win" / "Lib" / "site-packages" / "jax-0.6.2.dist-info").mkdir(parents=True)
+    assert auto(root, str(root / "win")).text == "0.6.2"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("poetry.lock", '[[package]]\nname = "jax"\nversion = "0.8.1"\ndescription = ""\n', "0.8.1"),
+        ("pdm.lock", '[[package]]\nname = "jaxlib"\nversion = "0.8.1"\n', "0.8.1"),
+        ("pylock.toml", '[[packages]]\nname = "jax"\nversion = "0.8.1"\n', "0.8.1"),
+        (
+            "uv.lock",
+            '[[package]]\nname = "jax"\nversion = "0.7.2"\n[[package]]\nname = "jax"\nversion = "0.8.1"\n',
+            "==0.7.2 or ==0.8.1",
+        ),
+        ("requirements.txt", "numpy\njax[cuda12]==0.8.1 ; python_version > '3'  # pinned\n", "0.8.1"),
+        ("requirements-dev.txt", "jax==0.8.1 \\\n    --hash=sha256:0\n", "0.8.1"),
+        ("requirements.txt", "jax>=0.7,<0.9\n", "<0.9,>=0.7"),
+        ("requirements.txt", "jax\njaxlib>=0.7\n", None),
+        ("requirements.txt", "jax-md==0.2.8\njaxtyping>=0.2\n", None),
+        ("requirements.txt", "jax @ git+https://example.com/jax\n", None),
+        ("setup.cfg", "[options]\ninstall_requires =\n    jax>=0.7\n    numpy\n", ">=0.7"),
+        ("pyproject.toml", '[project]\noptional-dependencies = {gpu = ["jax[cuda12]>=0.8"]}\n', ">=0.8"),
+        ("pyproject.toml", '[dependency-groups]\ndev = ["jax==0.8.1", {include-group = "x"}]\n', "0.8.1"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\njax = "^0.8.1"\n', "<0.9,>=0.8.1"),
+        (
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\njax = {version = "~0.8", extras = ["cpu"]}\n',
+            "<0.9,>=0.8",
+        ),
+        ("pyproject.toml", '[tool.poetry.group.dev.dependencies]\njaxlib = "*"\n', None),
+        ("pyproject.toml", "[project\ndependencies = ['jax>=0.8']\n", None),
+        ("pyproject.toml", '[project]\ndependencies = "jax>=0.8"\n', None),
+    ],
+)
+def test_lock_files_and_requirements(root: Path, name: str, text: str, expected: str | None) -> None:
+    (root / name).write_text(text)
+    found = auto(root)
+    assert (None if found.assumed else found.text) == expected
+
+
+def test_versions_that_are_not_known(root: Path) -> None:
+    oldest, newest = compat.known_versions()[0], compat.newest()
+    above = resolve_jax_version("99.1", root)
+    assert above.versions == (newest,)
+    assert above.note == f"jax 99.1 is not known; judged as {newest}, the nearest below"
+    install(root / ".venv", version="0.2.1")
+    below = auto(root)
+    assert below.versions == (oldest,)
+    assert "older than" in (below.note or "")
+    (root / "p").mkdir()
+    (root / "p" / ".git").mkdir()
+    (root / "p" / "requirements.txt").write_text("jax>=99\n")
+    beyond = auto(root / "p")
+    assert (beyond.versions, beyond.exact) == ((newest,), False)
+    assert beyond.note is not None
+
+
+def test_a_range_names_all_its_versions(root: Path) -> None:
+    found = resolve_jax_version(">=0.8,<0.11", root)
+    assert found.versions == tuple(compat.versions_in(">=0.8,<0.11"))
+    assert (found.exact, found.assumed, found.source, found.text) == (
+        False,
+        False,
+        "--jax-version",
+        ">=0.8,<0.11",
+    )
+    assert found.oldest == found.versions[0]
+    with pytest.raises(targets.JaxVersionError):
+        resolve_jax_version(">=0.8,nonsense", root)

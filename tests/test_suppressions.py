@@ -1,0 +1,210 @@
+"""Suppression comments: what they silence, and PAL002."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pallas_lint import fixer, suppressions
+from pallas_lint.finding import Finding, Position, Severity, Span
+from pallas_lint.source import Source
+
+ENABLED = frozenset({"PAL002", "PAL101", "PAL103", "PAL104"})
+
+
+def source_and_findings(text: str, code: str = "PAL101") -> tuple[Source, list[Finding]]:
+    """The text without its marks, and a finding from each § to the end of the word (or to the next ~)."""
+    text = textwrap.dedent(text)
+    places: list[tuple[int, int]] = []
+    clean = ""
+    start: int | None = None
+    for char in text:
+        if char == "§":
+            start = len(clean)
+            places.append((start, start + 1))
+        elif char == "~":
+            assert start is not None
+            places[-1] = (start, len(clean))
+        else:
+            clean += char
+    source = Source("k.py", clean)
+    return source, [finding(source, start, end, code) for start, end in places]
+
+
+def finding(source: Source, start: int, end: int, code: str) -> Finding:
+    span = Span(source.path, source.position(start), source.position(end))
+    return Finding(code, "some-rule", Severity.ERROR, "message", span)
+
+
+def left(text: str, code: str = "PAL101") -> list[str]:
+    """`line:code` of what remains."""
+    source, findings = source_and_findings(text, code)
+    remaining = suppressions.apply(source, findings, ENABLED)
+    return [f"{f.span.start.line}:{f.code}" for f in remaining]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = §f(1)  # pallas-lint: disable=PAL101\n",
+        "x = §f(1)  # pallas-lint: disable=unsupported-function\n",
+        "x = §f(1)  # pallas-lint: disable=PAL1\n",
+        "x = §f(1)  # pallas-lint: disable=ALL\n",
+        "x = §f(1)  # pallas-lint: disable=PAL101 the input is small\n",
+        "x = §f(1)  #pallas-lint:disable = PAL101\n",
+        "x = §f(1)  # a note  # pallas-lint: disable=PAL101\n",
+        "x = §f(1)  # noqa: PAL101\n",
+        "x = §f(1)  # noqa: E501, PAL101\n",
+        "x = §f(1)  # noqa:E501,PAL1 # why\n",
+        "x = §f(1)  # NOQA\n",
+        "# pallas-lint: disable=PAL101\nx = §f(1)\n",
+        "# pallas-lint: disable=PAL101\n# it is fine\nx = §f(1)\n",
+        "# pallas-lint: disable=PAL101\nx = g(\n  1,\n  §f(1),\n)\n",
+        # first and last line of a statement, and the line where the finding ends
+        "x = g(  # pallas-lint: disable=PAL101\n  1,\n  §f(1),\n)\n",
+        "x = g(\n  1,\n  §f(1),\n)  # pallas-lint: disable=PAL101\n",
+        "x = g(\n  §f(\n    1\n  )~,  # pallas-lint: disable=PAL101\n)\n",
+        "x = [\n  # pallas-lint: disable=PAL101\n  §f(1),\n]\n",
+        "x = g(\n  # pallas-lint: disable=PAL101\n  key=h(\n    §f(1)),\n)\n",
+        # headers of compound statements
+        "def kernel(  # pallas-lint: disable=PAL101\n  §x_ref,\n):\n  pass\n",
+        "def kernel(\n  §x_ref,\n):  # pallas-lint: disable=PAL101\n  pass\n",
+        "# pallas-lint: disable=PAL101\n§@jit\ndef kernel(§x_ref):\n  pass\n",
+        "# pallas-lint: disable=PAL101\nif §f(1):\n  pass\n",
+        "if a:\n  pass\nelif §f(1):  # pallas-lint: disable=PAL101\n  pass\n",
+        "try:\n  x = §f(1)  # pallas-lint: disable=PAL101\nexcept E:\n  pass\n",
+        "class A:\n  def f(self):\n    # pallas-lint: disable=PAL101\n    return §f(1)\n",
+        # the whole file
+        "# pallas-lint: disable-file=PAL101\nx = §f(1)\n",
+        "#!/usr/bin/env python\n# Copyright\n\n# pallas-lint: disable-file=PAL1\n'''Docs.'''\nx = §f(1)\n",
+        "'''Docs.'''\n# pallas-lint: disable-file=PAL1\nx = §f(1)\n",
+        # broken code around it
+        "def f(:\n  x = §f(1)  # pallas-lint: disable=PAL101\n",
+        "x = 'é日🚀'; y = §f(1)  # pallas-lint: disable=PAL101\n",
+    ],
+)
+def test_silenced(text: str) -> None:
+    assert left(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = §f(1)  # noqa: E501\n", ["1:PAL101"]),
+        ("x = §f(1)  # flake8: noqa\n", ["1:PAL101"]),
+        ("x = §f('# pallas-lint: disable=PAL101')\n", ["1:PAL101"]),
+        ("x = '''\n# pallas-lint: disable=PAL101\n'''; §f(1)\n", ["3:PAL101"]),
+        ("x = §f(1)\n# noqa: PAL101\n", ["1:PAL101"]),
+        ("x = g(\n  1,  # noqa: PAL101\n  §f(1),\n)\n", ["3:PAL101"]),
+        # only the header of a compound statement
+        ("# noqa\ndef f():\n  x = §f(1)\n", ["3:PAL101"]),
+        ("def f():  # noqa\n  x = §f(1)\n", ["2:PAL101"]),
+        ("x = §f(1)\n\n# pallas-lint: assume bm=128\n# pallas-lint: probe(f32[8])\n", ["1:PAL101"]),
+    ],
+)
+def test_not_silenced(text: str, expected: list[str]) -> None:
+    assert left(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "fixed"),
+    [
+        ("x = 1  # pallas-lint: disable=PAL101\n", "`PAL101` silences nothing here", "x = 1\n"),
+        ("x = 1  # pallas-lint: disable=PAL101 for now\n", "`PAL101` silences nothing here", "x = 1\n"),
+        (
+            "x = 1  # pallas-lint: disable=PAL101  # noqa: E501\n",
+            "`PAL101` silences",
+            "x = 1  # noqa: E501\n",
+        ),
+        ("x = 1  # why  # pallas-lint: disable=PAL101\n", "`PAL101` silences nothing here", "x = 1  # why\n"),
+        ("# pallas-lint: disable=PAL101\nx = 1\n", "`PAL101` silences nothing here", "x = 1\n"),
+        ("x = 1\r\n  # pallas-lint: disable=PAL101\r\ny = 1", "`PAL101` silences nothing", "x = 1\r\ny = 1"),
+        ("y = 1\n# pallas-lint: disable=PAL101", "`PAL101` silences nothing here", "y = 1\n"),
+        (
+            "x = §f()  # pallas-lint: disable=PAL101,PAL104\n",
+            "`PAL104` silences nothing here",
+            "x = f()  # pallas-lint: disable=PAL101\n",
+        ),
+        (
+            "x = §f()  # pallas-lint: disable=PAL104, PAL101, NOPE why\n",
+            "`NOPE` names no rule, `PAL104` silences nothing here",
+            "x = f()  # pallas-lint: disable=PAL101 why\n",
+        ),
+        ("x = 1  # pallas-lint: disable=NOPE\n", "`NOPE` names no rule", "x = 1\n"),
+        ("# pallas-lint: disable-file=PAL103\nx = 1\n", "`PAL103` silences nothing here", "x = 1\n"),
+        (
+            "x = 1  # pallas-lint: dissable=PAL101\n",
+            "unknown directive `dissable`, did you mean `disable`?",
+            None,
+        ),
+        ("x = 1  # pallas-lint: disable\n", "`disable` names no rule: write `disable=PAL103`", None),
+        ("x = 1  # pallas-lint:\n", "no directive after `pallas-lint:`", None),
+        ("x = 1\n# pallas-lint: disable-file=PAL101\n", "`disable-file` after the first statement", None),
+    ],
+)
+def test_unused(text: str, message: str, fixed: str | None) -> None:
+    source, findings = source_and_findings(text)
+    (unused,) = suppressions.apply(source, findings, ENABLED)
+    assert unused.code == "PAL002"
+    assert unused.message.startswith(message)
+    assert bool(unused.fixes) == (fixed is not None)
+    if fixed is not None:
+        plan = fixer.plan([(unused, unused.fixes[0])], {source.path: source})
+        assert fixer.apply_replacements(source.text, plan.replacements[source.path]) == fixed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1  # noqa\n",
+        "x = 1  # noqa: PAL101\n",
+        "x = 1  # pallas-lint: disable=PAL608\n",  # not enabled
+        "x = 1  # pallas-lint: disable=PAL002\n# pallas-lint: disable=PAL002,PAL101\ny = 1\n",
+        "# pallas-lint: disable-file=PAL002\nx = 1  # pallas-lint: disable=PAL101\n",
+        "x = '# pallas-lint: disable=PAL101'\n",
+        "# pallas-lint: assume bm=128\n# pallas-lint: probe(f32[8,128], bm=1)\ndef f(): ...\n",
+    ],
+)
+def test_not_called_unused(text: str) -> None:
+    source, findings = source_and_findings(text)
+    assert [f for f in suppressions.apply(source, findings, ENABLED) if "PAL002" not in f.message] == []
+
+
+def test_findings_in_other_files_pass() -> None:
+    source = Source("k.py", "x = f()  # pallas-lint: disable=PAL101\n")
+    elsewhere = Finding("PAL101", "n", Severity.ERROR, "m", Span("other.py", Position(1, 1), Position(1, 2)))
+    assert suppressions.apply(source, [elsewhere], ENABLED, report_unused=False) == [elsewhere]
+
+
+def test_each_of_two_comments_for_one_finding_is_in_use() -> None:
+    assert left("# pallas-lint: disable=PAL101\nx = §f(1)  # pallas-lint: disable=PAL101\n") == []
+
+
+COMMENTS = st.sampled_from(
+    [
+        "# pallas-lint: disable=PAL101",
+        "# noqa: PAL1",
+        "# noqa",
+        "# pallas-lint:",
+        "# pallas-lint: disable-file=ALL",
+    ]
+)
+LINES = st.one_of(
+    COMMENTS, st.text(max_size=12), st.sampled_from(["def f(:", "x = (", ")", "'''", "if a:", "  y"])
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(LINES, LINES), max_size=8), st.sampled_from(["\n", "\r\n", "\r"]), st.data())
+def test_any_text_is_taken(lines: list[tuple[str, str]], newline: str, data: st.DataObject) -> None:
+    source = Source("k.py", newline.join(code + comment for code, comment in lines))
+    start = data.draw(st.integers(0, len(source.text)))
+    end = data.draw(st.integers(start, len(source.text)))
+    for found in suppressions.apply(source, [finding(source, start, end, "PAL101")], ENABLED):
+        assert found.code in ("PAL101", "PAL002")
+        assert found.span.start <= found.span.end
+        for fix in found.fixes:
+            assert fixer.plan([(found, fix)], {source.path: source}).taken
