@@ -118,15 +118,19 @@ def underline(text: str, begin: int, end: int) -> tuple[str, str]:
     window = text[start : start + LONGEST_LINE]
     prefix = "..." if start else ""
     line, carets, column = [prefix], [" " * len(prefix)], len(prefix)
+    place = column  # of `begin`
     for index, (shown, columns) in enumerate(cells(window), start=start):
-        covered = begin <= index < max(end, begin + 1)
+        if index == begin:
+            place = column
         if column + columns > LONGEST_LINE:
             break
         line.append(shown)
-        carets.append(("^" if covered else " ") * columns)
+        carets.append(("^" if begin <= index < max(end, begin + 1) else " ") * columns)
         column += columns
-    if begin == length:
-        carets.append("^")
     if start + len(window) < length or column >= LONGEST_LINE:
         line.append("...")
-    return "".join(line), "".join(carets).rstrip()
+    drawn = "".join(carets).rstrip()
+    if not drawn:
+        # Nothing that takes up room is covered: the end of the line, or a combining character.
+        drawn = " " * (column if begin == length else place) + "^"
+    return "".join(line), drawn

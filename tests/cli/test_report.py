@@ -1,0 +1,257 @@
+"""The text reports: what they look like, and that no source line can spoil them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pallas_lint import report
+from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.report import Report
+from pallas_lint.report.full import LONGEST_LINE, underline
+from pallas_lint.report.style import Style, text_width, visible
+from pallas_lint.source import Source
+from pallas_lint.targets import JaxVersions
+
+TEXT = """\
+def kernel(x_ref, o_ref):
+    m = x_ref[...]
+    o_ref[...] = jnp.where(
+        jnp.isfinite(m),
+        m,
+        0.0,
+    )
+
+
+def run(x):
+    return pl.pallas_call(kernel, out_shape=x)(x)
+"""
+
+
+def span(line: int, column: int, end_line: int, end_column: int) -> Span:
+    return Span("src/k.py", Position(line, column), Position(end_line, end_column))
+
+
+FINDING = Finding(
+    "PAL103",
+    "isfinite-unsupported",
+    Severity.ERROR,
+    "`is_finite` has no lowering in Triton before jax 0.8",
+    span(4, 9, 4, 24),
+    help="compare with infinity",
+    kernel="kernel",
+    backend="triton",
+    device="rocm",
+    jax="0.4.35",
+    related=(Related(span(11, 12, 11, 50), "launched here"),),
+    fixes=(Fix("Replace by `jnp.abs(m) < jnp.inf`", "safe", (Edit(span(4, 9, 4, 24), "x"),)),),
+)
+
+
+def render(output_format: str, *findings: Finding, text: str = TEXT, **options: object) -> str:
+    source = Source("src/k.py", text)
+    given = Report(
+        findings=findings,
+        files=2,
+        kernels=1,
+        source_line=lambda path, number: source.line(number) if path == source.path else None,
+        **options,  # type: ignore[arg-type]
+    )
+    return "".join(report.render(output_format, given))
+
+
+def test_full() -> None:
+    assert (
+        render("full", FINDING)
+        == """\
+src/k.py:4:9 PAL103 isfinite-unsupported [error]
+  `is_finite` has no lowering in Triton before jax 0.8
+  3 |     o_ref[...] = jnp.where(
+  4 |         jnp.isfinite(m),
+    |         ^^^^^^^^^^^^^^^
+    :: launched here: src/k.py:11:12
+ 11 |     return pl.pallas_call(kernel, out_shape=x)(x)
+    |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    = for: kernel kernel, triton:rocm, jax 0.4.35
+    = help: compare with infinity
+    = fix: Replace by `jnp.abs(m) < jnp.inf` (--fix)
+
+Found 1 finding (1 error) in 1 kernel, 2 files; 1 fixable with --fix.
+"""
+    )
+
+
+def test_full_of_several_lines() -> None:
+    finding = Finding("PAL304", "kernel-arity", Severity.WARNING, "m", span(3, 18, 7, 6))
+    assert (
+        render("full", finding, quiet=True)
+        == """\
+src/k.py:3:18 PAL304 kernel-arity [warning]
+  m
+ 2 |     m = x_ref[...]
+ 3 |     o_ref[...] = jnp.where(
+   |                  ^^^^^^^^^^
+ 4 |         jnp.isfinite(m),
+   |         ^^^^^^^^^^^^^^^^
+ 5 |         m,
+   |         ^^
+ 6 |         0.0,
+   |         ^^^^
+ 7 |     )
+   |     ^
+
+"""
+    )
+
+
+def test_a_long_span_is_cut() -> None:
+    finding = Finding("PAL304", "n", Severity.WARNING, "m", span(1, 1, 11, 50))
+    out = render("full", finding, quiet=True)
+    assert "...\n 11 |" in out
+    assert out.count("|\n") + out.count("| ") < 16
+
+
+def test_full_without_the_source() -> None:
+    finding = Finding("PAL304", "n", Severity.INFO, "m", Span("gone.py", Position(3, 1), Position(3, 4)))
+    assert render("full", finding, quiet=True) == "gone.py:3:1 PAL304 n [info]\n  m\n\n"
+
+
+def test_concise() -> None:
+    assert render("concise", FINDING, quiet=True) == (
+        "src/k.py:4:9: PAL103 `is_finite` has no lowering in Triton before jax 0.8 "
+        "[kernel, triton:rocm, jax 0.4.35]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "options", "last"),
+    [
+        ([], {}, "No findings in 1 kernel, 2 files.\n"),
+        ([], {"fixed": 2}, "No findings in 1 kernel, 2 files. (2 findings fixed)\n"),
+        ([], {"quiet": True}, ""),
+        ([], {"notes": ["something"]}, "No findings in 1 kernel, 2 files.\nnote: something\n"),
+        ([], {"errors": [LintError("a", "m")], "files": 0}, ""),
+    ],
+)
+def test_footer(findings: list[Finding], options: dict[str, object], last: str) -> None:
+    if "files" in options:
+        given = Report(errors=options["errors"])  # type: ignore[arg-type]
+        assert "".join(report.render("full", given)) == last
+    else:
+        assert render("full", *findings, **options) == last
+
+
+def test_footer_counts() -> None:
+    place = span(1, 1, 1, 2)
+    unsafe = Fix("t", "unsafe", ())
+    findings = [
+        FINDING,
+        FINDING,
+        Finding("A", "a", Severity.INFO, "m", place),
+        Finding("A", "a", Severity.WARNING, "m", place, fixes=(unsafe,)),
+    ]
+    last = render("concise", *findings).splitlines()[-1]
+    assert last == (
+        "Found 4 findings (2 errors, 1 warning, 1 info) in 1 kernel, 2 files; "
+        "2 fixable with --fix (1 more with --unsafe-fixes)."
+    )
+    assert render("concise", findings[3]).endswith("2 files; 1 fixable with --fix --unsafe-fixes.\n")
+
+
+def test_an_assumed_version_is_a_note() -> None:
+    jax = JaxVersions(("0.12.0",), exact=True, assumed=True, source="", text="0.12.0")
+    assert "note: no environment" in render("concise", FINDING, assumed=jax)
+
+
+def test_json_end_to_end() -> None:
+    given = Report([FINDING], [LintError("b.py", "no", 3)], 1, 1, [{"kernel": "k"}])
+    document = json.loads("".join(report.render("json", given)))
+    finding = document["findings"][0]
+    assert (finding["start"], finding["end"]) == ({"line": 4, "column": 9}, {"line": 4, "column": 24})
+    assert finding["related"] == [
+        {
+            "path": "src/k.py",
+            "start": {"line": 11, "column": 12},
+            "end": {"line": 11, "column": 50},
+            "message": "launched here",
+        }
+    ]
+    assert (finding["cell"], finding["dtype"], finding["origin"]) == (None, None, "static")
+    assert document["errors"] == [{"path": "b.py", "line": 3, "message": "no"}]
+    assert document["launches"] == [{"kernel": "k"}]
+
+
+def test_tabs_wide_and_joined_characters_are_pointed_at() -> None:
+    assert underline("\tx = 1", 1, 2) == ("    x = 1", "    ^")
+    assert underline("a\tx", 2, 3) == ("a   x", "    ^")
+    assert underline("日本 = x", 0, 2) == ("日本 = x", "^^^^")
+    assert underline("日本 = x", 5, 6) == ("日本 = x", "       ^")
+    assert underline("e\u0301 = x", 5, 6) == ("e\u0301 = x", "    ^")
+    assert underline("🚀x", 1, 2) == ("🚀x", "  ^")
+    assert underline("abc", 3, 3) == ("abc", "   ^")
+    assert underline("abc", 1, 1) == ("abc", " ^")
+    assert underline("", 0, 0) == ("", "^")
+
+
+def test_a_line_without_end_is_cut_around_the_place() -> None:
+    line, carets = underline("x" * 100_000 + "HERE" + "y" * 100_000, 100_000, 100_004)
+    assert line.startswith("...x")
+    assert line.endswith("y...")
+    assert line[carets.index("^") : len(carets)] == "HERE"
+    assert len(line) <= LONGEST_LINE + 6
+
+
+def test_what_would_move_the_cursor_is_made_visible() -> None:
+    assert visible("a\x1b[31m\r\u202eb\x7f\udce9") == "a\u241b[31m\u240d\ufffdb\u2421\ufffd"
+    assert visible("é日🚀e\u0301") == "é日🚀e\u0301"
+    finding = Finding("A", "n", Severity.ERROR, "m\x1b[2J", span(1, 1, 1, 2), help="\x1b", kernel="\x07")
+    for output_format in ("full", "concise"):
+        out = render(output_format, finding, text="\x1b[2J\u2066x\n")
+        assert not set(out) & {"\x1b", "\x07", "\u2066"}
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    import re
+
+    plain = render("full", FINDING)
+    coloured = render("full", FINDING, style=Style(colour=True))
+    assert coloured != plain
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+
+
+LINE = st.text(
+    st.one_of(st.characters(exclude_characters="\n\r"), st.sampled_from("\t日🚀\u0301\u200d\x1b\x00\u3000")),
+    max_size=300,
+)
+
+
+@given(LINE, st.integers(0, 310), st.integers(0, 310))
+@example("\u0301", 0, 1)
+@example("\u200d" * 5 + "x", 0, 5)
+def test_carets_stand_below_what_they_mean(text: str, begin: int, length: int) -> None:
+    line, carets = underline(text, begin, begin + length)
+    assert "\n" not in line
+    assert set(carets) <= {" ", "^"}
+    assert carets.count("^") >= 1
+    if text_width(line) < LONGEST_LINE - 2 and "\t" not in text:
+        begin, end = min(begin, len(text)), min(begin + length, len(text))
+        left = text_width(visible(text[:begin]))
+        assert carets.index("^") == left
+        assert len(carets) == left + max(text_width(visible(text[begin : max(end, begin + 1)])), 1)
+
+
+@given(st.lists(LINE, min_size=1, max_size=9), st.data())
+def test_no_text_spoils_a_report(lines: list[str], data: st.DataObject) -> None:
+    source = Source("k.py", "\n".join(lines))
+    start = data.draw(st.integers(0, len(source.text)))
+    end = data.draw(st.integers(start, len(source.text)))
+    place = Span("k.py", source.position(start), source.position(end))
+    finding = Finding(
+        "PAL103", "n", Severity.ERROR, data.draw(LINE), place, related=(Related(place, "here"),)
+    )
+    given = Report([finding], source_line=lambda path, number: source.line(number))
+    for output_format in report.FORMATS:
+        "".join(report.render(output_format, given)).encode("ascii", "backslashreplace")
