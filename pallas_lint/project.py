@@ -15,7 +15,7 @@ from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.kernels.modules import ModuleGraph
+    from pallas_lint.kernels.modules import ModuleGraph, SyntaxCache
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
@@ -48,14 +48,17 @@ class Project:
     overlay: Mapping[Path, Source] = field(factory=dict)
 
     @cached_property
+    def _syntax(self) -> SyntaxCache:
+        from pallas_lint.kernels.modules import SyntaxCache
+
+        return SyntaxCache()
+
     def graph(self) -> ModuleGraph:
-        """The modules of the project, shared by all files that are judged with it."""
+        """The modules of the project for one analysis; what has been parsed is shared with earlier ones."""
         from pallas_lint.kernels.modules import ModuleGraph
 
-        graph = ModuleGraph()
-        for file, source in self.overlay.items():
-            graph.add(source, file)
-        return graph
+        self._syntax.trim()
+        return ModuleGraph(self.overlay, self._syntax)
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown."""

@@ -53,7 +53,7 @@ class Analysis:
 
 def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, int] | None = None) -> Analysis:
     """Run `module` abstractly from every function that may lead to a launch."""
-    interpreter = Interpreter(module.graph, versions, assumptions or {})
+    interpreter = Interpreter(module.graph, module, versions, assumptions or {})
     interpreter.module = module
     result = Analysis(module, interpreter)
     # Callers mostly stand below what they call: from the end, helpers are met through them, with real arguments.

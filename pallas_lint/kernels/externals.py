@@ -265,7 +265,10 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = name.rpartition(".")[2]
     if i.kernel is None or short[:1].isupper():
-        return _made(i, name, arguments, node)
+        made = _made(i, name, arguments, node)
+        if short == "BlockSpec":
+            i.specs_made.append(made)
+        return made
     i.escape_refs(arguments, node)
     _run_callbacks(i, arguments)
     i.op(name, node, arguments, UNKNOWN)

@@ -16,6 +16,7 @@ from attrs import define, evolve, field
 
 from pallas_lint.kernels import expressions, externals
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.launch import is_spec
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.trace import Access, Event, Guard, KernelTrace, Op, refs_in
 from pallas_lint.kernels.values import (
@@ -40,14 +41,14 @@ from pallas_lint.kernels.values import (
 from pallas_lint.syntax import Piece, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module, ModuleGraph
 
 _DEPTH = 14  # nested calls
-_BUDGET = 400_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a tenth
-_LOOP_UNROLL = 1
+_BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
+_SHORT = 15  # lines of a helper that is entered wherever it comes from
 
 
 class OutOfBudget(Exception):
@@ -57,12 +58,14 @@ class OutOfBudget(Exception):
 @define(eq=False)
 class Interpreter:
     graph: ModuleGraph
+    root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
     launches: list[Launch] = field(factory=list)
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     entered: set[int] = field(factory=set)  # ids of functions that ran, whatever for
     seen_launch_sites: set[int] = field(factory=set)
+    specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
     piece: Piece = field(init=False)
     module: Module = field(init=False)
@@ -71,6 +74,7 @@ class Interpreter:
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     steps: int = 0
     stack: list[Func] = field(factory=list)
+    _memo: dict[Hashable, Value] = field(factory=dict)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
 
@@ -105,6 +109,14 @@ class Interpreter:
             yield
         finally:
             self.piece = before
+
+    @contextmanager
+    def reading(self, func: Func) -> Iterator[None]:
+        """Evaluate parts of a function by hand, outside kernels: an index map's results."""
+        before, self.module, self.steps = self.module, func.module, 0
+        with self._within(func.piece), self.outside_kernels():
+            yield
+        self.module = before
 
     def site(self, node: cst.CSTNode) -> Site:
         return Site(self.piece, node)
@@ -238,6 +250,37 @@ class Interpreter:
     def call_function(self, func: Func, arguments: Arguments) -> Value:
         if len(self.stack) >= _DEPTH or sum(other.node is func.node for other in self.stack) >= 2:
             return UNKNOWN
+        if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
+            return UNKNOWN
+        key = self._memo_key(func, arguments)
+        if key is not None and key in self._memo:
+            return self._memo[key]
+        result = self._run(func, arguments)
+        if key is not None:
+            self._memo[key] = result
+        return result
+
+    def _memo_key(self, func: Func, arguments: Arguments) -> Hashable:
+        """Two calls with this key do the same to the same refs: the second adds nothing.
+
+        Only for functions of a module's top level: what a nested one closes over may have changed in between.
+        """
+        if self.kernel is None or func.env.parent is not None:
+            return None
+        keywords = tuple(arguments.keywords.items())
+        where = (id(self.kernel), self.guards, self.uncertain > 0)
+        return (func, tuple(arguments.positional), keywords, arguments.open, where)
+
+    def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
+        """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
+        if _brings_code(arguments):
+            return True
+        text = func.piece.text
+        if "pallas_call" in text:
+            return False  # that module's own analysis sees the launch, with nothing less known
+        return text.count("\n") <= _SHORT or "pallas" in func.module.source.text
+
+    def _run(self, func: Func, arguments: Arguments) -> Value:
         env = Env(func.module, func.env, kernel=self.kernel)
         self._bind_parameters(func, arguments, env)
         self.entered.add(id(func.node))
@@ -435,6 +478,19 @@ class Interpreter:
         node = next((node for node in piece.body if isinstance(node, cst.ClassDef)), None)
         bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
         env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))
+
+
+def _brings_code(arguments: Arguments) -> bool:
+    """Whether a caller hands over functions or specs, without which a launcher cannot be understood."""
+    values = [*arguments.positional, *arguments.keywords.values()]
+    for value in list(values):
+        if isinstance(value, Seq):
+            values.extend(value.items)
+    return any(
+        isinstance(option, Func) or (isinstance(option, Made) and (option.launch is not None or is_spec(option)))
+        for value in values
+        for option in options(value)
+    )
 
 
 def _statement(function: Callable[..., bool | None]) -> Callable[..., bool]:

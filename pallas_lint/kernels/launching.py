@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter import Interpreter
 
-_MOST_CONTEXTS = 4  # launches traced for one site; more calling contexts add time, hardly findings
+_MOST_CONTEXTS = 2  # launches traced for one site; more calling contexts add time, hardly findings
 
 # Positional parameters of the launching functions. `pallas_call` took more of them before 0.4.36; nobody passed them.
 _POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from pallas_lint.source import Source, SourceError
 from pallas_lint.syntax import Outline, Piece, outline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pallas_lint.kernels.interpreter import Interpreter
 
 # jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
@@ -41,7 +44,7 @@ class Module:
 
     @cached_property
     def outline(self) -> Outline:
-        return outline(self.source)
+        return self.graph.syntax.outline(self.file, self.source)
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:
@@ -116,55 +119,98 @@ class Module:
         return module.lookup(member, interpreter) or UNKNOWN
 
 
+@define
+class SyntaxCache:
+    """Outlines by file, with what of them has been parsed: shared by the analyses of many files.
+
+    The least recently used are dropped beyond `limit` characters of source: parsed code takes fifty times its size.
+    """
+
+    limit: int = 2_000_000
+    _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
+
+    def outline(self, file: Path | None, source: Source) -> Outline:
+        known = self._outlines.get(file) if file is not None else None
+        if known is not None and file is not None and known[0].text == source.text:
+            self._outlines.move_to_end(file)
+            return known[1]
+        result = outline(source)
+        if file is not None:
+            self._outlines[file] = (source, result)
+        return result
+
+    def source(self, file: Path) -> Source | None:
+        known = self._outlines.get(file)
+        return None if known is None else known[0]
+
+    def trim(self) -> None:
+        """Drop what has not been used for longest; not while an analysis runs, whose nodes are compared by identity."""
+        size = sum(len(source.text) for source, _ in self._outlines.values())
+        while size > self.limit and len(self._outlines) > 1:
+            _, (source, _) = self._outlines.popitem(last=False)
+            size -= len(source.text)
+
+
 @define(eq=False)
 class ModuleGraph:
-    """The project's modules by file, read once each. `roots` are folders from which absolute imports are tried."""
+    """The project's modules as one analysis sees them, each read once."""
 
-    roots: tuple[Path, ...] = ()
+    overlay: Mapping[Path, Source] = field(factory=dict)  # texts that go before what is on disk
+    syntax: SyntaxCache = field(factory=SyntaxCache)
+    touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
     _by_file: dict[Path, Module | None] = field(factory=dict)
-    _by_name: dict[tuple[str, Path | None], Module | None] = field(factory=dict)
+    _by_name: dict[tuple[str, Path], Module | None] = field(factory=dict)
 
     def add(self, source: Source, file: Path | None) -> Module:
+        """The module of a text that is at hand."""
+        known = self.syntax.source(file) if file is not None else None
+        if known is not None and (known.text, known.path) == (source.text, source.path):
+            source = known  # the one that the parsed pieces belong to
         module = Module(source, self, file)
         if file is not None:
             self._by_file[file] = module
         return module
 
-    def load(self, file: Path, shown: str | None = None) -> Module | None:
-        """The module in `file`; None where it is missing or unreadable (it is reported when it is linted itself)."""
+    def load(self, file: Path) -> Module | None:
+        """The module in `file`; None where it is missing or unreadable (that is reported when it is linted itself)."""
         if file not in self._by_file:
+            self.touched.add(file)
+            source = self.overlay.get(file) or self.syntax.source(file)
             try:
-                self._by_file[file] = Module(Source.read(file, shown or self._shown(file)), self, file)
+                source = source or Source.read(file, self._shown(file))
+                self._by_file[file] = Module(source, self, file)
             except SourceError:
                 self._by_file[file] = None
         return self._by_file[file]
 
-    @property
-    def files(self) -> list[Path]:
-        return [file for file, module in self._by_file.items() if module is not None]
+    def owner(self, source: Source) -> Module | None:
+        """The module whose text `source` is."""
+        return next((module for module in self._by_file.values() if module and module.source is source), None)
+
+    def source_of(self, shown: str) -> Source | None:
+        """The text of the module that is shown to the user as `shown`."""
+        modules = (module for module in self._by_file.values() if module is not None)
+        return next((module.source for module in modules if module.source.path == shown), None)
 
     def find(self, dotted: str, importer: Module) -> Module | None:
         """The project's module that `dotted` (absolute or with leading dots) names from `importer`, if any."""
         if importer.file is None or not dotted:
             return None
-        folder = importer.file.parent
-        key = (dotted, folder)
+        key = (dotted, importer.file.parent)
         if key not in self._by_name:
-            self._by_name[key] = self._find(dotted, folder)
+            self._by_name[key] = self._find(*key)
         return self._by_name[key]
 
     def _find(self, dotted: str, folder: Path) -> Module | None:
         if dotted.startswith("."):
-            parts = dotted.lstrip(".")
-            level = len(dotted) - len(parts)
-            for _ in range(level - 1):
+            rest = dotted.lstrip(".")
+            for _ in range(len(dotted) - len(rest) - 1):
                 folder = folder.parent
-            return self._at(folder, parts.split(".") if parts else [])
+            return self._at(folder, rest.split(".") if rest else [])
         if dotted.split(".", 1)[0] in _VOCABULARY and not f"{dotted}.".startswith(_CODE_OF_JAX):
             return None
-        parts_list = dotted.split(".")
-        for base in (*self._bases(folder), *self.roots):
-            module = self._at(base, parts_list)
+        for base in self._bases(folder):
+            module = self._at(base, dotted.split("."))
             if module is not None:
                 return module
         return None
@@ -182,7 +228,7 @@ class ModuleGraph:
     def _at(self, base: Path, parts: list[str]) -> Module | None:
         place = base.joinpath(*parts)
         for file in ([place.with_suffix(".py")] if parts else []) + [place / "__init__.py"]:
-            if file in self._by_file or file.is_file():
+            if file in self._by_file or file in self.overlay or file.is_file():
                 return self.load(file)
         return None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
+from pallas_lint.finding import Position
 from pallas_lint.syntax.piece import Kind, Piece
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Outline:
     pieces: list[Piece] = field(factory=list)
     imports: list[tuple[Piece, Import]] = field(factory=list)  # at the top level, in order
     stars: list[str] = field(factory=list)  # modules imported with `*`
+    tree: tree_sitter.Tree | None = None
 
     def walk(self) -> Iterator[Piece]:
         """Every piece that is parsed on its own: members in place of the class's body."""
@@ -74,9 +76,9 @@ def outline(source: Source) -> Outline:
         # tree-sitter counts lines by \n only; the replacement keeps every offset.
         text = re.sub(r"\r(?!\n)", "\n", text)
     data = text.encode("utf-8", "surrogatepass")
-    root = _parser().parse(data).root_node
-    result = Outline()
-    _add_statements(result, source, root.children, result.pieces, nested=False)
+    tree = _parser().parse(data)
+    result = Outline(tree=tree)
+    _add_statements(result, source, tree.root_node.children, result.pieces, nested=False)
     return result
 
 
@@ -103,6 +105,8 @@ def _add_statements(
             _add_imports(result, previous, node, nested)
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
+        if node.has_error:
+            piece.error_at = _first_error(node)
         if node.has_error and not nested and piece.problem is not None:
             # What stands between two broken tokens may be whole functions: cut it where a statement seems to begin.
             pieces.extend(_recover(source, first, last))
@@ -136,6 +140,16 @@ def _definition(node: tree_sitter.Node) -> tree_sitter.Node:
     if node.type == "decorated_definition":
         return node.child_by_field_name("definition") or node
     return node
+
+
+def _first_error(node: tree_sitter.Node) -> Position:
+    """Where the first token stands that fits nowhere: nearer to the mistake than where libcst gives up."""
+    current = node
+    while True:
+        inner = next((child for child in current.children if child.has_error or child.is_missing), None)
+        if current.is_error or current.is_missing or inner is None:
+            return Position(current.start_point.row + 1, current.start_point.column + 1)
+        current = inner
 
 
 def _kind(node: tree_sitter.Node) -> Kind:

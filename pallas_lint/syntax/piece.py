@@ -44,6 +44,7 @@ class Piece:
     names: tuple[str, ...] = ()
     nested: bool = False
     suspect: bool = False  # the outline saw a syntax error in it
+    error_at: Position | None = None  # ... here
     header_last: int = 0  # last line of a class's header
     members: list[Piece] = field(factory=list)
 
@@ -83,7 +84,7 @@ class Piece:
         else:
             line, column, message = error.raw_line, error.raw_column, error.message
         line = min(max(self.first + line - 1 - shift, self.first), self.last)
-        return SyntaxProblem(Position(line, column + 1), " ".join(message.split()))
+        return SyntaxProblem(self.error_at or Position(line, column + 1), " ".join(message.split()))
 
     @property
     def problem(self) -> SyntaxProblem | None:

@@ -1,0 +1,213 @@
+"""What a rule may ask and how it reports: the file, the target, the jax versions, findings and edits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
+from pallas_lint.kernels.backend import STRONG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pallas_lint.kernels.analysis import Analysis
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.rule import Rule
+    from pallas_lint.settings import Settings
+    from pallas_lint.syntax import Site
+    from pallas_lint.targets import JaxVersions, Target
+
+# What an import statement for a module looks like where a fix needs one that is missing.
+_CUSTOMARY = {
+    "jax.numpy": "import jax.numpy as jnp",
+    "jax.lax": "from jax import lax",
+    "jax": "import jax",
+    "functools": "import functools",
+    "jax.experimental.pallas": "from jax.experimental import pallas as pl",
+    "jax.experimental.pallas.tpu": "from jax.experimental.pallas import tpu as pltpu",
+    "jax.experimental.pallas.triton": "from jax.experimental.pallas import triton as plgpu",
+    "jax.experimental.pallas.mosaic_gpu": "from jax.experimental.pallas import mosaic_gpu as plgpu",
+    "jax.experimental.checkify": "from jax.experimental import checkify",
+}
+
+
+@define
+class Context:
+    """One rule on one file, and where it applies, on one launch, kernel and target."""
+
+    rule: type[Rule]
+    module: Module
+    analysis: Analysis
+    settings: Settings
+    launch: Launch | None = None
+    trace: KernelTrace | None = None
+    target: Target | None = None
+
+    # -- jax versions ----------------------------------------------------------------------------------------------
+
+    @property
+    def jax(self) -> JaxVersions:
+        return self.settings.jax
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The known jax versions for which the file is judged, old to new."""
+        return self.settings.jax.versions
+
+    @property
+    def assumed(self) -> bool:
+        """Whether nothing told the version, so that the newest known one is taken."""
+        return self.settings.jax.assumed
+
+    def failing(self, fails: Callable[[str], bool]) -> tuple[str, ...]:
+        """The versions in question for which `fails` holds."""
+        return tuple(version for version in self.versions if fails(version))
+
+    def everywhere(self, fails: Callable[[str], bool]) -> bool:
+        """Whether `fails` holds in every jax version that is known: then it does not matter which is meant."""
+        from pallas_lint import compat
+
+        return all(fails(version) for version in compat.known_versions())
+
+    @staticmethod
+    def spelled_versions(versions: Sequence[str]) -> str | None:
+        """ "0.9.2", or "0.9.2 to 0.10.2" for several."""
+        if not versions:
+            return None
+        return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+    # -- findings --------------------------------------------------------------------------------------------------
+
+    def finding(
+        self,
+        where: Site | Span,
+        message: str,
+        *,
+        help: str = "",
+        severity: Severity | None = None,
+        op: Op | None = None,
+        versions: Sequence[str] | None = None,
+        version_dependent: bool = False,
+        related: Iterable[tuple[Site | Span, str]] = (),
+        fixes: Iterable[Fix] = (),
+        dtype: str | None = None,
+        device: str | None = None,
+        backend: str | None = None,
+    ) -> Finding:
+        """A finding of the rule at hand.
+
+        The severity goes one step down for each of: the operation stands behind a Python branch that the text
+        leaves open (`op.certain`); the backend is only guessed from imports; the verdict hangs on a version that
+        nobody told (`version_dependent`).
+        """
+        level = severity or self.rule.severity
+        if op is not None and not op.certain:
+            level = level.lowered()
+        if self.target is not None and self.rule.backends is not None and self._backend_is_guessed:
+            level = level.lowered()
+        if version_dependent and self.assumed:
+            level = level.lowered()
+        places = [Related(_span(place), text) for place, text in related]
+        span = _span(where)
+        if self.launch is not None:
+            launched = self.launch.site.span
+            if launched.start != span.start or launched.path != span.path:
+                places.append(Related(launched, "launched here"))
+        assumptions = self.analysis.interpreter.assumptions
+        if assumptions:
+            told = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
+            help = f"{help} (assuming {told})".strip()
+        target = self.target if self.rule.backends is not None else None
+        return Finding(
+            self.rule.code,
+            self.rule.name,
+            level,
+            message,
+            span,
+            help,
+            kernel=self.trace.name if self.trace is not None else None,
+            backend=backend or (target.backend if target is not None else None),
+            device=device or (target.device if target is not None else None),
+            jax=self.spelled_versions(versions) if versions else None,
+            dtype=dtype,
+            related=tuple(places),
+            fixes=tuple(fixes),
+        )
+
+    @property
+    def _backend_is_guessed(self) -> bool:
+        launch, target = self.launch, self.target
+        if launch is None or target is None or target in self.settings.target:
+            return False
+        return launch.evidence not in STRONG
+
+    # -- edits -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def replace(where: Site | Span, text: str) -> Edit:
+        return Edit(_span(where), text)
+
+    @staticmethod
+    def safe(title: str, *edits: Edit) -> Fix:
+        return Fix(title, "safe", edits)
+
+    @staticmethod
+    def unsafe(title: str, *edits: Edit) -> Fix:
+        return Fix(title, "unsafe", edits)
+
+    def module_of(self, site: Site) -> Module:
+        """The module that a place belongs to: helpers of a kernel may stand in another file."""
+        if site.piece.source is self.module.source:
+            return self.module
+        return self.module.graph.owner(site.piece.source) or self.module
+
+    def spell(self, name: str, module: Module | None = None) -> tuple[str, tuple[Edit, ...]]:
+        """How to write a canonical name ("jax.numpy.abs") in a file, and the edit that adds the import it needs."""
+        module = module or self.module
+        best: tuple[int, str] | None = None
+        for alias, targets in module.imported.items():
+            for target in targets:
+                if name == target or name.startswith(f"{target}."):
+                    spelled = alias + name[len(target) :]
+                    if best is None or len(target) > best[0]:
+                        best = (len(target), spelled)
+        owner = name.rpartition(".")[0]
+        if best is not None and (best[0] >= len(owner) or owner not in _CUSTOMARY):
+            return best[1], ()
+        statement = _CUSTOMARY.get(owner)
+        if statement is None:
+            return name, ()
+        alias = statement.rpartition(" ")[2]
+        if alias in module.imported:  # the customary alias means something else here
+            return best[1] if best is not None else name, ()
+        return f"{alias}.{name.rpartition('.')[2]}", (self.import_edit(statement, module),)
+
+    @staticmethod
+    def import_edit(statement: str, module: Module) -> Edit:
+        """Insert an import statement after the last import at the top of the file."""
+        source = module.source
+        imports = [piece for piece in module.outline.pieces if piece.kind == "import"]
+        leading = [piece for piece in imports if piece.first <= imports[0].first + 60] if imports else []
+        line = leading[-1].last + 1 if leading else _first_code_line(module)
+        newline = "\r\n" if "\r\n" in source.text else "\n"
+        place = Position(line, 1)
+        if line > source.line_count:
+            place = source.position(len(source.text))
+            return Edit(Span(source.path, place, place), f"{newline}{statement}{newline}")
+        return Edit(Span(source.path, place, place), f"{statement}{newline}")
+
+
+def _span(where: Site | Span) -> Span:
+    return where if isinstance(where, Span) else where.span
+
+
+def _first_code_line(module: Module) -> int:
+    """The line of the first statement after the docstring."""
+    pieces = module.outline.pieces
+    if pieces and pieces[0].kind == "other" and pieces[0].text.lstrip("rRuU").startswith(('"', "'")):
+        return pieces[0].last + 1
+    return pieces[0].first if pieces else 1

@@ -1,0 +1,150 @@
+"""Index maps: the functions from grid indices to block indices, evaluated on symbolic indices."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define
+
+from pallas_lint.kernels.launch import BlockSpec, block_spec
+from pallas_lint.kernels.scope import Env
+from pallas_lint.kernels.values import Func, Made, Seq, Sym, Value, options
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.analysis import Analysis
+    from pallas_lint.kernels.interpreter import Interpreter
+    from pallas_lint.kernels.launch import Launch
+
+
+@define(eq=False, slots=False)
+class IndexMap:
+    """One index map of one BlockSpec. `launch` is a launch that uses the spec, None where none is seen to."""
+
+    spec: BlockSpec
+    func: Func
+    interpreter: Interpreter
+    launch: Launch | None = None
+
+    @property
+    def parameters(self) -> list[cst.Param]:
+        """The positional parameters that grid indices and prefetch refs go to: bound ones are left out."""
+        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        taken = {name for name, _ in self.func.keywords}
+        return [param for param in every[len(self.func.bound) :] if param.name.value not in taken]
+
+    @property
+    def variadic(self) -> bool:
+        return isinstance(self.func.node.params.star_arg, cst.Param)
+
+    @cached_property
+    def _env(self) -> Env:
+        env = Env(self.func.module, self.func.env)
+        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        for param, value in zip(every, self.func.bound, strict=False):
+            env.vars[param.name.value] = value
+        env.vars.update(dict(self.func.keywords))
+        for param in self.parameters:
+            env.vars[param.name.value] = Sym(param.name.value, id(self))
+        return env
+
+    def is_grid_index(self, value: Value) -> bool:
+        """Whether the value is one of the map's own parameters."""
+        return isinstance(value, Sym) and value.owner == id(self) and value.operation is None
+
+    @cached_property
+    def returned(self) -> cst.BaseExpression | None:
+        """The expression that the map returns, where there is exactly one."""
+        if isinstance(self.func.node, cst.Lambda):
+            return self.func.node.body
+        body = self.func.node.body
+        if not isinstance(body, cst.IndentedBlock):
+            return None
+        statements = [line.body for line in body.body if isinstance(line, cst.SimpleStatementLine)]
+        if len(statements) != len(body.body):
+            return None  # branches or loops: more than one result, or one that is built up
+        returns = [small for line in statements for small in line if isinstance(small, cst.Return)]
+        return returns[0].value if len(returns) == 1 else None
+
+    @cached_property
+    def results(self) -> list[tuple[cst.BaseExpression, Value]] | None:
+        """What the map returns for each dimension, as (expression, value); None where that is not a plain tuple."""
+        node = self.returned
+        if node is None:
+            return None
+        self._run_statements()
+        elements = node.elements if isinstance(node, cst.Tuple | cst.List) else None
+        if elements is None:
+            return [(node, self._value(node))]
+        if any(isinstance(element, cst.StarredElement) for element in elements):
+            return None
+        return [(element.value, self._value(element.value)) for element in elements]
+
+    @property
+    def returns_tuple(self) -> bool | None:
+        """Whether the map surely returns a tuple or list (True), surely not (False), or it is not known."""
+        node = self.returned
+        if node is None:
+            return None
+        if isinstance(node, cst.Tuple | cst.List):
+            return True
+        value = self._value(node)
+        if isinstance(value, Seq):
+            return True
+        return False if self.is_grid_index(value) or isinstance(node, cst.Integer | cst.BinaryOperation) else None
+
+    def _run_statements(self) -> None:
+        """Local variables of a map that is a def."""
+        if isinstance(self.func.node, cst.FunctionDef):
+            with self.interpreter.reading(self.func):
+                self.interpreter.suite(self.func.node.body, self._env)
+
+    def _value(self, node: cst.BaseExpression) -> Value:
+        with self.interpreter.reading(self.func):
+            return self.interpreter.evaluate(node, self._env)
+
+    def site_of(self, node: cst.CSTNode) -> Site:
+        return Site(self.func.piece, node)
+
+
+def index_maps(analysis: Analysis) -> Iterator[IndexMap]:
+    """Every index map of every BlockSpec that the analysis met, each node once where no launch uses it."""
+    seen: set[int] = set()
+    for launch in analysis.launches:
+        for spec in specs_of(launch):
+            for index_map in maps_of(spec, analysis.interpreter, launch):
+                seen.add(id(index_map.func.node))
+                yield index_map
+    for made in analysis.interpreter.specs_made:
+        found = block_spec(made)
+        if found is not None:
+            for index_map in maps_of(found, analysis.interpreter, None):
+                if id(index_map.func.node) not in seen:
+                    yield index_map
+
+
+def specs_of(launch: Launch) -> Iterator[BlockSpec]:
+    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too."""
+    for argument, role in (("in_specs", "in"), ("out_specs", "out")):
+        stack = [launch.argument(argument)]
+        while stack:
+            value = stack.pop(0)
+            if value is None:
+                continue
+            for option in options(value):
+                if isinstance(option, Seq):
+                    stack.extend(option.items)
+                elif isinstance(option, Made):
+                    spec = block_spec(option, role)  # type: ignore[arg-type]
+                    if spec is not None:
+                        yield spec
+
+
+def maps_of(spec: BlockSpec, interpreter: Interpreter, launch: Launch | None) -> Iterator[IndexMap]:
+    for option in options(spec.index_map) if spec.index_map is not None else ():
+        if isinstance(option, Func):
+            yield IndexMap(spec, option, interpreter, launch)

@@ -1,0 +1,203 @@
+"""The pipeline: source → syntax → kernels → rules → findings. The command line and the server both call it."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+
+from pallas_lint import suppressions
+from pallas_lint.context import Context
+from pallas_lint.finding import Finding, LintError, Severity, Span
+from pallas_lint.kernels.analysis import Analysis, analyse
+from pallas_lint.kernels.backend import STRONG
+from pallas_lint.kernels.trace import Op
+from pallas_lint.rule import Rule, all_rules
+from pallas_lint.syntax.uses import Uses
+from pallas_lint.targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.modules import Module
+    from pallas_lint.project import Project
+    from pallas_lint.settings import Settings
+    from pallas_lint.source import Source
+
+
+@frozen
+class FileResult:
+    """The verdict on one file. `dependencies` are the other files that it rests on."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[LintError, ...] = ()
+    kernels: int = 0
+    dependencies: tuple[str, ...] = ()
+    used_suppressions: tuple[tuple[str, int], ...] = ()
+    traceback: str | None = None
+
+
+def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
+    """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
+    if "pallas" not in source.text:
+        return FileResult(source.path)
+    graph = project.graph()
+    module = graph.add(source, project.file(source.path))
+    analysis = analyse(module, settings.jax.versions, dict(settings.assume))
+    run = _Run(module, analysis, settings)
+    found = [*run.syntax_errors(), *run.rules()]
+    kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
+    return FileResult(
+        source.path,
+        tuple(sorted(kept, key=lambda finding: finding.sort_key)),
+        tuple(run.errors),
+        analysis.kernel_count,
+        tuple(sorted(str(file) for file in graph.touched if file != module.file)),
+        used,
+        "\n".join(run.tracebacks) or None,
+    )
+
+
+@define(eq=False)
+class _Run:
+    """The rules on one analysed module."""
+
+    module: Module
+    analysis: Analysis
+    settings: Settings
+    errors: list[LintError] = field(factory=list)
+    tracebacks: list[str] = field(factory=list)
+    broken: bool = False
+
+    def syntax_errors(self) -> Iterator[Finding]:
+        """One finding for each piece that does not parse: the rest of the file is judged all the same."""
+        for piece in self.module.outline.walk():
+            problem = piece.problem if piece.suspect or "_parsed" in vars(piece) else None
+            if problem is None:
+                continue
+            self.broken = True
+            place = Span(piece.source.path, problem.position, evolve(problem.position, column=problem.position.column + 1))
+            message = f"syntax error: {problem.message}"
+            yield Finding("PAL001", "syntax-error", Severity.ERROR, message, place, "the rest of the file is still judged")
+
+    def rules(self) -> Iterator[Finding]:
+        """Run every enabled rule on what it subscribes to."""
+        rules = [entry.rule for code, entry in all_rules().items() if code in self.settings.enabled]
+        for rule in rules:
+            if rule.check_module is not Rule.check_module:
+                yield from self._guarded(rule, lambda r, c: r.check_module(c))
+        yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
+        launch_rules = [rule for rule in rules if rule.check_launch is not Rule.check_launch]
+        kernel_rules = [rule for rule in rules if rule.check_kernel is not Rule.check_kernel]
+        by_op: dict[str, list[type[Rule]]] = {}
+        for rule in rules:
+            if rule.check_op is not Rule.check_op:
+                for name in rule.ops:
+                    by_op.setdefault(name, []).append(rule)
+        for launch in self.analysis.launches:
+            targets = targets_of(launch, self.settings)
+            for rule in launch_rules:
+                for target in _targets_for(rule, targets):
+                    yield from self._guarded(rule, lambda r, c: r.check_launch(launch, c), launch, None, target)  # noqa: B023
+            for trace in launch.traces:
+                if trace.launch is not launch:
+                    continue  # a pipeline's body: its events are the enclosing kernel's
+                for rule in kernel_rules:
+                    for target in _targets_for(rule, targets):
+                        yield from self._guarded(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, target)  # noqa: B023
+                for op in trace.events:
+                    if not isinstance(op, Op):
+                        continue
+                    for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
+                        for target in _targets_for(rule, targets):
+                            yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
+
+    def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
+        tree = self.module.outline.tree
+        if not rules or tree is None:
+            return
+        for use in Uses(self.module.source, tree.root_node).all:
+            if use.name.startswith("jax"):
+                for rule in rules:
+                    yield from self._guarded(rule, lambda r, c: r.check_use(use, c))  # noqa: B023
+
+    def _guarded(
+        self,
+        rule: type[Rule],
+        check: Callable[[Rule, Context], Iterable[Finding]],
+        launch: Launch | None = None,
+        trace: object = None,
+        target: Target | None = None,
+    ) -> list[Finding]:
+        """The rule's findings; a crash becomes an error of the run, and the other rules go on."""
+        context = Context(rule, self.module, self.analysis, self.settings, launch, trace, target)  # type: ignore[arg-type]
+        try:
+            found = list(check(rule(), context))
+        except Exception as error:
+            where = self.module.source.path
+            message = f"internal error in {rule.code}: {type(error).__name__}: {error} (-v shows where)"
+            if not any(known.message == message for known in self.errors):
+                self.errors.append(LintError(where, message))
+                self.tracebacks.append(f"{where}\n{traceback.format_exc()}")
+            return []
+        configured = self.settings.severity_of(rule.code) if found and self.settings.severity else None
+        return found if configured is None else [evolve(finding, severity=configured) for finding in found]
+
+
+def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...]:
+    """What a launch is judged for: its own backend where the code says it, else the targets asked for.
+
+    Empty where nothing tells the backend, where it is pinned to one that nobody asked for, on SparseCore (for which
+    nothing is measured), and in interpret mode, where no backend compiles it.
+    """
+    if launch.core is not None:
+        return ()
+    if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
+        if launch.interpret and not settings.target:
+            return ()
+        own = tuple(target for target in settings.target if target.backend == launch.backend)
+        return own if settings.target else (Target(launch.backend),)  # type: ignore[arg-type]
+    return settings.target
+
+
+def _targets_for(rule: type[Rule], targets: tuple[Target, ...]) -> tuple[Target | None, ...]:
+    if rule.backends is None:
+        return (None,)
+    if not targets:
+        return (None,) if rule.unknown_backend else ()
+    return tuple(target for target in targets if target.backend in rule.backends)
+
+
+def _unique(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for one place, code and backend: a helper may be reached by many kernels and launches.
+
+    The most severe one stays, and of those the first.
+    """
+    best: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        key = (finding.code, finding.span, finding.backend, finding.cell)
+        known = best.get(key)
+        if known is None or finding.severity.rank > known.severity.rank:
+            best[key] = finding
+    return list(best.values())
+
+
+def _suppressed(
+    findings: list[Finding], source: Source, settings: Settings, module: Module, *, report_unused: bool
+) -> tuple[list[Finding], tuple[tuple[str, int], ...]]:
+    """The findings that no comment and no per-file setting silences, and the comments in other files that did."""
+    enabled = {path: settings.enabled_in(path) for path in {source.path, *(f.span.path for f in findings)}}
+    findings = [finding for finding in findings if finding.code in enabled[finding.span.path]]
+    kept = suppressions.apply(source, findings, enabled[source.path], report_unused=report_unused)
+    used: set[tuple[str, int]] = set()
+    for path in {finding.span.path for finding in kept} - {source.path}:
+        other = module.graph.source_of(path)
+        if other is None:
+            continue
+        remaining = suppressions.apply(other, kept, enabled[path], report_unused=False)
+        used |= {(path, finding.span.start.line) for finding in kept if finding not in remaining}
+        kept = remaining
+    return kept, tuple(sorted(used))

@@ -1,0 +1,174 @@
+"""What a rule is: one class a file, found by its code, run only where its subject occurs."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pallas_lint.context import Context
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.syntax.uses import Use
+
+FixKind = Literal["safe", "unsafe"]
+
+
+@frozen
+class Example:
+    """Code that a rule flags or leaves alone; tests run it and the docs show it.
+
+    In a flagged example every line on which a finding starts ends in `#!`; `fixed` is the whole code after the
+    rule's fixes (unsafe ones too). `target` and `jax` are given as on the command line.
+    """
+
+    code: str
+    jax: str | None = None
+    target: str | None = None
+    fixed: str | None = None
+
+
+class Rule:
+    """Base of all rules. Class attributes describe it; the docstring is its page.
+
+    A rule overrides the check methods it needs. `ops` names the operations that `check_op` wants to see (canonical
+    names; "*" for all). `backends` are those on which the verdict holds: `check_op` and `check_kernel` are called once
+    for each of them that the kernel is judged for (`context.target`), or once with no target where the rule holds on
+    every backend.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    fix: ClassVar[FixKind | None] = None
+    backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
+    unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
+    ops: ClassVar[tuple[str, ...]] = ()
+    opt_in: ClassVar[bool] = False
+    invalid: ClassVar[tuple[Example, ...]] = ()
+    valid: ClassVar[tuple[Example, ...]] = ()
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        """One operation of a kernel."""
+        return iter(())
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """One kernel under one launch, with all its events in order."""
+        return iter(())
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """One launch: kernel, grid, specs."""
+        return iter(())
+
+    def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
+        """One use of an imported name anywhere in the file; only names below `jax` are offered."""
+        return iter(())
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        """The file as a whole."""
+        return iter(())
+
+
+@define(slots=False)
+class RuleEntry:
+    """A rule by its code and name; the class itself is imported when something else is asked for."""
+
+    code: str
+    name: str
+    module: str = field(repr=False)
+
+    @cached_property
+    def rule(self) -> type[Rule]:
+        module = importlib.import_module(self.module)
+        return next(
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Rule) and getattr(value, "code", "") == self.code
+        )
+
+    @property
+    def severity(self) -> Severity:
+        return self.rule.severity
+
+    @property
+    def fix(self) -> FixKind | None:
+        return self.rule.fix
+
+    @property
+    def opt_in(self) -> bool:
+        return self.rule.opt_in
+
+    @property
+    def summary(self) -> str:
+        """The first line of the rule's page."""
+        return self._text.partition("\n")[0].strip()
+
+    def docs(self) -> str:
+        """The rule's page as Markdown, examples included."""
+        parts = [self._text.strip()]
+        for title, examples in (("Flagged", self.rule.invalid), ("Fine", self.rule.valid)):
+            for example in examples[:2]:
+                conditions = ", ".join(
+                    part for part in (example.target, f"jax {example.jax}" if example.jax else None) if part
+                )
+                parts.append(f"## {title}{f' ({conditions})' if conditions else ''}\n\n```python\n{_shown(example.code)}\n```")
+                if example.fixed is not None and title == "Flagged":
+                    parts.append(f"## After the fix\n\n```python\n{_shown(example.fixed)}\n```")
+        return "\n\n".join(parts)
+
+    @property
+    def _text(self) -> str:
+        return inspect.cleandoc(self.rule.__doc__ or "")
+
+
+def _shown(code: str) -> str:
+    return inspect.cleandoc(code).replace("#!", "# <- here")
+
+
+class UnknownRuleError(ValueError):
+    """A selector that names no rule."""
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> Mapping[str, RuleEntry]:
+    """Every rule by code, those of installed plugins included; no rule module is imported."""
+    from importlib.metadata import entry_points
+
+    from pallas_lint.rules.registry import RULES
+
+    entries = {code: RuleEntry(code, name, f"pallas_lint.rules.{module}") for code, (name, module) in RULES.items()}
+    # Plugins name themselves `CODE-rule-name = package.module`.
+    for point in entry_points(group="pallas_lint.rules"):
+        code, _, name = point.name.partition("-")
+        entries.setdefault(code, RuleEntry(code, name, point.value))
+    return dict(sorted(entries.items()))
+
+
+def resolve(selector: str) -> frozenset[str]:
+    """The codes that "PAL103", "PAL1", "mod-comparison" or "ALL" stand for.
+
+    Raises UnknownRuleError, with the nearest real selector, for what names no rule.
+    """
+    rules = all_rules()
+    wanted = selector.strip()
+    if wanted.upper() == "ALL":
+        return frozenset(rules)
+    by_code = frozenset(code for code in rules if wanted and code.startswith(wanted.upper()))
+    if by_code:
+        return by_code
+    by_name = frozenset(code for code, entry in rules.items() if entry.name == wanted.lower())
+    if by_name:
+        return by_name
+    words = [*rules, *(entry.name for entry in rules.values())]
+    near = difflib.get_close_matches(wanted.lower(), [word.lower() for word in words], n=1)
+    hint = next((f"; did you mean {word}?" for word in words if near and word.lower() == near[0]), "")
+    raise UnknownRuleError(f"no rule is called {selector!r}{hint}")

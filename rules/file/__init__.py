@@ -1,0 +1,1 @@
+"""PAL0xx: the file itself."""

@@ -1,0 +1,48 @@
+"""PAL001 syntax-error."""
+
+from __future__ import annotations
+
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Example, Rule
+
+
+class SyntaxErrorRule(Rule):
+    """A file, or a notebook cell, that does not parse.
+
+    The error is reported once, where the parser gave up; every function, class and statement that does parse is
+    judged all the same, so a half-written kernel costs only its own findings.
+
+    ## How to fix
+
+    Complete or correct the code at the reported place. Syntax newer than the Python that runs pallas-lint is no
+    error: type parameters, `type` statements and nested f-strings are understood under any Python.
+
+    ## Known limits
+
+    What stands between two broken tokens may be cut at the wrong line, and then counts as broken with them.
+    """
+
+    code = "PAL001"
+    name = "syntax-error"
+    severity = Severity.ERROR
+    # The pipeline itself reports it, while it parses.
+    invalid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def half(:  #!
+                pass
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def whole[T](x: T) -> T:
+                return x
+            """
+        ),
+    )

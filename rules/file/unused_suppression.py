@@ -1,0 +1,56 @@
+"""PAL002 unused-suppression."""
+
+from __future__ import annotations
+
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Example, Rule
+
+
+class UnusedSuppression(Rule):
+    """A `# pallas-lint: disable=...` comment that silences nothing, or names no rule.
+
+    Such a comment is mostly left over from code that has been mended since, or misspelled and so without effect:
+    the reader believes that something is silenced on purpose.
+
+    ## How to fix
+
+    Remove the comment, or the code in it. The fix does: it takes out what silences nothing and keeps the rest.
+
+    ## Fix safety
+
+    Safe: only a comment changes.
+
+    ## Known limits
+
+    `# noqa` comments are honoured but never reported, since other tools may need them. Rules that are not enabled in
+    a run cannot be told to be unused, and are not. A file that does not parse everywhere is not judged.
+    """
+
+    code = "PAL002"
+    name = "unused-suppression"
+    severity = Severity.WARNING
+    fix = "safe"
+    # The suppressions themselves report it, once everything else is known.
+    invalid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            BLOCK = 128  # pallas-lint: disable=PAL101  #!
+            """,
+            fixed="""
+            from jax.experimental import pallas as pl
+
+            BLOCK = 128
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            BLOCK = 128  # noqa: PAL101
+            """
+        ),
+    )

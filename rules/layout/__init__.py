@@ -1,0 +1,1 @@
+"""PAL2xx: layout and memory spaces."""

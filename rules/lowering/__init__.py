@@ -1,0 +1,1 @@
+"""PAL1xx: can this be lowered here? Driven by the compatibility data."""

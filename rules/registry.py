@@ -1,0 +1,12 @@
+"""Code → (name, module): the one list of the built-in rules. A test checks it against the files.
+
+Rule modules are imported when their rule runs or is explained, not to find out that it exists.
+"""
+
+from __future__ import annotations
+
+RULES: dict[str, tuple[str, str]] = {
+    "PAL001": ("syntax-error", "file.syntax_error"),
+    "PAL002": ("unused-suppression", "file.unused_suppression"),
+    "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
+}

@@ -1,0 +1,1 @@
+"""PAL4xx: right results."""

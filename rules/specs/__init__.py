@@ -1,0 +1,1 @@
+"""PAL3xx: grid, specs and signatures."""

@@ -1,0 +1,132 @@
+"""PAL301 index-map-element-offset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.values import Const, Sym, Value
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.launch import Launch
+
+
+class IndexMapElementOffset(Rule):
+    """An index map that multiplies a grid index by its own block size.
+
+    An index map returns *block* indices: Pallas multiplies them by the block shape itself. A map that returns
+    `i * block` therefore points `block` times too far. From the second grid step on the block lies outside the array;
+    on TPU and GPU that reads or writes whatever is there, and `interpret=True` hides it by clamping the offset into
+    the array, so a test passes on wrong data.
+
+    ## How to fix
+
+    Return the grid index alone: `lambda i: (i, 0)`. Where element offsets are really meant (halos, overlapping
+    windows), declare the dimension as `pl.Element(size)`.
+
+    ## Fix safety
+
+    Safe: the factor is dropped, which is the only reading under which the blocks tile the array.
+
+    ## Known limits
+
+    Silent for `pl.Element` and `pl.BoundedSlice` dimensions, for blocks of size 1, and where the text does not show
+    that factor and block size are the same value.
+
+    ## References
+
+    - jax documentation, "Grids and BlockSpecs": the start of block `i` is `i * block_shape`.
+    - jax issues 23181 and 31825: out-of-range index maps and what interpret mode makes of them.
+    """
+
+    code = "PAL301"
+    name = "index-map-element-offset"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def spec(bm):
+                return pl.BlockSpec((bm, 128), lambda i, j: (i * bm, j))  #!
+            """,
+            fixed="""
+            from jax.experimental import pallas as pl
+
+            def spec(bm):
+                return pl.BlockSpec((bm, 128), lambda i, j: (i, j))
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def spec(bm):
+                return pl.BlockSpec((pl.Element(bm), 128), lambda i, j: (i * bm, j))
+            """
+        ),
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def spec(bm, blocks):
+                return pl.BlockSpec((bm, 128), lambda i, j: (i * blocks + j, 0))
+            """
+        ),
+    )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        for index_map in index_maps(context.analysis):
+            yield from self._check(index_map, context)
+
+    def _check(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        block = index_map.spec.block_shape
+        results = index_map.results
+        if block is None or block.open or results is None or len(results) != len(block.items):
+            return
+        for at, ((node, value), size) in enumerate(zip(results, block.items, strict=True)):
+            factor = self._factor(value, size, index_map)
+            if factor is None:
+                continue
+            site = index_map.site_of(node)
+            fixes = []
+            if isinstance(node, cst.BinaryOperation):
+                kept = node.left if factor == "right" else node.right
+                edit = context.replace(site, index_map.site_of(kept).code)
+                fixes.append(context.safe("drop the block size from the index map", edit))
+            spelled = index_map.site_of(node).code
+            yield context.finding(
+                site,
+                f"index map returns `{spelled}` for a dimension in blocks: Pallas multiplies by the block size itself",
+                help=f"return the block index for dimension {at}, or declare it as `pl.Element(...)` for element offsets",
+                related=[(index_map.spec.site, "block shape given here")],
+                fixes=fixes,
+            )
+
+    @staticmethod
+    def _factor(value: Value, size: Value, index_map: IndexMap) -> str | None:
+        """Which operand of the product `value` is the block size, the other being a grid index."""
+        if not isinstance(value, Sym) or value.operation is None or value.operation[0] != "*":
+            return None
+        if isinstance(size, Const) and (not isinstance(size.value, int) or size.value <= 1):
+            return None
+        if not isinstance(size, Const | Sym):
+            return None
+        _, left, right = value.operation
+        if right == size and index_map.is_grid_index(left):
+            return "right"
+        if left == size and index_map.is_grid_index(right):
+            return "left"
+        return None

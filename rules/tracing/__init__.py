@@ -1,0 +1,1 @@
+"""PAL5xx: tracing."""

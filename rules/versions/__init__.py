@@ -1,0 +1,1 @@
+"""PAL7xx: the API by jax version. Driven by the compatibility data."""
