@@ -65,6 +65,8 @@ class Cache:
             entry = json.loads(self._file(shown).read_bytes())
             if entry["key"] != key:
                 return None
+            if any(_time(path) != known for path, known in entry["plugins"].items()):
+                return None
             if any(self._digest(path) != known for path, known in entry["dependencies"].items()):
                 return None
             return Verdict(
@@ -83,6 +85,7 @@ class Cache:
             return
         entry = {
             "key": key,
+            "plugins": _plugins(),
             "kernels": verdict.kernels,
             "dependencies": {path: self._digest(path) for path in verdict.dependencies},
             "used_suppressions": verdict.used_suppressions,
@@ -138,14 +141,16 @@ _tool: str | None = None
 def tool_fingerprint() -> str:
     """A digest of this version of the tool.
 
-    That is its number, the times of its files (for those who work on it), the Python version and plugins.
+    That is its number, the times of its files (for those who work on it), the Python version, and the time
+    of the folder it is installed in, which changes when plugins come and go.
     """
     global _tool
     if _tool is None:
         folder = Path(__file__).parent
         rules = _folder_of("pallas_lint.rules")
         newest = max(_newest(str(place)) for place in (folder, rules) if place is not None)
-        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {_plugins()}".encode())
+        installed = [_time(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {installed}".encode())
     return _tool
 
 
@@ -169,22 +174,31 @@ def _newest(folder: str) -> int:
     return newest
 
 
-def _plugins() -> str:
-    """The modules of rules that others added, with the times of their files."""
-    from pallas_lint.rule import all_rules
-
-    modules = {str(getattr(info, "module", "")) for info in all_rules().values()}
-    added = sorted(name for name in modules if name and not name.startswith("pallas_lint."))
-    return " ".join(f"{name} {_time(name)}" for name in added)
+_plugin_files: dict[str, int] | None = None
 
 
-def _time(module: str) -> int:
-    from importlib.util import find_spec
+def _plugins() -> dict[str, int]:
+    """The files of rules that others added, with their times."""
+    global _plugin_files
+    if _plugin_files is None:
+        from importlib.util import find_spec
 
+        from pallas_lint.rule import all_rules
+
+        _plugin_files = {}
+        modules = {str(getattr(info, "module", "")) for info in all_rules().values()}
+        for name in sorted(name for name in modules if name and not name.startswith("pallas_lint.")):
+            with contextlib.suppress(ImportError, ValueError):
+                spec = find_spec(name)
+                if spec is not None and spec.origin:
+                    _plugin_files[spec.origin] = _time(spec.origin)
+    return _plugin_files
+
+
+def _time(path: str) -> int:
     try:
-        spec = find_spec(module)
-        return Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
-    except (ImportError, OSError, ValueError):
+        return Path(path).stat().st_mtime_ns
+    except OSError:
         return 0
 
 

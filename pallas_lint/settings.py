@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 from attrs import evolve, field, frozen
 
-from pallas_lint import options
+from pallas_lint import options, selection
 from pallas_lint.finding import Severity
 from pallas_lint.options import OptionError, nearest, setting
+from pallas_lint.selection import Layer
 from pallas_lint.targets import JaxVersions, Target, resolve_jax_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
 CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
 DEFAULT_EXCLUDE = (
@@ -101,10 +102,18 @@ class Settings:
     jax: JaxVersions = field(
         factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text="")
     )
-    enabled: frozenset[str] = frozenset()  # codes, before per-file-ignores
+    layers: tuple[Layer, ...] = ()  # what configuration and command line select
     origins: Mapping[str, str] = field(
         factory=dict
     )  # key -> where its value came from, for keys not at their default
+
+    @cached_property
+    def enabled(self) -> frozenset[str]:
+        """The codes in use, before per-file-ignores.
+
+        Worked out when asked for: a run that finds all its results in the cache needs no list of rules.
+        """
+        return selection.enabled(self.layers)
 
     def enabled_in(self, path: str) -> frozenset[str]:
         """The codes to report in the file shown as `path`: `enabled` less its per-file-ignores."""
@@ -114,13 +123,13 @@ class Settings:
         ignored: set[str] = set()
         for pattern, selectors in self.per_file_ignores.items():
             if _pattern(pattern).match_file(relative):
-                ignored |= _codes(selectors)
+                ignored |= selection.codes_of(*selectors)
         return self.enabled - ignored
 
     def severity_of(self, code: str) -> Severity | None:
         """The severity configured for a rule by its most specific selector, or None for the rule's own."""
-        found = [s for s in self.severity if code in _codes((s,))]
-        return self.severity[max(found, key=_specificity)] if found else None
+        found = [s for s in self.severity if code in selection.codes_of(s)]
+        return self.severity[max(found, key=selection.specificity)] if found else None
 
     def options_of(self, code: str) -> Mapping[str, Any]:
         """The `rules.<name>` table of a rule."""
@@ -131,8 +140,10 @@ class Settings:
         import hashlib
 
         parts = (
-            [str(target) for target in self.target], self.jax.versions, self.jax.exact, self.jax.text,
-            sorted(self.enabled), str(self.root) if self.per_file_ignores else "",
+            [str(target) for target in self.target],
+            self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
+            [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()],
+            str(self.root) if self.per_file_ignores else "",
             [(p, s) for p, s in self.per_file_ignores.items()],
             sorted((s, v.value) for s, v in self.severity.items()),
             sorted(self.assume.items()), sorted((c, sorted(o.items())) for c, o in self.rules.items()),
@@ -232,7 +243,13 @@ class SettingsFinder:
             )
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        return evolve(settings, jax=jax, enabled=_enabled(base, self._command_line))
+        values = self._command_line
+        from_command_line = Layer(
+            values.get("select"), values.get("extend-select", ()), values.get("ignore", ())
+        )
+        return evolve(
+            settings, jax=jax, layers=(Layer(base.select, base.extend_select, base.ignore), from_command_line)
+        )
 
     def _load(self, file: Path, *, required: bool = False) -> Settings | None:
         if file not in self._by_file:
@@ -341,52 +358,6 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
                 changes[known[key].name] = ()
                 origins.pop(key, None)
     return evolve(base, **changes, origins=origins)
-
-
-def _enabled(base: Settings, values: Mapping[str, Any]) -> frozenset[str]:
-    """The codes selected by the configuration, then by the command line: a later `select` starts afresh."""
-    from pallas_lint.rule import all_rules
-
-    enabled = frozenset(code for code, info in all_rules().items() if not getattr(info, "opt_in", False))
-    layers = [
-        (base.select, base.extend_select, base.ignore),
-        (values.get("select"), values.get("extend-select", ()), values.get("ignore", ())),
-    ]
-    for select, extend, ignore in layers:
-        start = frozenset() if select is not None else enabled
-        enabled = start | _chosen((*(select or ()), *extend), ignore)
-        if ignore:
-            dropped = _chosen(ignore, (*(select or ()), *extend), ties=True)
-            enabled -= dropped
-    return enabled
-
-
-def _chosen(selectors: Iterable[str], against: Sequence[str], *, ties: bool = False) -> frozenset[str]:
-    """The codes `selectors` name more specifically than `against` does, or with `ties` as specifically."""
-    rival: dict[str, int] = {}
-    for selector in against:
-        for code in _codes((selector,)):
-            rival[code] = max(rival.get(code, 0), _specificity(selector))
-    return frozenset(
-        code
-        for selector in selectors
-        for code in _codes((selector,))
-        if _specificity(selector) >= rival.get(code, 0) + (0 if ties else 1)
-    )
-
-
-def _specificity(selector: str) -> int:
-    """How narrow a selector is: a name is as narrow as a whole code."""
-    if selector.upper() == "ALL":
-        return 1
-    return 1 + len(selector if re.fullmatch(r"(?i)PA?L?\d{0,3}", selector) else "PAL000")
-
-
-@lru_cache(maxsize=256)
-def _codes(selectors: tuple[str, ...]) -> frozenset[str]:
-    from pallas_lint.rule import resolve
-
-    return frozenset(code for selector in selectors for code in resolve(selector))
 
 
 @lru_cache(maxsize=64)

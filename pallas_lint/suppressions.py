@@ -109,13 +109,25 @@ def apply(
     if not own and "pallas-lint" not in source.text.lower():
         return findings
     suppressions = find(source)
-    if not suppressions:
-        return findings
     kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
     if report_unused and CODE in enabled_codes:
         unused = [f for s in suppressions if not s.noqa for f in _judge(source, s, enabled_codes)]
         kept += [finding for finding in unused if not _silenced(finding, suppressions)]
     return kept
+
+
+def silence(source: Source, findings: Iterable[Finding]) -> tuple[list[Finding], set[tuple[str, int]]]:
+    """`findings` less those silenced in `source`, and the (path, line) of the comments that silenced some.
+
+    For a file that is not linted itself but holds what kernels elsewhere reach: when it is, its comments may
+    seem to silence nothing.
+    """
+    findings = list(findings)
+    if not any(finding.span.path == source.path for finding in findings):
+        return findings, set()
+    suppressions = find(source)
+    kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
+    return kept, {(source.path, suppression.line) for suppression in suppressions if suppression.used}
 
 
 def _silenced(finding: Finding, suppressions: Iterable[Suppression]) -> bool:

@@ -179,6 +179,15 @@ def test_findings_in_other_files_pass() -> None:
     assert suppressions.apply(source, [elsewhere], ENABLED, report_unused=False) == [elsewhere]
 
 
+def test_comments_in_use_are_told_by_their_own_line() -> None:
+    source, findings = source_and_findings(
+        "# pallas-lint: disable=PAL101\nx = §f(1)\n# noqa: PAL1\ny = §f(2)\n"
+    )
+    kept, used = suppressions.silence(source, findings)
+    assert kept == findings[1:]
+    assert used == {("k.py", 1)}
+
+
 def test_each_of_two_comments_for_one_finding_is_in_use() -> None:
     assert left("# pallas-lint: disable=PAL101\nx = §f(1)  # pallas-lint: disable=PAL101\n") == []
 
