@@ -301,7 +301,7 @@ def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> 
     good = [entry for entry in suppression.entries if entry not in bad]
     if good:
         first, last = suppression.entries[0].start, suppression.entries[-1].end
-        title = f"Remove {', '.join(entry.selector for entry in bad)}"
+        title = f"remove {', '.join(entry.selector for entry in bad)}"
         return (Fix(title, "safe", (_edit(source, first, last, ",".join(e.selector for e in good)),)),)
     line_start = max(text.rfind("\n", 0, suppression.start), text.rfind("\r", 0, suppression.start)) + 1
     line_end = next((i for i in range(suppression.end, len(text)) if text[i] in "\r\n"), len(text))
@@ -314,7 +314,7 @@ def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> 
         if not before.strip():
             start = line_start
             end += 2 if text[line_end : line_end + 2] == "\r\n" else line_end < len(text)
-    return (Fix("Remove the suppression", "safe", (_edit(source, start, end, ""),)),)
+    return (Fix("remove the suppression", "safe", (_edit(source, start, end, ""),)),)
 
 
 def _edit(source: Source, start: int, end: int, text: str) -> Edit:

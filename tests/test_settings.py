@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pallas_lint import compat, environment, targets
+import pallas_lint.rule
+from pallas_lint import compat, environment, selection, targets
 from pallas_lint.finding import Severity
 from pallas_lint.rule import all_rules
+from pallas_lint.selection import Layer
 from pallas_lint.settings import (
     DEFAULT_EXCLUDE,
     Overrides,
@@ -54,9 +57,9 @@ def write(folder: Path, text: str, name: str = "pallas-lint.toml") -> Settings:
 EVERYTHING = """\
 target = ["tpu:v5e", "mosaic-gpu"]
 jax-version = ">=0.8,<0.11"
-select = ["PAL1", "mod-comparison"]
-extend-select = ["PAL608"]
-ignore = ["PAL103"]
+select = ["PAL0", "unused-suppression"]
+extend-select = ["PAL301"]
+ignore = ["PAL001"]
 exclude = ["a"]
 extend-exclude = ["b"]
 respect-gitignore = false
@@ -64,15 +67,15 @@ fail-on = "info"
 baseline = "known.json"
 
 [per-file-ignores]
-"tests/**" = ["PAL101"]
+"tests/**" = ["PAL301"]
 
 [severity]
-mod-comparison = "error"
+unused-suppression = "error"
 
 [assume]
 bm = 128
 
-[rules.mod-comparison]
+[rules.unused-suppression]
 
 [probe]
 python = "/usr/bin/python3"
@@ -88,18 +91,18 @@ def test_every_key(root: Path) -> None:
     assert settings.target == (Target("tpu", "v5e"), Target("mosaic_gpu"))
     assert settings.jax.versions == tuple(compat.versions_in(">=0.8,<0.11"))
     assert (settings.select, settings.extend_select, settings.ignore) == (
-        ("PAL1", "mod-comparison"),
-        ("PAL608",),
-        ("PAL103",),
+        ("PAL0", "unused-suppression"),
+        ("PAL301",),
+        ("PAL001",),
     )
-    assert settings.per_file_ignores == {"tests/**": ("PAL101",)}
-    assert settings.severity == {"mod-comparison": Severity.ERROR}
+    assert settings.per_file_ignores == {"tests/**": ("PAL301",)}
+    assert settings.severity == {"unused-suppression": Severity.ERROR}
     assert (settings.exclude, settings.extend_exclude) == (("a",), ("b",))
     assert settings.respect_gitignore is False
     assert settings.fail_on is Severity.INFO
     assert settings.baseline == "known.json"
     assert settings.assume == {"bm": 128}
-    assert settings.rules == {"PAL104": {}}
+    assert settings.rules == {"PAL002": {}}
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
     assert settings.origins["fail-on"] == "pallas-lint.toml:9"
@@ -117,7 +120,7 @@ def test_pyproject_has_the_same_under_its_table(root: Path) -> None:
 
 
 def test_the_nearest_file_wins_and_files_do_not_mix(root: Path) -> None:
-    write(root, 'fail-on = "error"\nignore = ["PAL101"]\n')
+    write(root, 'fail-on = "error"\nignore = ["PAL301"]\n')
     write(root / "a", "[tool.other]\n# pallas-lint\n", "pyproject.toml")
     inner = write(root / "a" / "b", 'fail-on = "info"\n')
     assert (inner.fail_on, inner.ignore) == (Severity.INFO, ())
@@ -138,9 +141,9 @@ def test_one_object_for_folders_alike(root: Path) -> None:
     [
         ("select = [", 1, "invalid TOML: "),
         ('a = 1\n\nb = "\n', 3, "invalid TOML: "),
-        ('selct = ["PAL1"]\n', 1, "unknown key 'selct', did you mean 'select'?"),
+        ('selct = ["PAL0"]\n', 1, "unknown key 'selct', did you mean 'select'?"),
         ("\nwhatever = 1\n", 2, "unknown key 'whatever'"),
-        ('select = "PAL1"\n', 1, "select: expected a list of strings, got a string"),
+        ('select = "PAL0"\n', 1, "select: expected a list of strings, got a string"),
         ("select = [1]\n", 1, "select: expected a list of strings, got a number"),
         ('\nignore = ["PAL9999"]\n', 2, "ignore: "),
         ('target = "tpuu"\n', 1, "target: unknown target 'tpuu', did you mean 'tpu'?"),
@@ -155,18 +158,18 @@ def test_one_object_for_folders_alike(root: Path) -> None:
         ("fail-on = 1\n", 1, "fail-on: a number is not one of"),
         ('respect-gitignore = "no"\n', 1, "respect-gitignore: expected true or false, got a string"),
         (
-            '[per-file-ignores]\n"a.py" = ["PAL1"]\n"b.py" = "PAL1"\n',
+            '[per-file-ignores]\n"a.py" = ["PAL0"]\n"b.py" = "PAL0"\n',
             3,
             "per-file-ignores.b.py: expected a list",
         ),
-        ('[severity]\nPAL103 = "fatal"\n', 2, "severity.PAL103: 'fatal' is not one of"),
+        ('[severity]\nPAL001 = "fatal"\n', 2, "severity.PAL001: 'fatal' is not one of"),
         ('[severity]\nnope = "info"\n', 2, "severity.nope: "),
         ("assume = {bm = true}\n", 1, "assume.bm: expected a whole number, got true/false"),
         ('[assume]\n\n"b-m" = 1\n', 3, "assume.b-m: 'b-m' is no Python name"),
         (
-            "[rules.mod-comparisn]\nx = 1\n",
+            "[rules.unused-supression]\nx = 1\n",
             1,
-            "rules.mod-comparisn: unknown rule 'mod-comparisn', did you mean 'mod-",
+            "rules.unused-supression: unknown rule 'unused-supression', did you mean 'unused-",
         ),
         ("rules = 1\n", 1, "rules: expected a table, got a number"),
         ("[probe]\ntimeout = 0\n", 2, "probe.timeout: expected a number above 0"),
@@ -207,7 +210,7 @@ def test_a_broken_pyproject_without_our_table_is_passed_over(root: Path) -> None
 
 
 def test_windows_line_ends_in_settings(root: Path) -> None:
-    (root / "pallas-lint.toml").write_bytes(b'fail-on = "error"\r\nignore = ["PAL1"]\r\n')
+    (root / "pallas-lint.toml").write_bytes(b'fail-on = "error"\r\nignore = ["PAL0"]\r\n')
     assert effective(root).origins["ignore"] == "pallas-lint.toml:2"
 
 
@@ -239,19 +242,18 @@ DEFAULT = {code for code, info in all_rules().items() if not getattr(info, "opt_
     [
         ("", {}, DEFAULT),
         ("", {"select": ["ALL"]}, set(all_rules())),
-        ("", {"select": ["PAL103"]}, {"PAL103"}),
-        ("", {"select": ["isfinite-unsupported"]}, {"PAL103"}),
-        ("", {"select": ["PAL103", "PAL104"], "ignore": ["PAL104"]}, {"PAL103"}),
-        ("", {"select": ["PAL103"], "ignore": ["PAL1"]}, {"PAL103"}),  # the narrower selector wins
+        ("", {"select": ["PAL001"]}, {"PAL001"}),
+        ("", {"select": ["syntax-error"]}, {"PAL001"}),
+        ("", {"select": ["PAL001", "PAL002"], "ignore": ["PAL002"]}, {"PAL001"}),
+        ("", {"select": ["PAL001"], "ignore": ["PAL0"]}, {"PAL001"}),  # the narrower selector wins
         ("", {"select": ["ALL"], "ignore": ["PAL"]}, set()),
-        ("", {"ignore": ["PAL103"]}, DEFAULT - {"PAL103"}),
-        ("", {"extend-select": ["PAL608"]}, DEFAULT | {"PAL608"}),
-        ('select = ["PAL103"]', {}, {"PAL103"}),
-        ('select = ["PAL103"]', {"extend-select": ["PAL104"]}, {"PAL103", "PAL104"}),
-        ('select = ["PAL103", "PAL104"]', {"ignore": ["PAL1"]}, set()),
-        ('ignore = ["PAL103"]', {"select": ["PAL103"]}, {"PAL103"}),  # a later select starts afresh
-        ('ignore = ["PAL103"]', {"ignore": ["PAL104"]}, DEFAULT - {"PAL103", "PAL104"}),
-        ('select = ["PAL103"]\nextend-select = ["PAL104"]', {"select": ["PAL101"]}, {"PAL101"}),
+        ("", {"ignore": ["PAL001"]}, DEFAULT - {"PAL001"}),
+        ('select = ["PAL001"]', {}, {"PAL001"}),
+        ('select = ["PAL001"]', {"extend-select": ["PAL002"]}, {"PAL001", "PAL002"}),
+        ('select = ["PAL001", "PAL002"]', {"ignore": ["PAL0"]}, set()),
+        ('ignore = ["PAL001"]', {"select": ["PAL001"]}, {"PAL001"}),  # a later select starts afresh
+        ('ignore = ["PAL001"]', {"ignore": ["PAL002"]}, DEFAULT - {"PAL001", "PAL002"}),
+        ('select = ["PAL001"]\nextend-select = ["PAL002"]', {"select": ["PAL301"]}, {"PAL301"}),
     ],
 )
 def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any], changes: set[str]) -> None:
@@ -260,35 +262,43 @@ def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any]
     assert finder.for_folder(root).enabled == frozenset(changes)
 
 
+def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = {"PAL001": SimpleNamespace(opt_in=False), "PAL002": SimpleNamespace(opt_in=True)}
+    monkeypatch.setattr(pallas_lint.rule, "all_rules", lambda: rules)
+    assert selection.enabled([]) == {"PAL001"}
+    assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
+    assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002"}
+
+
 def test_per_file_ignores(root: Path) -> None:
     settings = write(
-        root / "p", '[per-file-ignores]\n"tests/**" = ["PAL103"]\n"conf.py" = ["mod-comparison"]\n'
+        root / "p", '[per-file-ignores]\n"tests/**" = ["PAL001"]\n"conf.py" = ["unused-suppression"]\n'
     )
-    assert settings.enabled - settings.enabled_in("p/tests/deep/k.py") == {"PAL103"}
-    assert settings.enabled - settings.enabled_in("p/x/conf.py") == {"PAL104"}
+    assert settings.enabled - settings.enabled_in("p/tests/deep/k.py") == {"PAL001"}
+    assert settings.enabled - settings.enabled_in("p/x/conf.py") == {"PAL002"}
     assert settings.enabled_in("p/k.py") == settings.enabled
     assert settings.enabled_in("tests/k.py") == settings.enabled  # relative to the settings, not to the run
 
 
 def test_the_narrowest_severity_wins(root: Path) -> None:
-    settings = write(root, 'severity = {PAL1 = "info", isfinite-unsupported = "error"}\n')
-    assert settings.severity_of("PAL103") is Severity.ERROR
-    assert settings.severity_of("PAL104") is Severity.INFO
-    assert settings.severity_of("PAL001") is None
+    settings = write(root, 'severity = {PAL0 = "info", syntax-error = "error"}\n')
+    assert settings.severity_of("PAL001") is Severity.ERROR
+    assert settings.severity_of("PAL002") is Severity.INFO
+    assert settings.severity_of("PAL301") is None
 
 
 def test_the_fingerprint_follows_what_changes_findings(root: Path) -> None:
     same = {write(root, text).fingerprint() for text in ("", 'fail-on = "info"', 'exclude = ["x"]')}
     assert len(same) == 1
-    texts = ('ignore = ["PAL103"]', "assume = {bm = 1}", 'target = "tpu"', 'severity = {PAL103 = "info"}')
+    texts = ('ignore = ["PAL001"]', "assume = {bm = 1}", 'target = "tpu"', 'severity = {PAL001 = "info"}')
     different = {write(root, f"jax-version = '0.10.2'\n{text}").fingerprint() for text in texts}
     assert len(different | same) == 1 + len(texts)
 
 
 def test_origins_of_the_command_line(root: Path) -> None:
-    write(root, 'ignore = ["PAL103"]\n')
-    settings = effective(root, ignore=["PAL104"], target=["tpu"])
-    assert settings.ignore == ("PAL103", "PAL104")
+    write(root, 'ignore = ["PAL001"]\n')
+    settings = effective(root, ignore=["PAL002"], target=["tpu"])
+    assert settings.ignore == ("PAL001", "PAL002")
     assert settings.origins == {"ignore": "pallas-lint.toml:1, --ignore", "target": "--target"}
 
 
@@ -299,13 +309,13 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"target": ["tpu:v5e", "triton"]},
     {"target": "gpu"},
     {"target": 1},
-    {"select": ["PAL103", "PAL1", "ALL", "mod-comparison"]},
+    {"select": ["PAL001", "PAL0", "ALL", "unused-suppression"]},
     {"select": ["nope"]},
     {"select": "ALL"},
-    {"per-file-ignores": {"a": ["PAL1"]}},
-    {"per-file-ignores": {"a": "PAL1"}},
-    {"severity": {"PAL103": "error", "mod-comparison": "info"}},
-    {"severity": {"PAL103": "off"}},
+    {"per-file-ignores": {"a": ["PAL0"]}},
+    {"per-file-ignores": {"a": "PAL0"}},
+    {"severity": {"PAL001": "error", "unused-suppression": "info"}},
+    {"severity": {"PAL001": "off"}},
     {"severity": {"nope": "info"}},
     {"exclude": ["a", "b"]},
     {"exclude": "a"},
@@ -318,9 +328,9 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"assume": {"bm": 1.5}},
     {"baseline": "x"},
     {"baseline": 1},
-    {"rules": {"mod-comparison": {}, "PAL103": {}}},
+    {"rules": {"unused-suppression": {}, "PAL001": {}}},
     {"rules": {"nope": {}}},
-    {"rules": {"mod-comparison": 1}},
+    {"rules": {"unused-suppression": 1}},
     {"probe": {"stage": "lower", "timeout": 1, "memory-limit": 1024, "all-targets": False}},
     {"probe": {"stage": "fly"}},
     {"probe": {"timeout": 0}},

@@ -37,8 +37,8 @@ def render(report: Report) -> Iterator[str]:
         yield f"{style.good('No findings')} in {read}.{fixed}\n"
     if report.assumed is not None:
         yield (
-            f"{style.dim('note:')} no environment, lock file or requirement tells the jax version: judged as "
-            f"{report.assumed.text}, the newest known (--jax-version sets it)\n"
+            f"{style.dim('note:')} jax version unknown (no environment, lock file or requirement): judged as "
+            f"{report.assumed.text}, the newest known; --jax-version sets it\n"
         )
     for note in report.notes:
         yield f"{style.dim('note:')} {note}\n"

@@ -8,22 +8,22 @@ KERNEL = """\
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plgpu
 
 
 def kernel(x_ref, o_ref):
-    m = x_ref[...]
-    o_ref[...] = jnp.where(jnp.isfinite(m), m, 0.0)
+    o_ref[...] = x_ref[...]
 
 
 def run(x):
     return pl.pallas_call(
         kernel,
-        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-        compiler_params=plgpu.TritonCompilerParams(),
+        grid=(4,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i * 8, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
     )(x)
 """
-# A version at which the kernel above has a finding with a safe fix on line 9.
+# The kernel above has one finding, with a safe fix, on line 14; told the jax version, nothing is assumed.
 OLD = ("--jax-version", "0.4.35")
 
 

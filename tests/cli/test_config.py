@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def test_values_come_with_their_origin(lint: Lint, folder: Path) -> None:
-    (folder / "pyproject.toml").write_text('[tool.pallas-lint]\ntarget = "tpu:v5e"\n\nselect = ["PAL1"]\n')
-    ran = lint("config", "--ignore", "PAL103")
+    (folder / "pyproject.toml").write_text('[tool.pallas-lint]\ntarget = "tpu:v5e"\n\nselect = ["PAL3"]\n')
+    ran = lint("config", "--ignore", "PAL301")
     assert ran.status == 0
     lines = {line.split(" = ")[0]: line for line in ran.out.splitlines() if " = " in line}
     assert lines["target"].split() == ["target", "=", '["tpu:v5e"]', "#", "pyproject.toml:2"]
@@ -27,11 +27,11 @@ def test_values_come_with_their_origin(lint: Lint, folder: Path) -> None:
 
 def test_as_json(lint: Lint, folder: Path) -> None:
     (folder / "pallas-lint.toml").write_text('jax-version = "0.4.35"\n')
-    document = json.loads(lint("config", "--output-format", "json", "--select", "PAL103").out)
+    document = json.loads(lint("config", "--output-format", "json", "--select", "PAL301").out)
     assert document["config_file"] == "pallas-lint.toml"
     assert document["settings"]["jax-version"] == {"value": "0.4.35", "origin": "pallas-lint.toml:1"}
-    assert document["settings"]["select"] == {"value": ["PAL103"], "origin": "--select"}
-    assert document["rules"] == ["PAL103"]
+    assert document["settings"]["select"] == {"value": ["PAL301"], "origin": "--select"}
+    assert document["rules"] == ["PAL301"]
     assert document["jax"]["versions"] == ["0.4.35"]
 
 

@@ -163,7 +163,7 @@ def test_footer_counts() -> None:
 
 def test_an_assumed_version_is_a_note() -> None:
     jax = JaxVersions(("0.12.0",), exact=True, assumed=True, source="", text="0.12.0")
-    assert "note: no environment" in render("concise", FINDING, assumed=jax)
+    assert "note: jax version unknown" in render("concise", FINDING, assumed=jax)
 
 
 def test_json_end_to_end() -> None:
