@@ -58,6 +58,13 @@ _ARRAY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
     " full_like tril triu tri normal uniform randint bits PRNGKey key split".split()
 )
+# Their functions are not kernel code: one builds MLIR, the others run on the host.
+_FOREIGN = frozenset(
+    {
+        f"{PALLAS}.mosaic_gpu.inline_mgpu", "jax.debug.callback", "jax.pure_callback", "jax.experimental.io_callback",
+        "jax.experimental.pallas.mosaic_gpu.custom_primitive",
+    }
+)  # fmt: skip
 _CHECKIFY = "jax.experimental.checkify.checkify"
 
 
@@ -66,7 +73,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     name = callee.name
     kind = LAUNCHERS.get(name)
     if kind is not None:
-        return launching.launch(i, name, kind, arguments, node)
+        return launching.launch(i, name, kind, arguments, i.site(node))
     model = CONTROL.get(name) or PALLAS_FUNCTIONS.get(name) or BUILTINS.get(name)
     if model is not None:
         return model(i, name, arguments, node)
@@ -74,6 +81,9 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
         return _partial(i, arguments, node)
     if name in _TRANSPARENT:
         return _transparent(i, name, arguments, node)
+    if name in _FOREIGN:
+        i.escape_refs(arguments, node)
+        return _made(i, name, arguments, node)
     if name == _CHECKIFY:
         mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
         return _made(i, name, arguments, node)
@@ -152,12 +162,15 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
     if callee.launch is not None:
         return launching.call(i, callee, arguments, node)
+    if callee.function in _FOREIGN:
+        i.escape_refs(arguments, node)
+        return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
     if callee.function == "functools.partial" and callee.callee is not None:
         merged = Arguments(
             [*callee.args, *arguments.positional], {**dict(callee.keywords), **arguments.keywords}, callee.open or arguments.open
         )
         if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
-            made = launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site.node)
+            made = launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
             return made
         return i.call(callee.callee, merged, node)
     decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
@@ -186,7 +199,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
         if decorator.name in LAUNCHERS:
-            return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), node)
+            return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), i.site(node))
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
         if decorator.name == _CHECKIFY:
@@ -195,6 +208,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return UNKNOWN
     if not isinstance(decorator, Made):
         return UNKNOWN
+    if decorator.function in _FOREIGN:
+        return decorator
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
         return launching.attach_kernel(i, decorator, target)
     if decorator.function in _TRANSPARENT:
@@ -207,9 +222,9 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             if LAUNCHERS[inner.name] == "core_map" or decorator.args:
                 merged = Arguments(list(decorator.args), dict(decorator.keywords), decorator.open)
-                made = launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site.node)
+                made = launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
                 return launching.attach_kernel(i, made, target) if isinstance(made, Made) else made
-            return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site.node)
+            return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             return target
         if isinstance(inner, External) and inner.name == _CHECKIFY:
@@ -301,12 +316,14 @@ def call_wrapper(i: Interpreter, name: str, callee: Value, arguments: Arguments,
     if isinstance(callee, Func):
         before = len(i.launches)
         result = i.call(callee, arguments, node)
-        if any(launch.kernel is not UNKNOWN for launch in i.launches[before:]):
-            i.seen_launch_sites.add(id(node))
+        made = [launch for launch in i.launches[before:] if launch.kernel is not UNKNOWN]
+        if made:
+            for launch in made:
+                launch.site = i.site(node)  # the user's own call, not the wrapper's line
             return result
         del i.launches[before:]
     kind: LaunchKind = "kernel" if name == "kernel" else "pallas_call"
-    return launching.launch(i, name, kind, arguments, node)
+    return launching.launch(i, name, kind, arguments, i.site(node))
 
 
 def compare_version(i: Interpreter, function: Callable[[Any, Any], bool], left: Value, right: Value) -> bool | None:

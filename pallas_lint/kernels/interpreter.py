@@ -64,7 +64,7 @@ class Interpreter:
     launches: list[Launch] = field(factory=list)
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     entered: set[int] = field(factory=set)  # ids of functions that ran, whatever for
-    seen_launch_sites: set[int] = field(factory=set)
+    contexts: dict[tuple[int, int], int] = field(factory=dict)  # (launch site, kernel) -> how often it was traced
     specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
     piece: Piece = field(init=False)
@@ -221,7 +221,7 @@ class Interpreter:
         self.escape(arguments, node)
         return UNKNOWN
 
-    def escape_refs(self, arguments: Arguments, node: cst.CSTNode) -> None:
+    def escape_refs(self, arguments: Arguments, node: cst.CSTNode | Site) -> None:
         """Refs reach code that is not seen; callbacks are the caller's business."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in refs_in(value):
@@ -360,9 +360,10 @@ class Interpreter:
         if self.kernel is not None:
             self.kernel.events.append(event)
 
-    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode, value: Value = UNKNOWN) -> None:
+    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode | Site, value: Value = UNKNOWN) -> None:
+        site = node if isinstance(node, Site) else self.site(node)
         self.record(
-            Access(kind, ref, index, self.site(node), value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
+            Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
         )
 
     def op(

@@ -70,7 +70,7 @@ LAUNCHERS: dict[str, LaunchKind] = {
 }
 
 
-def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, node: cst.CSTNode) -> Value:
+def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, site: Site) -> Value:
     """Evaluate a launching call: a value that runs the kernel when it is called."""
     named = dict(zip(_POSITIONAL[kind], arguments.positional, strict=False))
     named.update(arguments.keywords)
@@ -79,7 +79,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, nod
     result = Launch(
         kind,
         api,
-        i.site(node),
+        site,
         i.module,
         named.get("kernel", named.get("body", UNKNOWN)),
         named,
@@ -87,11 +87,10 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, nod
         scope=i.stack[-1].name if i.stack else "",
         callers=tuple(i.stack),
     )
-    i.seen_launch_sites.add(id(node))
     i.launches.append(result)
     if i.kernel is None:
         i.pending.append(result)
-    return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), open_, launch=result)
+    return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result)
 
 
 def _fold_grid_spec(named: dict[str, Value]) -> bool:
@@ -158,19 +157,26 @@ def run_pending(i: Interpreter) -> None:
     """Trace the kernels of the launches met since the last time."""
     while i.pending:
         result = i.pending.pop(0)
-        contexts = sum(1 for other in i.launches if other.site.key == result.site.key and other.traces)
-        if contexts < _MOST_CONTEXTS:
-            _run_kernels(i, result)
+        _run_kernels(i, result)
         backend.decide(i, result)
 
 
 def _run_kernels(i: Interpreter, result: Launch) -> None:
-    bodies = result.kernel.items if isinstance(result.kernel, Seq) else options(result.kernel)
-    for body in bodies:
+    for body in _bodies(result.kernel):
         if isinstance(body, Func):
-            run_kernel(i, result, body)
+            context = (result.site.key, id(body.node))
+            i.contexts[context] = i.contexts.get(context, 0) + 1
+            if i.contexts[context] <= _MOST_CONTEXTS:
+                run_kernel(i, result, body)
         elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
             _run_pipeline_kernel(i, result, body)
+
+
+def _bodies(kernel: Value) -> list[Value]:
+    """The kernels that a launch runs: alternatives, or one for each mesh (`[(mesh, body), ...]`)."""
+    if isinstance(kernel, Seq):
+        return [body for item in kernel.items for body in _bodies(item)]
+    return list(options(kernel))
 
 
 def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
@@ -211,7 +217,7 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
         i.launches.append(result)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
-    i.escape_refs(arguments, result.site.node)
+    i.escape_refs(arguments, result.site)
     for body in options(result.kernel):
         if not isinstance(body, Func):
             continue
