@@ -6,14 +6,10 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.lint import lint_source
 from pallas_lint.project import Project
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import Settings
+from pallas_lint.settings import Overrides, Settings, SettingsFinder
 from pallas_lint.source import Source
-from pallas_lint.targets import parse_target, resolve_jax_version
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
@@ -22,14 +18,14 @@ MARK = "#!"
 
 
 def settings(jax: str | None = None, target: str | None = None, select: str | None = None) -> Settings:
-    """Settings as `--isolated --jax-version JAX --target TARGET` give them, every rule enabled."""
-    codes = frozenset(all_rules()) if select is None else frozenset({select})
-    return evolve(
-        Settings(),
-        target=(parse_target(target),) if target else (),
-        jax=resolve_jax_version(jax or "auto", Path("/nonexistent"), isolated=True),
-        enabled=codes,
-    )
+    """Settings as `--isolated --jax-version JAX --target TARGET --select SELECT` give them; all rules by default."""
+    values: dict[str, object] = {"select": [select or "ALL"]}
+    if jax is not None:
+        values["jax-version"] = jax
+    if target is not None:
+        values["target"] = [target]
+    finder = SettingsFinder(Overrides(values, isolated=True), Path("/nonexistent"))
+    return finder.for_folder(Path("/nonexistent"))
 
 
 def lint(code: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> list[Finding]:
