@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 ENVIRONMENT_FOLDERS = (".venv", "venv")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 REQUIREMENT_FILES = ("pyproject.toml", "setup.cfg")
-_DIST_INFO = re.compile(r"(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$", re.IGNORECASE)
+# Strings, compiled when first used: a run seldom needs more than one of them.
+_DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
 # costs hundreds of milliseconds to parse as TOML, and only two lines of it matter.
-_LOCKED = re.compile(
-    r"^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\"", re.MULTILINE
-)
-_REQUIREMENT_LINE = re.compile(r"^\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)", re.IGNORECASE)
+_LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
+_REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
 
 
 class InterpreterError(ValueError):
@@ -169,7 +168,7 @@ def _installed(places: Iterable[Path]) -> str | None:
         except OSError:
             continue
         for name in sorted(names, reverse=True):
-            match = _DIST_INFO.match(name) if name[:3].lower() == "jax" else None
+            match = re.match(_DIST_INFO, name) if name[:3].lower() == "jax" else None
             if match and match[1].lower() == "jax":
                 return match[2]
             if match:
@@ -182,7 +181,7 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
         if name not in names:
             continue
         versions: dict[str, set[str]] = {}
-        for package, version in _LOCKED.findall(_read(place / name)):
+        for package, version in re.findall(_LOCKED, _read(place / name)):
             versions.setdefault(package, set()).add(version)
         found = sorted(versions.get("jax") or versions.get("jaxlib") or ())
         if len(found) == 1:
@@ -235,7 +234,7 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
     """(package, PEP 440 specifier) of the requirements of jax among `lines`; others are dropped."""
     found: list[tuple[str, str]] = []
     for line in lines:
-        match = _REQUIREMENT_LINE.match(line)
+        match = re.match(_REQUIREMENT_LINE, line)
         if not match:
             continue
         from packaging.requirements import InvalidRequirement, Requirement

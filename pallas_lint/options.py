@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import field, frozen
+from attrs import field
 
 from pallas_lint.finding import Severity
 from pallas_lint.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
@@ -26,8 +26,7 @@ class OptionError(ValueError):
         self.keys = keys
 
 
-@frozen
-class Kind:
+class Kind(NamedTuple):
     """One kind of value: `parse` returns what the program works with or raises OptionError."""
 
     parse: Callable[[object], Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import define, field, frozen
 
@@ -127,15 +127,15 @@ def _identity(path: Path) -> str:
     return os.path.realpath(path) if path.is_symlink() else os.path.normpath(path)
 
 
-@define
 class _Walk:
     """A search through folders, with their settings and ignore files."""
 
-    finder: SettingsFinder
-    cwd: Path
-    exclude: Sequence[str]
-    result: Discovery
-    _excludes: dict[int, _Excludes] = field(factory=dict)
+    def __init__(self, finder: SettingsFinder, cwd: Path, exclude: Sequence[str], result: Discovery) -> None:
+        self.finder = finder
+        self.cwd = cwd
+        self.exclude = exclude
+        self.result = result
+        self._excludes: dict[int, _Excludes] = {}
 
     def settings(self, folder: Path) -> Settings | None:
         """The settings for `folder`, or None (and an error noted) where they are bad."""
@@ -184,8 +184,7 @@ class _Walk:
                 yield InputFile(path, shown_path(path, self.cwd), settings)
 
 
-@frozen
-class _Excludes:
+class _Excludes(NamedTuple):
     """What settings and command line leave out."""
 
     names: frozenset[str]  # plain names: no pattern matching needed
@@ -226,8 +225,9 @@ def _as_git(pattern: str, base: Path) -> str:
     return "/" + pattern.removeprefix("./") if pattern.startswith("./") else pattern
 
 
-@frozen
-class _IgnoreFile:
+class _IgnoreFile(NamedTuple):
+    """The patterns of one .gitignore file."""
+
     base: str  # its folder, with a separator at the end
     spec: Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
 
@@ -38,8 +38,7 @@ class RunResult:
     tracebacks: tuple[str, ...] = ()
 
 
-@frozen
-class _Task:
+class _Task(NamedTuple):
     """A file that has to be judged; settings by index, since they travel to a process once."""
 
     path: Path

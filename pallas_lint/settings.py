@@ -189,7 +189,8 @@ class SettingsFinder:
         known = self._by_folder.get(folder)
         if known is None:
             base = self._base(folder)
-            place = self._evidence_folder(folder)
+            told = self._command_line.get("jax-version", base.jax_version) != "auto"
+            place = self._cwd if told or self._overrides.isolated else self._evidence_folder(folder)
             known = self._completed.get((id(base), place))
             if known is None:
                 known = self._completed[id(base), place] = self._complete(base, place)
@@ -211,8 +212,6 @@ class SettingsFinder:
         """The nearest folder upward that may tell another jax version than the folders above it."""
         from pallas_lint.environment import has_evidence
 
-        if self._overrides.isolated:
-            return self._cwd
         passed = []
         for place in (folder, *folder.parents):
             known = self._evidence_folders.get(place)
@@ -380,9 +379,10 @@ def shown_path(file: Path, cwd: Path) -> str:
     return text.replace(os.sep, "/")
 
 
-_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
-_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
-_PART = re.compile(r""""[^"]*"|'[^']*'|[\w-]+""")
+# Strings, compiled when first used: most runs have no error to place.
+_HEADER = r"\s*\[\[?\s*([^\]]+?)\s*\]"
+_KEY = r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*="""
+_PART = r""""[^"]*"|'[^']*'|[\w-]+"""
 
 
 def line_of(text: str, keys: tuple[str, ...]) -> int | None:
@@ -393,7 +393,7 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
     best: tuple[int, int] | None = None  # (keys matched, line)
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
-        header, entry = _HEADER.match(line), _KEY.match(line)
+        header, entry = re.match(_HEADER, line), re.match(_KEY, line)
         if header:
             table = path = _parts(header[1])
         elif entry:
@@ -407,7 +407,7 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip("\"'") for part in _PART.findall(dotted))
+    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
 
 
 def schema() -> dict[str, Any]:

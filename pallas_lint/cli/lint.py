@@ -81,10 +81,10 @@ def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
 
 def _with_hints(found: Discovery) -> list[LintError]:
     """The errors, with a hint where a missing path looks like a command."""
-    import difflib
-
     errors = []
     for error in found.errors:
+        import difflib
+
         near = difflib.get_close_matches(error.path, COMMANDS, n=1, cutoff=0.75)
         if error.message == "no such file or folder" and error.path in ("check", "lint"):
             error = evolve(
@@ -173,13 +173,13 @@ def _fixed(linted: _Run) -> tuple[Outcome, _Relinter]:
     return outcome, relinter
 
 
-@frozen(eq=False)
 class _Relinter:
     """Judges again what a round of fixes may have changed."""
 
-    cwd: Path
-    inputs: dict[str, InputFile]
-    verdicts: dict[str, Verdict]
+    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, Verdict]) -> None:
+        self.cwd = cwd
+        self.inputs = inputs
+        self.verdicts = verdicts
 
     def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         """All findings, with the files `changed` and those that rest on them judged again."""
@@ -290,13 +290,13 @@ def _as_error(error: SettingsError) -> LintError:
     return LintError(error.path or "", error.message, error.line)
 
 
-@frozen(eq=False)
 class _Lines:
     """Source lines for the report, read when asked for: cached findings come without their text."""
 
-    cwd: Path
-    texts: dict[str, Source]
-    missing: set[str] = field(factory=set)
+    def __init__(self, cwd: Path, texts: dict[str, Source]) -> None:
+        self.cwd = cwd
+        self.texts = texts
+        self.missing: set[str] = set()
 
     def line(self, path: str, number: int) -> str | None:
         if path in self.missing:

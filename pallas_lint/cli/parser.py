@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import NoReturn
 
 from pallas_lint import __version__
@@ -64,6 +65,7 @@ def parse_config(arguments: list[str]) -> argparse.Namespace:
     parser = _Parser(
         "pallas-lint config",
         description="Show the effective settings and where each came from.",
+        formatter_class=_formatter,
         allow_abbrev=False,
     )
     parser.add_argument("paths", nargs="*", metavar="FOLDER", help="whose settings (default: .)")
@@ -143,7 +145,7 @@ def _lint_parser() -> argparse.ArgumentParser:
         usage="pallas-lint [OPTIONS] [PATH ...]",
         description=_DESCRIPTION,
         epilog=_COMMANDS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -178,6 +180,15 @@ def _lint_parser() -> argparse.ArgumentParser:
     running.add_argument("--stdin-filename", metavar="FILE", help='the name of what "-" reads')
     parser.add_argument("-V", "--version", action="version", version=f"pallas-lint {__version__}")
     return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """A formatter that is told the width: argparse would ask shutil, whose import costs more than parsing."""
+    try:
+        width = os.get_terminal_size().columns
+    except (OSError, ValueError):
+        width = 100
+    return argparse.RawDescriptionHelpFormatter(prog, width=min(width, 110) - 2)
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
