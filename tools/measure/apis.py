@@ -100,7 +100,14 @@ def members(value: Any) -> list[str]:
     if not inspect.isclass(value) or not value.__module__.startswith("jax"):
         return []
     if issubclass(value, enum.Enum):
-        return sorted(name for name in value.__members__ if not name.startswith("_"))
+        # Some got further values after their definition: `MemorySpace.ANY = pallas_core.MemorySpace.ANY`.
+        parts = (property, classmethod, staticmethod)
+        added = {
+            name
+            for name, held in vars(value).items()
+            if isinstance(held, enum.Enum) or not (callable(held) or isinstance(held, parts))
+        }
+        return sorted(name for name in {*value.__members__, *added} if not name.startswith("_"))
     own = {name for base in value.__mro__ if base.__module__.startswith("jax") for name in vars(base)}
     fields = getattr(value, "__dataclass_fields__", {})
     return sorted(name for name in own | set(fields) if not name.startswith("_"))
