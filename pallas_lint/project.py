@@ -61,8 +61,8 @@ class Project:
         return ModuleGraph(self.overlay, self._syntax)
 
     def file(self, shown: str) -> Path:
-        """The absolute file behind a path as shown."""
-        return self.cwd / shown
+        """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""
+        return _normal(self.cwd / shown)
 
 
 @define

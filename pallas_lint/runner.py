@@ -124,9 +124,9 @@ def combine(verdicts: Sequence[Verdict]) -> RunResult:
 
 def judge_source(source: Source, settings: Settings, project: Project) -> Verdict:
     """The verdict on one text; a crash becomes an error of that file."""
-    from pallas_lint.lint import lint_source
-
     try:
+        from pallas_lint.lint import lint_source
+
         result: Any = lint_source(source, settings, project)
     except Exception as error:
         return _crashed(source.path, error)

@@ -107,7 +107,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
-    parser.add_argument("--target", metavar="T", help="one target only")
+    parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="one version or range only")
     parser.add_argument(
         "--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json"
@@ -116,6 +116,12 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     if len(options.paths) != 1:
         raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
     options.query = options.paths[0]
+    from pallas_lint.targets import TargetError, parse_target
+
+    try:
+        options.target = [str(parse_target(target)) for target in options.target or ()] or None
+    except TargetError as error:
+        raise UsageError(f"--target: {error}") from error
     return options
 
 

@@ -261,6 +261,28 @@ def test_a_file_name_that_is_not_utf8(lint: Lint, folder: Path) -> None:
         assert lint("--isolated", *OLD, "--output-format", output_format).status == 1
 
 
+def test_a_notebook_is_refused_for_now(lint: Lint, folder: Path) -> None:
+    (folder / "n.ipynb").write_text("{}")
+    (folder / "kernel.py").write_text(KERNEL)
+    ran = lint("--isolated", *OLD, "n.ipynb", "kernel.py")
+    assert ran.status == 2
+    assert "n.ipynb: error: notebooks are not read by this version" in ran.err
+    assert "PAL301" in ran.out
+
+
+def test_verbose_says_what_was_used(kernel_file: Path, lint: Lint) -> None:
+    (kernel_file.parent / "pallas-lint.toml").write_text("")
+    assert "settings of pallas-lint.toml, " in lint(*OLD, "-v").out
+    assert "jax 0.4.35 (--jax-version)" in lint(*OLD, "-v").out
+
+
+def test_support_takes_its_options(lint: Lint) -> None:
+    pytest.importorskip("pallas_lint.cli.support")
+    assert lint("support", "jnp.cumsum", "--target", "tpu").status == 0
+    assert "did you mean 'tpu'?" in lint("support", "jnp.cumsum", "--target", "tpuu").err
+    assert lint("support").status == 2
+
+
 def test_a_huge_file(lint: Lint, folder: Path) -> None:
     (folder / "data.py").write_text("DATA = '" + "x" * 5_000_000 + "'\n")
     (folder / "kernel.py").write_text(KERNEL)
