@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # A process costs a quarter of a second before it judges its first line (its imports, mostly); a hundred
 # kilobytes of kernels take about as long.
-_BYTES_THAT_PAY = 800_000
-_BYTES_PER_PROCESS = 250_000
+_BYTES_THAT_PAY = 400_000
+_BYTES_PER_PROCESS = 150_000
 _FILES_PER_TASK = 8
 UNUSED_SUPPRESSION = "PAL002"
 
