@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 # Words of which one stands in every function that launches something or prepares a launch's specs.
 LAUNCH_WORDS = re.compile(
-    r"\w*pallas_call\b|\bcore_map\b|\w*emit_pipeline\w*|\bmpmd_map\b|\brun_scoped\b|(?:\.|@\w+\.|\()kernel\(|BlockSpec\b|GridSpec\b"
+    r"pallas_call\s*[(,)]|\bcore_map\s*\(|emit_pipeline\w*\s*[(,)]|\bmpmd_map\s*\(|\brun_scoped\s*[(,]"
+    r"|(?:\.|@\w+\.|\()kernel\s*[(,]|BlockSpec\s*\(|GridSpec\s*\("
 )
+_IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _CHECKIFY_WORD = re.compile(r"\bcheckify\b")
 
 
@@ -66,6 +68,8 @@ def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, in
 
 def _roots(module: Module) -> list[Piece]:
     leading = _leading_names(module)
+    if not _IMPORTS_PALLAS.search(module.source.text) and not leading and "pallas_call" not in module.source.text:
+        return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     return [
         piece
         for piece in module.outline.walk()

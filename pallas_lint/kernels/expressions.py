@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import operator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -149,7 +150,12 @@ def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
 
 
 def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: Env) -> Value:
-    return Const(ast.literal_eval(node.value))
+    return _literal(node.value)
+
+
+@lru_cache(maxsize=1024)
+def _literal(text: str) -> Const:
+    return Const(ast.literal_eval(text))
 
 
 def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:

@@ -292,7 +292,6 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
 
 # -- look-alikes and versions ----------------------------------------------------------------------------------
 
-_WRAPPER = re.compile(r"(?:^|_)pallas_call$")
 _LAUNCH_KEYWORDS = frozenset(
     "out_shape out_type in_specs out_specs grid grid_spec scratch_shapes scratch_types mesh compiler_params".split()
 )
@@ -301,7 +300,7 @@ _LAUNCH_KEYWORDS = frozenset(
 def wrapper_name(func: cst.BaseExpression, callee: Value) -> str | None:
     """The spelled name of a launch look-alike (`self.pallas_call`, `qpl.pallas_call`); None for anything else."""
     name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-    if _WRAPPER.search(name):
+    if name.endswith("pallas_call"):
         known = isinstance(callee, External) and callee.name in LAUNCHERS
         return None if known or (isinstance(callee, Made) and callee.launch is not None) else name
     if name == "kernel" and isinstance(func, cst.Attribute) and not isinstance(callee, External | Func | Made):
