@@ -117,7 +117,7 @@ class Context:
             launched = self.launch.site.span
             if launched.start != span.start or launched.path != span.path:
                 places.append(Related(launched, "launched here"))
-        assumptions = self.analysis.interpreter.assumptions
+        assumptions = self.launch.assumptions if self.launch is not None else {}
         if assumptions:
             told = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
             help = f"{help} (assuming {told})".strip()

@@ -27,6 +27,8 @@ LAUNCH_WORDS = re.compile(
     r"|(?:\.|@\w+\.|\()kernel\s*[(,]|BlockSpec\s*\(|GridSpec\s*\("
 )
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
+_ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
+_VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
 _CHECKIFY_WORD = re.compile(r"\bcheckify\b")
 
 
@@ -55,7 +57,8 @@ class Analysis:
 
 def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, int] | None = None) -> Analysis:
     """Run `module` abstractly from every function that may lead to a launch."""
-    interpreter = Interpreter(module.graph, module, versions, assumptions or {})
+    everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
+    interpreter = Interpreter(module.graph, module, versions, everywhere)
     interpreter.module = module
     result = Analysis(module, interpreter)
     # Callers mostly stand below what they call: from the end, helpers are met through them, with real arguments.
@@ -64,6 +67,18 @@ def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, in
     _run_unresolved(interpreter, module)
     result.launches = interpreter.launches
     return result
+
+
+def _assumed(text: str, *, inside: bool) -> dict[str, int]:
+    """The values that `# pallas-lint: assume bm=128` comments give: those in functions (`inside`) or outside of any."""
+    if "pallas-lint" not in text:
+        return {}
+    return {
+        name: int(value)
+        for indent, assignments in _ASSUME.findall(text)
+        if bool(indent) is inside
+        for name, value in _VALUE.findall(assignments)
+    }
 
 
 def _roots(module: Module) -> list[Piece]:
@@ -98,6 +113,7 @@ def _leading_names(module: Module) -> set[str]:
 
 def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
     i.steps = 0
+    everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
         _enter(i, module, piece)
     except OutOfBudget:
@@ -106,6 +122,7 @@ def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
         i.kernel, i.guards, i.uncertain = None, (), 0
         i.stack.clear()
     launching.run_pending(i)
+    i.assumptions = everywhere
 
 
 def _enter(i: Interpreter, module: Module, piece: Piece) -> None:

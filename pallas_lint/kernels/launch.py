@@ -99,6 +99,7 @@ class Launch:
     evidence: str | None = None  # what told the backend: "params", "mesh", "spec", "body", "function", "import"
     scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
+    assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
 
     def argument(self, *names: str) -> Value | None:

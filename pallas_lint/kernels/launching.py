@@ -85,6 +85,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         named,
         open_,
         scope=i.stack[-1].name if i.stack else "",
+        assumptions=i.assumptions,
         callers=tuple(i.stack),
     )
     i.launches.append(result)
