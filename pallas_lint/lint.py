@@ -50,6 +50,7 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
     run = _Run(module, analysis, settings)
     found = [*run.syntax_errors(), *run.rules()]
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
+    kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     return FileResult(
         source.path,
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),
@@ -75,7 +76,7 @@ class _Run:
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same."""
         for piece in self.module.outline.walk():
-            problem = piece.problem if piece.suspect or "_parsed" in vars(piece) else None
+            problem = piece.problem if piece.suspect or piece.was_parsed else None
             if problem is None:
                 continue
             self.broken = True
@@ -197,7 +198,6 @@ def _suppressed(
         other = module.graph.source_of(path)
         if other is None:
             continue
-        remaining = suppressions.apply(other, kept, enabled[path], report_unused=False)
-        used |= {(path, finding.span.start.line) for finding in kept if finding not in remaining}
-        kept = remaining
+        kept, lines = suppressions.silence(other, kept)
+        used |= {(path, line) for line in lines}
     return kept, tuple(sorted(used))

@@ -53,7 +53,6 @@ class Rule:
     backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
     unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
     ops: ClassVar[tuple[str, ...]] = ()
-    opt_in: ClassVar[bool] = False
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[Example, ...]] = ()
 
@@ -85,6 +84,7 @@ class RuleEntry:
     code: str
     name: str
     module: str = field(repr=False)
+    opt_in: bool = False  # only run when it is selected by code or name
 
     @cached_property
     def rule(self) -> type[Rule]:
@@ -102,10 +102,6 @@ class RuleEntry:
     @property
     def fix(self) -> FixKind | None:
         return self.rule.fix
-
-    @property
-    def opt_in(self) -> bool:
-        return self.rule.opt_in
 
     @property
     def summary(self) -> str:
@@ -140,17 +136,13 @@ class UnknownRuleError(ValueError):
 
 @lru_cache(maxsize=1)
 def all_rules() -> Mapping[str, RuleEntry]:
-    """Every rule by code, those of installed plugins included; no rule module is imported."""
-    from importlib.metadata import entry_points
+    """Every rule by code; no rule module is imported."""
+    from pallas_lint.rules.registry import OPT_IN, RULES
 
-    from pallas_lint.rules.registry import RULES
-
-    entries = {code: RuleEntry(code, name, f"pallas_lint.rules.{module}") for code, (name, module) in RULES.items()}
-    # Plugins name themselves `CODE-rule-name = package.module`.
-    for point in entry_points(group="pallas_lint.rules"):
-        code, _, name = point.name.partition("-")
-        entries.setdefault(code, RuleEntry(code, name, point.value))
-    return dict(sorted(entries.items()))
+    return {
+        code: RuleEntry(code, name, f"pallas_lint.rules.{module}", code in OPT_IN)
+        for code, (name, module) in sorted(RULES.items())
+    }
 
 
 def resolve(selector: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,6 +148,9 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
 
     cache = Cache(bench.cache_folder, bench.cwd) if bench.cache_folder is not None else None
     verdicts: list[Verdict] = []
+    # Parsing makes millions of objects that live for one file: collecting every 700 of them, as Python does unasked,
+    # costs a quarter of the time.
+    gc.set_threshold(50_000, 20, 50)
     for task in tasks:
         try:
             source = Source.read(task.path, task.shown)

@@ -5,8 +5,12 @@ Rule modules are imported when their rule runs or is explained, not to find out 
 
 from __future__ import annotations
 
+# Rules that run only when they are selected by code or name.
+OPT_IN: frozenset[str] = frozenset()
+
 RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
     "PAL002": ("unused-suppression", "file.unused_suppression"),
+    "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import libcst as cst
 from attrs import define, field
 
 from pallas_lint.kernels import launching
@@ -12,6 +14,7 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import Class, Func, Instance, Made
+from pallas_lint.kernels.version_guards import VersionGuards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +35,7 @@ _VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
 _CHECKIFY_WORD = re.compile(r"\bcheckify\b")
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Analysis:
     """What the abstract run of one module found."""
 
@@ -49,10 +52,23 @@ class Analysis:
                 seen.setdefault(id(trace), trace)
         return list(seen.values())
 
+    @cached_property
+    def guards(self) -> VersionGuards:
+        """What the module's version guards decide."""
+        return VersionGuards(self.module, self.interpreter)
+
     @property
     def kernel_count(self) -> int:
         """The number of distinct kernels found."""
         return len({trace.site.key for trace in self.traces})
+
+    def judged(self, line: int) -> bool:
+        """Whether the code at `line` of the file was seen running: not so for a helper that only others call."""
+        for piece in self.module.outline.walk():
+            if piece.first <= line <= piece.last and not piece.members and (piece.kind == "def" or piece.nested):
+                names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
+                return any(id(node) in self.interpreter.entered for node in names)
+        return True
 
 
 def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, int] | None = None) -> Analysis:

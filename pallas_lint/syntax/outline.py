@@ -107,9 +107,12 @@ def _add_statements(
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
         if node.has_error:
             piece.error_at = _first_error(node)
-        if node.has_error and not nested and piece.problem is not None:
+        if piece.error_at is not None and not nested and piece.problem is not None:
             # What stands between two broken tokens may be whole functions: cut it where a statement seems to begin.
-            pieces.extend(_recover(source, first, last))
+            for recovered in _recover(source, first, last):
+                if recovered.first <= piece.error_at.line <= recovered.last:
+                    recovered.error_at = piece.error_at
+                pieces.append(recovered)
             previous = pieces[-1]
             continue
         _add_imports(result, piece, node, nested)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _WORD = re.compile(r"[^\W\d]\w*")
+_MOST_EXPECTED = 4
 _WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
 
 
@@ -84,7 +85,15 @@ class Piece:
         else:
             line, column, message = error.raw_line, error.raw_column, error.message
         line = min(max(self.first + line - 1 - shift, self.first), self.last)
-        return SyntaxProblem(self.error_at or Position(line, column + 1), " ".join(message.split()))
+        message = " ".join(message.split())
+        if message.count(",") >= _MOST_EXPECTED:
+            message = "invalid syntax"  # a list of all that might have stood there helps nobody
+        return SyntaxProblem(self.error_at or Position(line, column + 1), message)
+
+    @property
+    def was_parsed(self) -> bool:
+        """Whether somebody asked for the syntax already."""
+        return "_parsed" in vars(self)
 
     @property
     def problem(self) -> SyntaxProblem | None:

@@ -1,0 +1,106 @@
+"""For which jax versions a use of a name is reached at all: `if jax.__version_info__ >= (0, 8): ...` and its kin."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, field
+
+from pallas_lint.kernels import expressions
+from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
+from pallas_lint.kernels.modules import Module
+from pallas_lint.kernels.values import External
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.syntax.uses import Use
+
+# Words of conditions that ask which jax this is, or what it has.
+_ASKING = re.compile(
+    r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
+    r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w*(?:pallas|pltpu|plgpu|triton|mosaic|api))"
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@define(eq=False)
+class VersionGuards:
+    """The guards of one module."""
+
+    module: Module
+    interpreter: Interpreter
+    _interpreters: dict[str, tuple[Interpreter, Module]] = field(factory=dict)
+    _known: dict[tuple[str, str], bool | None] = field(factory=dict)
+
+    def reached_in(self, use: Use, versions: Iterable[str]) -> tuple[str, ...]:
+        """Those of `versions` in which the use is surely reached as far as version guards decide.
+
+        None of them where the name's absence is handled, or where a guard cannot be decided.
+        """
+        alive = tuple(versions)
+        if not alive or use.handled:
+            return ()
+        for branch in use.branches:
+            if not self._asks(branch.condition, use):
+                continue
+            truths = {version: self._truth(branch.condition, version) for version in alive}
+            if None in truths.values():
+                return ()
+            alive = tuple(version for version in alive if truths[version] is not branch.negated)
+        return alive
+
+    def _asks(self, condition: str, use: Use) -> bool:
+        """Whether a condition, or what a name in it was assigned, asks about versions."""
+        if _ASKING.search(condition):
+            return True
+        names = set(_NAME.findall(condition))
+        pieces = self.module.outline.pieces
+        if any(_ASKING.search(p.text) for p in pieces if p.kind != "import" and names & set(p.names)):
+            return True
+        local = use.enclosing
+        return any(
+            _ASKING.search(found.group(1))
+            for name in names
+            for found in re.finditer(rf"^[ \t]+{name}[ \t]*(?::[^=\n]+)?=(?!=)(.*)$", local, re.MULTILINE)
+        )
+
+    def _truth(self, condition: str, version: str) -> bool | None:
+        if (condition, version) not in self._known:
+            self._known[condition, version] = self._evaluate(condition, version)
+        return self._known[condition, version]
+
+    def _evaluate(self, condition: str, version: str) -> bool | None:
+        if condition.rpartition(".")[2] == "TYPE_CHECKING":
+            return False
+        try:
+            node = cst.parse_expression(f"({condition})")
+        except cst.ParserSyntaxError:
+            return None
+        interpreter, module = self._for_version(version)
+        interpreter.steps = 0
+        try:
+            with interpreter.outside_kernels():
+                value = interpreter.evaluate(node, module.env)
+        except (OutOfBudget, RecursionError):
+            return None
+        if isinstance(value, External) and value.name.startswith("jax."):
+            return True  # what `getattr(pltpu, "CompilerParams", None)` found
+        return expressions.truth(value)
+
+    def _for_version(self, version: str) -> tuple[Interpreter, Module]:
+        """An interpreter for this version alone: what the module's names are may differ between versions."""
+        if version not in self._interpreters:
+            interpreter, module = self.interpreter, self.module
+            if interpreter.versions != (version,):
+                # The outline is shared, the variables are not.
+                module = Module(module.source, module.graph, module.file)
+                module.outline = self.module.outline
+                interpreter = Interpreter(module.graph, module, (version,), self.interpreter.assumptions)
+                interpreter.module = module
+            if module.outline.pieces and not hasattr(interpreter, "piece"):
+                interpreter.piece = module.outline.pieces[0]
+            self._interpreters[version] = interpreter, module
+        return self._interpreters[version]
