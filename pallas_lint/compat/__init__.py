@@ -23,6 +23,7 @@ from pallas_lint.compat.functions import (
     FunctionSupport,
     function,
     function_names,
+    provenance,
     status,
     unmeasured,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "primitive_names",
     "primitive_since",
     "primitive_supported",
+    "provenance",
     "replacement",
     "replacements",
     "status",

@@ -141,7 +141,7 @@ def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | 
     """Outcome numbers by dtype at the measured version with this index; None if nothing was measured."""
     data = tables.functions()
     rows: list[int] = data["functions"][name][variant]
-    history_number = rows[data["targets"].index(target)] if target in data["targets"] else -1
+    history_number = rows[data["targets"].index(target)]
     if history_number < 0:
         return None
     found: int | None = None
@@ -155,14 +155,39 @@ def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | 
 
 
 def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
-    """Outcomes by dtype; where the device was not measured, those of the lowering alone."""
+    """Outcomes by dtype; what the device's compiler was not asked is left to the lowering."""
+    general = target.partition(":")[0]
+    lowered = _outcomes(_row(name, variant, general, index))
+    if target == general:
+        return lowered
+    at = index
+    if target.startswith("triton:"):
+        # Run with one version only, which speaks for later ones too, where they lower at all.
+        at = max((i for i in tables.functions()["compiled"].get(target, []) if i <= index), default=-1)
+    if at < 0 or not _compiled(target, at):
+        return lowered
+    run = _outcomes(_row(name, variant, target, at))
+    return [_over(before, after, at == index) for before, after in zip(lowered, run, strict=True)]
+
+
+def _over(lowered: _Outcome, run: _Outcome, same_version: bool) -> _Outcome:
+    """The run's outcome where it says more than the lowering's."""
+    if run[3] == "-":
+        return lowered
+    if same_version:
+        return run
+    return run if lowered[0] is Outcome.OK and run[0] in _RUN else lowered
+
+
+# What only a run or a compile can say, as opposed to a lowering.
+_RUN = frozenset({Outcome.COMPILE, Outcome.ABORT, Outcome.WRONG})
+
+
+def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
     data = tables.functions()
-    row = _row(name, variant, target, index) if _compiled(target, index) or ":" not in target else None
-    if row is None and ":" in target:
-        row = _row(name, variant, target.partition(":")[0], index)
     if row is None:
         return [(*_UNKNOWN, "-")] * len(data["dtypes"])
-    found = []
+    found: list[_Outcome] = []
     for number in row:
         letter, primitive, message = data["outcomes"][number]
         if letter == "l" and message is None and primitive is not None:
@@ -218,3 +243,24 @@ def status(name: str, backend: str, version: str, dtype: str | None = None, devi
 def unmeasured(version: str) -> bool:
     """Whether the version lies between measured ones, so that its lower neighbour speaks for it."""
     return nearest(version) not in measured_versions() or version not in known_versions()
+
+
+def provenance() -> str:
+    """One sentence that says how the verdicts came about."""
+    data = tables.functions()
+    measured = measured_versions()
+    libtpu = tables.versions()["libtpu"]
+    parts = [f"measured by lowering tiny kernels with jax {measured[0]} to {measured[-1]} for triton and tpu"]
+    newest_compiled = {
+        target.partition(":")[2]: measured[max(indices)]
+        for target, indices in data["compiled"].items()
+        if target.startswith("tpu:") and indices
+    }
+    if newest_compiled:
+        devices = " and ".join(sorted(newest_compiled))
+        version = max(newest_compiled.values(), key=parse)
+        parts.append(f"compiled with libtpu (up to {libtpu[version]}) for {devices}")
+    for target, indices in data["compiled"].items():
+        if target == "triton:h200" and indices:
+            parts.append(f"run on an NVIDIA H200 with jax {measured[max(indices)]}")
+    return "; ".join(parts)

@@ -11,7 +11,7 @@ from pallas_lint.compat import tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LEADING_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.+]?[a-zA-Z][\w.+-]*|\+[\w.]+)?\s*\Z")
+_LEADING_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(?:a|b|rc|dev|post)\d*)*(?:\+[\w.]+)?\s*\Z")
 
 
 class UnknownVersionError(ValueError):
@@ -24,7 +24,10 @@ def parse(version: str) -> tuple[int, ...]:
     found = _LEADING_NUMBERS.match(version)
     if found is None:
         raise UnknownVersionError(f"`{version}` is not a jax version")
-    return tuple(int(part) for part in found.group(1).split("."))
+    numbers = [int(part) for part in found.group(1).split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()  # 0.10 and 0.10.0 are one version
+    return tuple(numbers)
 
 
 @functools.cache

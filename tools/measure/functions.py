@@ -84,7 +84,10 @@ def lower(options: argparse.Namespace) -> None:
     # A primitive with no rule stops every case that contains it: measured once for each function and backend.
     missing: dict[tuple[str, str], kernels.Result] = {}
     count, started = 0, time.time()
-    for recipe in found:
+    part, parts = (int(number) for number in options.part.split("/"))
+    for number, recipe in enumerate(found):
+        if number % parts != part:
+            continue
         if options.only and options.only not in recipe.function:
             continue
         for dtype in kernels.wanted_dtypes(recipe):
@@ -128,6 +131,43 @@ def lower(options: argparse.Namespace) -> None:
     print(jax.__version__, "cases", count, "seconds", round(time.time() - started, 1))
 
 
+def sample(options: argparse.Namespace) -> None:
+    """Measure cases from standard input again: [function, variant, dtype, backend, device or null]."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+    wanted = json.load(sys.stdin)
+    # Only the signatures of the functions that were asked for need to be read.
+    present = {name for name, *_ in wanted}
+    modes: dict[str, str | None] = {
+        name: None for name, _ in recipes.public_functions() if name not in present
+    }
+    found = {(r.function, r.variant): r for r in recipes.everything(modes, kernels.aval)}
+    shardings: dict[str, Any] = {}
+    for name, variant, dtype, backend, device in wanted:
+        recipe = found.get((name, variant))
+        result: list[Any] = ["-", "no such recipe", None]
+        if recipe is not None:
+            try:
+                with limit(options.limit):
+                    result = _sample_one(kernels.Case(recipe, dtype), backend, device, shardings)
+            except kernels.Deadline:
+                result = [kernels.TIMEOUT, "", None]
+        print(json.dumps([name, variant, dtype, backend, device, result]), flush=True)
+
+
+def _sample_one(case: kernels.Case, backend: str, device: str | None, shardings: dict[str, Any]) -> list[Any]:
+    outside = case.outside()
+    if isinstance(outside, str):
+        return [outside, "", None]
+    result = kernels.lower(case, kernels.Target.of(backend), outside[0])
+    if result.status != kernels.OK or device is None:
+        return [result.status, result.message, result.primitive]
+    if device not in shardings:
+        from jax.sharding import SingleDeviceSharding
+
+        shardings[device] = SingleDeviceSharding(targets.tpu_topology(device))
+    return _compile(case, result.plan, device, shardings[device])
+
+
 def compile_tpu(options: argparse.Namespace) -> None:
     """Compile every case that lowers for TPU, each batch in a forked child that may die."""
     rows = [row for row in read(options.lowered) if row.get("tpu", ["", ""])[0] == kernels.OK]
@@ -150,6 +190,10 @@ def compile_tpu(options: argparse.Namespace) -> None:
             continue
         queued.add(key)
         queue.append((key, kernels.Case(recipe, row["d"]), row["tpu"][3]))
+    # The commonest dtypes first, so that a run cut short is worth having.
+    order = ("f32", "bf16", "i32", "bool", "i8", "u32", "f16")
+    queue = [item for item in queue if not options.dtypes or item[1].dtype in options.dtypes.split(",")]
+    queue.sort(key=lambda item: order.index(item[1].dtype))
     print(jax.__version__, options.device, "cases", len(rows), "to compile", len(queue), flush=True)
     position, started = 0, time.time()
     while position < len(queue):
@@ -255,24 +299,23 @@ def _compile(case: kernels.Case, first: str, device: str, sharding: Any) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     stages = parser.add_subparsers(dest="stage", required=True)
+    stages.add_parser("sample").add_argument("--limit", type=float, default=20.0)
     for name in ("lower", "compile"):
         stage = stages.add_parser(name)
         stage.add_argument("--out", type=Path, required=True)
         stage.add_argument("--only", help="functions whose name contains this")
         stage.add_argument("--limit", type=float, default=20.0, help="seconds for one case")
+        stage.add_argument("--dtypes", default="", help="only these")
         if name == "lower":
             stage.add_argument("--backends", default="triton,tpu")
-            stage.add_argument("--dtypes", default="")
+            stage.add_argument("--part", default="0/1", help="which part of how many, for several processes")
         else:
             stage.add_argument("--lowered", type=Path, required=True, help="what `lower` wrote")
             stage.add_argument("--device", choices=sorted(targets.TPU_DEVICES), default="v5e")
             stage.add_argument("--errors", type=Path, default=Path(os.devnull))
     options = parser.parse_args()
     sys.setrecursionlimit(20000)
-    if options.stage == "lower":
-        lower(options)
-    else:
-        compile_tpu(options)
+    {"lower": lower, "compile": compile_tpu, "sample": sample}[options.stage](options)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import targets  # first: it sets the environment that jax reads
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from recipes import TILE, Recipe
+from recipes import KERNEL_ONLY, TILE, Recipe
 
 DTYPES = {
     "f32": jnp.float32,
@@ -62,7 +62,8 @@ def aval(letter: str, dtype: Any) -> Any:
     """What the recipe sees for this operand letter."""
     shapes: dict[str, tuple[tuple[int, ...], Any]] = {
         "x": (TILE, dtype), "b": (TILE, jnp.bool_), "i": (TILE, jnp.int32), "v": ((128,), dtype),
-        "m": ((128, 128), dtype), "c": ((), dtype), "s": ((), jnp.int32),
+        "w": ((4,), dtype), "m": ((128, 128), dtype), "c": ((), dtype), "s": ((), jnp.int32),
+        "j": ((128,), jnp.int32), "q": ((TILE[0], 1), jnp.int32),
     }  # fmt: skip
     if letter == "k":
         return _pallas_key()
@@ -83,9 +84,9 @@ def _pallas_key() -> Any:
 def wanted_dtypes(recipe: Recipe) -> list[str]:
     """Dtypes for which the recipe is another case; one where no operand has the tested dtype."""
     letters = set(recipe.operands)
-    if "c" in letters and not letters & set("xvm"):
+    if "c" in letters and not letters & set("xvwm"):
         return [d for d in DTYPES if d in SCALAR_DTYPES]
-    if not letters & set("xvmc"):
+    if not letters & set("xvwmc"):
         return ["f32"]
     # Unsigned numbers reduce as they do along the default axis; two more axes say nothing new.
     return [d for d in DTYPES if d != "u32" or not recipe.variant.startswith("axis")]
@@ -150,6 +151,11 @@ def message(error: BaseException) -> str:
     """One line that names the failure."""
     inner = cause(error)
     text = str(inner).strip() or str(error).strip()
+    if "captures constants" in text:
+        return "the function makes an array constant, which a kernel cannot capture"
+    named = re.search(r"HLO name `[^`]*`: ([^\n]*)", text)
+    if named and named.group(1).strip():
+        return tidy(named.group(1))
     for pattern in (
         r"(?:Unimplemented primitive|Unsupported primitive)[^\n]*",
         r"Bad lhs type[^\n]*",
@@ -177,9 +183,18 @@ def tidy(line: str) -> str:
 
 def guilty(error: BaseException) -> str | None:
     """The primitive being lowered when it failed: the innermost `eqn` of jax's lowering loops."""
+    text = str(cause(error))
+    unimplemented = re.search(r"(?:Unimplemented|Unsupported) primitive[^\n]*?: ([\w-]+)", text)
+    if unimplemented:
+        return unimplemented.group(1)
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or current.__context__
     found: str | None = None
-    for exception in (error, error.__cause__, error.__context__):
-        trace = exception.__traceback__ if exception is not None else None
+    for exception in reversed(chain):
+        trace = exception.__traceback__
         while trace is not None:
             frame = trace.tb_frame
             equation = frame.f_locals.get("eqn")
@@ -188,8 +203,8 @@ def guilty(error: BaseException) -> str | None:
             trace = trace.tb_next
         if found is not None:
             return found
-    # The MLIR verifier runs after lowering and names the operation by its location: error: "is_finite:"(…
-    named = re.search(r'error: "(?:[^"]*/)?(\w+):?"\(', str(cause(error)))
+    # Verifier and compiler run after lowering and name the operation by its location: "is_finite:"(…
+    named = re.search(r'(?:error: |loc\()"(?:[^"]*/)?(\w+):?"\(', text)
     return named.group(1) if named else None
 
 
@@ -284,6 +299,8 @@ class Case:
 
     def outside(self) -> tuple[list[Any], set[str]] | str:
         """Outputs and primitives of the function outside any kernel; REFUSED or SKIPPED if there are none."""
+        if self.recipe.function in KERNEL_ONLY:
+            return [aval(KERNEL_ONLY[self.recipe.function], DTYPES[self.dtype])], set()
         try:
             jaxpr = jax.make_jaxpr(self.recipe.call)(*self.operands())
         except Exception:
@@ -313,7 +330,7 @@ class Case:
                 shape, space = (1, 1), targets.tpu.SMEM if on_tpu else None
             elif letter == "k":
                 space = targets.tpu.SMEM
-            elif letter == "v" and on_tpu:
+            elif letter in "vwj" and on_tpu:
                 # 1-D blocks are refused for reasons of their own; a row of a tile is not.
                 shape = (8, 128)
             if dtype == jnp.bool_:
@@ -331,7 +348,12 @@ class Case:
                     values.append(pl.program_id(0))
                     continue
                 ref = next(given)
-                value = ref[0, 0] if letter == "c" else ref[0, :] if letter == "v" and on_tpu else ref[...]
+                if letter == "c":
+                    value = ref[0, 0]
+                elif letter in "vwj" and on_tpu:
+                    value = ref[0, : operand.shape[0]]
+                else:
+                    value = ref[...]
                 values.append(value != 0 if operand.dtype == jnp.bool_ else value)
             result = self.recipe.call(*values)
             leaves = [leaf for leaf in jax.tree_util.tree_leaves(result) if hasattr(leaf, "shape")]
@@ -367,18 +389,15 @@ def lower(case: Case, target: Target, outputs: list[Any], first: str = "direct")
     """Lower the case, trying other ways of storing (from `first` on) where only the store failed."""
     order = plans(outputs)
     failure: Result | None = None
-    only_harness = True
     for plan in order[order.index(first) if first in order else 0 :]:
         result = lower_once(case, target, plan, outputs)
         if result.status == OK:
             return result
         failure = failure or result
-        if result.primitive not in _LOADS_AND_STORES:
-            only_harness = False
         if result.primitive is not None and result.primitive not in _ADAPTERS:
             return result
     assert failure is not None
-    if only_harness and case.recipe.function != "kernel:identity":
+    if failure.primitive in _LOADS_AND_STORES and case.recipe.function != "kernel:identity":
         failure.status = HARNESS
     return failure
 

@@ -6,7 +6,8 @@ A recipe states its operands by one letter each:
   x  tile (ROWS, 128) of the tested dtype       b  tile of bool        i  tile of int32
   v  vector (128,) of the tested dtype          m  matrix (128, 128) of the tested dtype
   c  scalar of the tested dtype                 s  int32 scalar known only at run time
-  k  random key as Pallas TPU kernels receive it
+  w  vector (4,) of the tested dtype            j  vector (128,) of int32
+  q  column (ROWS, 1) of int32                  k  random key as Pallas TPU kernels receive it
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Recipe:
 HAND: dict[str, list[Recipe]] = {}
 # Functions of the walked modules that take no kernel values (dtype queries, input and output, collectives).
 NOT_ARRAY: set[str] = set()
+# Functions that only work inside a kernel, with the operand letter that describes what they return.
+KERNEL_ONLY: dict[str, str] = {}
 
 
 def add(

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from recipes import ROWS, TILE, add
+from recipes import KERNEL_ONLY, ROWS, TILE, add
 
 # Keyed as the lookup spells them: "operator:%", "method:sum", "index:get", "index:at.set".
 _BINARY = {
@@ -76,7 +76,7 @@ add(
 add(
     "index:array",
     constant=("x", lambda x: x[jnp.array([0, 1])]),
-    vector=("xi", lambda x, i: x[i[:, 0]]),
+    vector=("xj", lambda x, j: x[j]),
 )
 add("index:mask", plain=("x", lambda x: x[x > 0]))
 for _method in ("set", "add", "multiply", "max", "min"):
@@ -138,7 +138,7 @@ add("method:clip", plain=("x", lambda x: x.clip(0, 1)))
 add("method:round", plain=("x", lambda x: x.round()))
 add("method:repeat", axis0=("x", lambda x: x.repeat(2, 0)), axis1=("x", lambda x: x.repeat(2, 1)))
 add("method:view", i32=("x", lambda x: x.view(jnp.int32)), u32=("x", lambda x: x.view(jnp.uint32)))
-add("method:take", plain=("xi", lambda x, i: x.take(i[0])))
+add("method:take", plain=("xj", lambda x, j: x.take(j)))
 add("method:dot", plain=("xm", lambda x, m: x.dot(m)))
 # The tile itself: what cannot even be loaded and stored fails in everything.
 add("kernel:identity", plain=("x", lambda x: x), added=("x", lambda x: x | x if x.dtype == bool else x + x))
@@ -208,6 +208,15 @@ def _module(*names: str) -> Any:
 
 
 P = "jax.experimental.pallas."
+# These cannot be traced outside a kernel; the letter says what they return.
+KERNEL_ONLY.update(
+    {
+        P + "program_id": "s",
+        P + "num_programs": "s",
+        P + "tpu.prng_random_bits": "i",
+        P + "triton.debug_barrier": "x",
+    }
+)
 _pl = _module("jax.experimental.pallas")
 _tpu = _module("jax.experimental.pallas.tpu")
 _triton = _module("jax.experimental.pallas.triton", "jax.experimental.pallas.gpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import jax.random as jr
 import jax.scipy.special as special
+import numpy as np
 from jax import lax, nn
 from recipes import ROWS, TILE, add, skip
 
@@ -56,7 +57,7 @@ add(
 add(
     L + "broadcast_in_dim",
     row=("v", lambda v: lax.broadcast_in_dim(v, TILE, (1,))),
-    tile=("x", lambda x: lax.broadcast_in_dim(x[:1], TILE, (0, 1))),
+    tile=("x", lambda x: lax.broadcast_in_dim(jnp.max(x, axis=0, keepdims=True), TILE, (0, 1))),
     column=("x", lambda x: lax.broadcast_in_dim(jnp.max(x, axis=1), TILE, (0,))),
     scalar=("c", lambda c: lax.broadcast_in_dim(c, TILE, ())),
 )
@@ -83,7 +84,7 @@ add(
 )
 add(
     L + "cond",
-    value=("x", lambda x: lax.cond(x[0, 0] > 0, lambda v: v * 2, lambda v: v * 3, x)),
+    value=("x", lambda x: lax.cond(jnp.max(x) > 0, lambda v: v * 2, lambda v: v * 3, x)),
     scalar=("sx", lambda s, x: lax.cond(s > 0, lambda v: v + v, lambda v: v, x)),
 )
 for _name in ("conv", "conv_general_dilated", "conv_transpose"):
@@ -164,7 +165,7 @@ add(L + "dynamic_slice", plain=("xs", lambda x, s: lax.dynamic_slice(x, (s, 0), 
 add(L + "dynamic_slice_in_dim", plain=("xs", lambda x, s: lax.dynamic_slice_in_dim(x, s, 8, 0)))
 add(
     L + "dynamic_update_index_in_dim",
-    plain=("xs", lambda x, s: lax.dynamic_update_index_in_dim(x, x[0], s, 0)),
+    plain=("xvs", lambda x, v, s: lax.dynamic_update_index_in_dim(x, v, s, 0)),
 )
 add(L + "dynamic_update_slice", plain=("xxs", lambda x, y, s: lax.dynamic_update_slice(x, y, (s, 0))))
 add(
@@ -172,7 +173,7 @@ add(
     plain=("xxs", lambda x, y, s: lax.dynamic_update_slice_in_dim(x, y, s, 0)),
 )
 add(L + "index_in_dim", plain=("x", lambda x: lax.index_in_dim(x, 0, 0)))
-add(L + "index_take", plain=("xi", lambda x, i: lax.index_take(x, (i[:, 0],), (0,))))
+add(L + "index_take", plain=("xj", lambda x, j: lax.index_take(x, (j,), (0,))))
 add(
     L + "slice",
     rows=("x", lambda x: lax.slice(x, (0, 0), (ROWS // 2, 128))),
@@ -203,7 +204,7 @@ add(
 add(
     L + "scan",
     carry=("x", lambda x: lax.scan(lambda c, _: (c + c, None), x, None, length=4)[0]),
-    xs=("x", lambda x: lax.scan(lambda c, r: (c + r, r), x[0], x)),
+    xs=("x", lambda x: lax.scan(lambda c, r: (c + r, r), jnp.zeros((128,), x.dtype), x)),
 )
 add(L + "map", plain=("x", lambda x: lax.map(lambda r: r + r, x)))
 add(
@@ -214,32 +215,43 @@ add(L + "platform_dependent", plain=("x", lambda x: lax.platform_dependent(x, de
 add(L + "full", plain=("", lambda: lax.full(TILE, 1.0)))
 add(L + "full_like", plain=("x", lambda x: lax.full_like(x, 1)))
 add(L + "empty", plain=("", lambda: lax.empty(TILE, jnp.float32)))
+
+
+def _along_rows() -> lax.GatherDimensionNumbers:
+    """Dimension numbers of take_along_axis, the one gather that TPU lowers."""
+    return lax.GatherDimensionNumbers(
+        (), (0,), (0,), operand_batching_dims=(1,), start_indices_batching_dims=(1,)
+    )
+
+
 add(
     L + "gather",
-    plain=(
-        "xi",
-        lambda x, i: lax.gather(x, i[:, :1], lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 128)),
-    ),
+    rows=("xq", lambda x, q: lax.gather(x, q, lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 128))),
+    along=("xi", lambda x, i: lax.gather(x, i[..., None], _along_rows(), (1, 1), mode="promise_in_bounds")),
 )
 for _name in ["scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub"]:
     add(
         L + _name,
         plain=(
-            "xi",
-            lambda x, i, n=_name: _called(n, x, i[:, :1], x, lax.ScatterDimensionNumbers((1,), (0,), (0,))),
+            "xq",
+            lambda x, q, n=_name: _called(n, x, q, x, lax.ScatterDimensionNumbers((1,), (0,), (0,))),
         ),
     )
 add(
     L + "scatter_apply",
     plain=(
-        "xi",
-        lambda x, i: lax.scatter_apply(
-            x, i[:, :1], lambda v: v * 2, lax.ScatterDimensionNumbers((1,), (0,), (0,)), update_shape=TILE
+        "xq",
+        lambda x, q: lax.scatter_apply(
+            x, q, lambda v: v * 2, lax.ScatterDimensionNumbers((1,), (0,), (0,)), update_shape=TILE
         ),
     ),
 )
 add(L + "pad", plain=("x", lambda x: lax.pad(x, jnp.zeros((), x.dtype), ((0, ROWS, 0), (0, 0, 0)))))
-add(L + "reduce", plain=("x", lambda x: lax.reduce(x, jnp.zeros((), x.dtype), lax.add, (1,))))
+add(
+    L + "reduce",
+    constant=("x", lambda x: lax.reduce(x, np.zeros((), x.dtype), lax.add, (1,))),
+    plain=("x", lambda x: lax.reduce(x, jnp.zeros((), x.dtype), lax.add, (1,))),
+)
 for _name in ["sum", "max", "min", "prod", "and", "or", "xor"]:
     add(
         L + "reduce_" + _name,
@@ -316,7 +328,7 @@ N = "jax.nn."
 add(N + "dot_product_attention", plain=("xxx", _attention))
 add(
     N + "one_hot",
-    column=("i", lambda i: nn.one_hot(i[:, 0], 128)),
+    column=("j", lambda j: nn.one_hot(j, 128)),
     scalar=("s", lambda s: nn.one_hot(s, 128)),
 )
 add(

@@ -81,7 +81,8 @@ add(
 )
 add(J + "convolve", plain=("vv", lambda x, y: jnp.convolve(x, y)))
 add(J + "correlate", plain=("vv", lambda x, y: jnp.correlate(x, y)))
-add(J + "cross", plain=("x", lambda x: jnp.cross(x[:, :3], x[:, 3:6])))
+# Three columns: no Triton array can have them.
+add(J + "cross", ("tpu",), plain=("x", lambda x: jnp.cross(x[:, :3], x[:, 3:6])))
 add(J + "delete", plain=("x", lambda x: jnp.delete(x, 0, axis=0)))
 add(J + "diag", vector=("v", lambda v: jnp.diag(v)), matrix=("m", lambda m: jnp.diag(m)))
 add(J + "diagflat", plain=("v", lambda v: jnp.diagflat(v)))
@@ -147,7 +148,7 @@ for _name in ["unique", "unique_all", "unique_counts", "unique_inverse", "unique
 add(J + "ix_", plain=("vv", lambda x, y: jnp.ix_(x, y)))
 add(J + "lexsort", plain=("vv", lambda x, y: jnp.lexsort((x, y))))
 add(J + "mask_indices", plain=("", lambda: jnp.mask_indices(8, jnp.triu, size=36)))
-add(J + "meshgrid", plain=("vv", lambda x, y: jnp.meshgrid(x[:8], y)))
+add(J + "meshgrid", plain=("wv", lambda x, y: jnp.meshgrid(x, y)))
 add(J + "moveaxis", plain=("x", lambda x: jnp.moveaxis(x, 0, 1)))
 add(
     J + "pad",
@@ -166,25 +167,25 @@ add(
     plain=("x", lambda x: jnp.piecewise(x, [x < 0, x >= 0], [lambda v: v * 2, lambda v: v * 3])),
 )
 add(J + "place", plain=("xbx", lambda x, b, y: jnp.place(x, b, y, inplace=False)))
-add(J + "put", plain=("xv", lambda x, v: jnp.put(x, jnp.arange(4), v[:4], inplace=False)))
+add(J + "put", plain=("xw", lambda x, w: jnp.put(x, jnp.arange(4), w, inplace=False)))
 add(J + "put_along_axis", plain=("xix", lambda x, i, y: jnp.put_along_axis(x, i, y, axis=0, inplace=False)))
 add(J + "polyfit", plain=("vv", lambda x, y: jnp.polyfit(x, y, 2)))
-add(J + "poly", plain=("v", lambda x: jnp.poly(x[:4])))
+add(J + "poly", plain=("w", lambda x: jnp.poly(x)))
 add(J + "polyadd", plain=("vv", lambda x, y: jnp.polyadd(x, y)))
 add(J + "polysub", plain=("vv", lambda x, y: jnp.polysub(x, y)))
-add(J + "polymul", plain=("vv", lambda x, y: jnp.polymul(x[:4], y[:4])))
-add(J + "polydiv", plain=("vv", lambda x, y: jnp.polydiv(x[:4], y[:4])))
-add(J + "polyder", plain=("v", lambda x: jnp.polyder(x[:4])))
-add(J + "polyint", plain=("v", lambda x: jnp.polyint(x[:4])))
-add(J + "polyval", plain=("vx", lambda p, x: jnp.polyval(p[:4], x)))
-add(J + "roots", plain=("v", lambda x: jnp.roots(x[:4], strip_zeros=False)))
+add(J + "polymul", plain=("ww", lambda x, y: jnp.polymul(x, y)))
+add(J + "polydiv", plain=("ww", lambda x, y: jnp.polydiv(x, y)))
+add(J + "polyder", plain=("w", lambda x: jnp.polyder(x)))
+add(J + "polyint", plain=("w", lambda x: jnp.polyint(x)))
+add(J + "polyval", plain=("wx", lambda p, x: jnp.polyval(p, x)))
+add(J + "roots", plain=("w", lambda x: jnp.roots(x, strip_zeros=False)))
 add(J + "ravel_multi_index", plain=("ii", lambda i, j: jnp.ravel_multi_index((i, j), TILE, mode="clip")))
 add(
     J + "repeat",
     axis0=("x", lambda x: jnp.repeat(x, 2, axis=0)),
     axis1=("x", lambda x: jnp.repeat(x, 2, axis=1)),
     flat=("x", lambda x: jnp.repeat(x, 2)),
-    row=("x", lambda x: jnp.repeat(x[:1], 8, axis=0)),
+    row=("x", lambda x: jnp.repeat(jnp.max(x, axis=0, keepdims=True), 8, axis=0)),
 )
 add(
     J + "reshape",
@@ -236,8 +237,9 @@ for _name in ("concatenate", "concat"):
 add(
     J + "take",
     constant=("x", lambda x: jnp.take(x, jnp.arange(8), axis=0)),
-    fill=("xi", lambda x, i: jnp.take(x, i[:, 0], axis=0)),
-    clip=("xi", lambda x, i: jnp.take(x, i[:, 0], axis=0, mode="clip")),
+    fill=("xj", lambda x, j: jnp.take(x, j, axis=0)),
+    clip=("xj", lambda x, j: jnp.take(x, j, axis=0, mode="clip")),
+    vector=("vj", lambda v, j: jnp.take(v, j, mode="clip")),
     scalar=("xs", lambda x, s: jnp.take(x, s, axis=0)),
 )
 add(
@@ -248,6 +250,12 @@ add(
     in_bounds1=("xi", lambda x, i: jnp.take_along_axis(x, i, axis=1, mode="promise_in_bounds")),
     one_tile0=("xi", lambda x, i: jnp.take_along_axis(x[:8], i[:8], axis=0, mode="promise_in_bounds")),
 )
+for _name in ("hstack", "vstack", "dstack", "column_stack"):
+    add(
+        J + _name,
+        tiles=("xx", lambda x, y, n=_name: getattr(jnp, n)([x, y])),
+        vectors=("vv", lambda x, y, n=_name: getattr(jnp, n)([x, y])),
+    )
 add(J + "tile", rows=("x", lambda x: jnp.tile(x, (2, 1))), lanes=("x", lambda x: jnp.tile(x, (1, 2))))
 add(J + "trace", plain=("m", lambda m: jnp.trace(m)))
 add(J + "trapezoid", plain=("x", lambda x: jnp.trapezoid(x)))
@@ -266,9 +274,8 @@ add(
 )
 add(
     J + "broadcast_to",
-    row=("x", lambda x: jnp.broadcast_to(x[:1], TILE)),
-    column=("x", lambda x: jnp.broadcast_to(x[:, :1], TILE)),
-    reduced=("x", lambda x: jnp.broadcast_to(jnp.max(x, axis=1, keepdims=True), TILE)),
+    row=("x", lambda x: jnp.broadcast_to(jnp.max(x, axis=0, keepdims=True), TILE)),
+    column=("x", lambda x: jnp.broadcast_to(jnp.max(x, axis=1, keepdims=True), TILE)),
     vector=("v", lambda v: jnp.broadcast_to(v, TILE)),
     scalar=("c", lambda c: jnp.broadcast_to(c, TILE)),
 )
@@ -289,7 +296,7 @@ add(
     column=("x", lambda x: jnp.expand_dims(jnp.max(x, axis=1), 1)),
     row=("v", lambda v: jnp.expand_dims(v, 0)),
 )
-add(J + "isin", plain=("xv", lambda x, v: jnp.isin(x, v[:8])))
+add(J + "isin", plain=("xw", lambda x, w: jnp.isin(x, w)))
 add(J + "packbits", plain=("b", lambda x: jnp.packbits(x, axis=1)))
 add(J + "unpackbits", plain=("i", lambda x: jnp.unpackbits(x.astype(jnp.uint8), axis=1)))
 add(J + "ldexp", plain=("xi", lambda x, i: jnp.ldexp(x, i)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_TRACEBACK_FILTERING"] = "off"
 os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
 # Without it a second process that loads libtpu dies on the lock file of the first.

@@ -1,0 +1,185 @@
+"""Rebuild the compatibility data: introspect, lower, compile, pack.
+
+    python tools/build_compat.py --work DIR [--interpreters DIR] [--stages apis,lower,compile,hardware,pack]
+
+DIR/<version>/bin/python under --interpreters is used where it exists; other environments are made with uv
+and removed again. Everything measured lands in --work as JSON lines, so that a run that was stopped goes on
+where it stood; only `pack` writes into the repository. Expect 5 minutes a version for lowering and another
+3 to 5 for each TPU generation on one core.
+
+The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pack
+
+HERE = Path(__file__).resolve().parent
+MEASURE = HERE / "measure"
+DATA = HERE.parent / "pallas_lint" / "compat" / "data"
+
+# The last release of every minor line is measured; of the others the names and registries are read.
+MEASURED = ("0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2", "0.11.2", "0.12.0.1")
+READ = (
+    "0.4.36", "0.4.37", "0.4.38", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0",
+    "0.8.1", "0.8.2", "0.9.0", "0.9.0.1", "0.9.1", "0.10.0", "0.10.1", "0.11.0", "0.11.1", "0.12.0",
+)  # fmt: skip
+# jax[tpu] of these versions asks for a nightly that is gone; this libtpu compiles for them.
+LIBTPU = {"0.4.35": "0.0.2"}
+DEVICES = ("v5e", "v6e")
+STAGES = ("apis", "lower", "compile", "pack")
+# Versions older than this do not import with newer numpy.
+NUMPY_2_3 = (0, 6)
+
+
+class Environments:
+    """Interpreters by jax version, made where none was given."""
+
+    def __init__(self, given: Path | None, work: Path, python: str) -> None:
+        self.given = given
+        self.work = work
+        self.python = python
+
+    def interpreter(self, version: str, tpu: bool) -> Path:
+        """Interpreter with this jax; installed now if need be."""
+        if self.given is not None and (self.given / version / "bin" / "python").exists():
+            return self.given / version / "bin" / "python"
+        home = self.work / "venv" / version
+        found = home / "bin" / "python"
+        if not found.exists():
+            subprocess.run(["uv", "venv", "-q", "--python", self.python, str(home)], check=True)
+            subprocess.run(
+                ["uv", "pip", "install", "-q", "--python", str(found), *self.packages(version, tpu)],
+                check=True,
+            )
+        return found
+
+    def packages(self, version: str, tpu: bool) -> list[str]:
+        """What to install for a version. absl is imported by Mosaic GPU but not always asked for."""
+        numpy = "numpy<2.3" if pack.version_key(version) < NUMPY_2_3 else "numpy"
+        if not tpu:
+            return [f"jax=={version}", numpy, "absl-py"]
+        if version in LIBTPU:
+            return [f"jax=={version}", f"libtpu=={LIBTPU[version]}", numpy, "absl-py"]
+        return [f"jax[tpu]=={version}", numpy, "absl-py"]
+
+
+def run(python: Path, script: str, *arguments: str, nice: int = 10) -> None:
+    """Run a measuring script in an interpreter; what it prints is shown, what libtpu prints is not."""
+    command = ["nice", "-n", str(nice), str(python), str(MEASURE / script), *arguments]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
+
+
+def done(work: Path, name: str) -> Path:
+    """Marker of a finished step."""
+    folder = work / "done"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def introspect(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+    """Names, parameters and registries of every version."""
+    for folder in ("api", "reg"):
+        (work / folder).mkdir(parents=True, exist_ok=True)
+    for version in versions:
+        if (work / "api" / f"{version}.json").exists() and (work / "reg" / f"{version}.json").exists():
+            continue
+        python = environments.interpreter(version, tpu=version in MEASURED)
+        run(python, "apis.py", str(work / "api" / f"{version}.json"))
+        run(python, "registries.py", str(work / "reg" / f"{version}.json"))
+
+
+def lower(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+    """Every case on Triton and TPU, with every measured version."""
+    for version in versions:
+        marker = done(work, f"lower-{version}")
+        if not marker.exists():
+            python = environments.interpreter(version, tpu=True)
+            run(python, "functions.py", "lower", "--out", str(work / f"lower-{version}.jsonl"))
+            marker.touch()
+
+
+def compile_tpu(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+    """Every case that lowers for TPU, by generation; the newest version first."""
+    for device in DEVICES:
+        for version in reversed(versions):
+            marker = done(work, f"compile-{version}-{device}")
+            if marker.exists():
+                continue
+            run(
+                environments.interpreter(version, tpu=True),
+                "functions.py", "compile", "--device", device,
+                "--lowered", str(work / f"lower-{version}.jsonl"),
+                "--out", str(work / f"compile-{version}-{device}.jsonl"),
+                "--errors", str(work / f"errors-{version}-{device}"),
+            )  # fmt: skip
+            marker.touch()
+
+
+def hardware(work: Path) -> None:
+    """Run on the GPU of this machine, with the jax of this interpreter."""
+    import importlib.metadata
+
+    version = importlib.metadata.version("jax")
+    for backend, rows, more in (
+        ("triton", "32", ()),
+        ("mosaic_gpu", "64", ("--dtypes", "f32,bf16,i32,bool")),
+    ):
+        out = work / f"hardware-{backend}-{version}.jsonl"
+        command = [
+            sys.executable,
+            str(MEASURE / "hardware.py"),
+            "--backend",
+            backend,
+            "--out",
+            str(out),
+            *more,
+        ]
+        subprocess.run(command, check=True, env={**os.environ, "PALLAS_COMPAT_ROWS": rows})
+
+
+def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> dict[str, str]:
+    """What each measured version was compiled with."""
+    code = "import importlib.metadata as m; print(m.version('libtpu'))"
+    found = {}
+    for version in versions:
+        python = environments.interpreter(version, tpu=True)
+        said = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
+        found[version] = said.stdout.strip()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder for what is measured")
+    parser.add_argument("--interpreters", type=Path, help="folder with <version>/bin/python")
+    parser.add_argument("--python", default="3.12", help="Python for environments made here")
+    parser.add_argument("--stages", default=",".join(STAGES))
+    parser.add_argument("--versions", help="only these measured versions")
+    options = parser.parse_args()
+    measured = tuple(options.versions.split(",")) if options.versions else MEASURED
+    environments = Environments(options.interpreters, options.work, options.python)
+    stages = options.stages.split(",")
+    if "apis" in stages:
+        introspect(environments, options.work, tuple(sorted((*MEASURED, *READ), key=pack.version_key)))
+    if "lower" in stages:
+        lower(environments, options.work, measured)
+    if "compile" in stages:
+        compile_tpu(environments, options.work, measured)
+    if "hardware" in stages:
+        hardware(options.work)
+    if "pack" in stages:
+        pack.pack(options.work, DATA, libtpu_versions(environments, MEASURED))
+
+
+if __name__ == "__main__":
+    main()
