@@ -293,7 +293,8 @@ def _broadcast_to(short: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _dot(short: str, args: list[Value], keywords: Keywords) -> Value:
-    asked = keywords.get("preferred_element_type")
+    # By position only lax's forms take it: dot(lhs, rhs, precision, type), dot_general(lhs, rhs, numbers, ...).
+    asked = _argument(args, keywords, "preferred_element_type", 3 if short == "dot" else 4)
     operands = [value for value in args if not isinstance(value, Const)]
     if asked not in (None, NONE):
         dtype = dtype_of(asked)
@@ -453,7 +454,7 @@ _register(_squeeze, "squeeze")
 _register(_transpose, "transpose permute_dims matrix_transpose_")
 _register(_swapaxes, "swapaxes")
 _register(_broadcast_to, "broadcast_to broadcast_in_dim")
-_register(_dot, "dot matmul dot_general")
+_register(_dot, "dot matmul dot_general tensordot inner vdot vecdot batch_matmul")
 _register(_einsum, "einsum")
 _register(_concatenate, "concatenate concat stack")
 _register(_tile, "tile repeat pad")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels import arrays, indexing
-from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.dtypes import dtype_of, is_integer
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.symbols import symbolic
 from pallas_lint.kernels.values import (
@@ -104,7 +104,11 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 
 
 def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    return i.op(name, node, arguments, arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords))
+    """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
+    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords)
+    if isinstance(result, Array) and result.dtype is not None:
+        result = Array(result.shape, "i32" if is_integer(result.dtype) else "f32")
+    return i.op(name, node, arguments, result)
 
 
 def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

@@ -1,0 +1,63 @@
+"""How an expression stands in its surroundings: its parts as text, and the parentheses that a rewrite needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from pallas_lint.syntax.piece import Site
+
+# Around these no operator can bind tighter than a comparison does.
+_LOOSE = (
+    cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.Element, cst.Index,
+    cst.Slice, cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.NamedExpr, cst.If, cst.While, cst.Assert, cst.CompIf,
+    cst.DictElement, cst.FormattedStringExpression,
+)  # fmt: skip
+# What a method call or an index can follow directly.
+_ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+
+
+def parent(site: Site) -> cst.CSTNode | None:
+    """The node of which this one is a part."""
+    module = site.piece.module
+    stack: list[cst.CSTNode] = [] if module is None else [module]
+    while stack:
+        node = stack.pop()
+        for child in node.children:
+            if child is site.node:
+                return node
+            stack.append(child)
+    return None
+
+
+def operand(site: Site) -> str:
+    """The expression's text, in parentheses unless a method call can follow it or it is a plain argument."""
+    code = site.code
+    return code if isinstance(site.node, _ATOMS) else f"({code})"
+
+
+def fitted(site: Site, text: str) -> str:
+    """`text`, a comparison or a tighter operation, in parentheses if it needs them in the place of `site`."""
+    if getattr(site.node, "lpar", ()):
+        return text
+    outer = parent(site)
+    if isinstance(outer, _LOOSE) and not (isinstance(outer, cst.Arg) and outer.star):
+        return text
+    if isinstance(outer, cst.UnaryOperation) and isinstance(outer.operator, cst.Not):
+        return text
+    return f"({text})"
+
+
+def spelled_function(site: Site) -> str:
+    """What the code calls: "jnp.dot" for `jnp.dot(a, b)`, "x.dot" for a method, "@" for an operator."""
+    from pallas_lint.syntax.piece import Site as Place
+
+    node = site.node
+    if isinstance(node, cst.Call):
+        code = Place(site.piece, node.func).code
+        return code if len(code) <= 40 and "\n" not in code else code.rpartition(".")[2]
+    if isinstance(node, cst.BinaryOperation | cst.AugAssign):
+        return Place(site.piece, node.operator).code.strip()
+    return site.code.partition("\n")[0][:40]

@@ -1,0 +1,79 @@
+"""Verdicts of lowering rules: on which of the backends and in which of the jax versions in question does it fail?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from pallas_lint import compat
+from pallas_lint.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.context import Context
+
+    Fails = Callable[[str, "str | None", str], bool]  # (backend, device, version)
+
+BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
+
+
+@frozen
+class Failure:
+    """Where something fails. `backends` are several only where nothing tells the backend."""
+
+    backends: tuple[str, ...]
+    versions: tuple[str, ...]  # the versions in question in which it fails
+    everywhere: bool  # in every known version, so that it does not matter which one is meant
+    severity: Severity  # error, or info where it would fail on some of the possible backends
+
+    @property
+    def place(self) -> str:
+        """ "Triton", "TPU and Mosaic GPU"."""
+        names = [BACKENDS[backend] for backend in self.backends]
+        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+    @property
+    def jax(self) -> str:
+        """ "jax 0.7.2", "jax 0.4.35 to 0.7.2", "any jax version"."""
+        if self.everywhere:
+            return "any jax version"
+        first, last = self.versions[0], self.versions[-1]
+        return f"jax {first}" if first == last else f"jax {first} to {last}"
+
+
+def failure(context: Context, fails: Fails) -> Failure | None:
+    """What `fails` says for the target at hand, or for every backend where there is none.
+
+    With no target known it is an error only if it fails on all three backends; else an info, and none at all where
+    only Mosaic GPU fails, for which few kernels are meant.
+    """
+    target = context.target
+    if target is not None:
+        backend, device = target.backend, target.device
+        versions = context.failing(lambda version: fails(backend, device, version))
+        if not versions:
+            return None
+        always = context.everywhere(lambda version: fails(backend, device, version))
+        return Failure((backend,), versions, always, Severity.ERROR)
+    found = {
+        backend: versions
+        for backend in BACKENDS
+        if (versions := context.failing(lambda version: fails(backend, None, version)))
+    }
+    if not found or set(found) == {"mosaic_gpu"}:
+        return None
+    common = tuple(version for version in context.versions if all(version in known for known in found.values()))
+    if len(found) == len(BACKENDS) and common:
+        always = context.everywhere(lambda version: all(fails(backend, None, version) for backend in BACKENDS))
+        return Failure(tuple(found), common, always, Severity.ERROR)
+    versions = tuple(version for version in context.versions if any(version in known for known in found.values()))
+    return Failure(tuple(found), versions, everywhere=False, severity=Severity.INFO)
+
+
+def lowers(primitive: str, backend: str, version: str) -> bool:
+    """Whether the backend has a rule for the primitive on any of its cores; True where nothing is known."""
+    cores = ("lane", "warpgroup") if backend == "mosaic_gpu" else (None,)
+    known = [compat.primitive_supported(primitive, backend, version, core) for core in cores]
+    return any(known) or all(answer is None for answer in known)
