@@ -6,6 +6,7 @@ and nothing needs to be parsed a second time.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,30 @@ if TYPE_CHECKING:
 
     from pallas_lint.source import Source
 
-_FUNCTIONS = frozenset({"function_definition", "lambda"})
-_BRANCHES = frozenset({"if_statement", "conditional_expression", "boolean_operator", "elif_clause"})
+_COMPREHENSIONS = (
+    "list_comprehension",
+    "set_comprehension",
+    "dictionary_comprehension",
+    "generator_expression",
+)
+_SCOPES = frozenset({"function_definition", "lambda", *_COMPREHENSIONS})
+_IMPORTS = ("import_statement", "import_from_statement")
+# What may hold a statement that binds names.
+_BINDING = frozenset(
+    "block expression_statement if_statement elif_clause else_clause for_statement while_statement with_statement"
+    " with_clause with_item as_pattern try_statement except_clause except_group_clause finally_clause match_statement"
+    " case_clause decorated_definition ERROR".split()
+)
+# Nothing in these is evaluated as an expression of the running code.
+_SKIPPED = frozenset(
+    {"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *_IMPORTS}
+)
 # An exception handler that makes the failure of a missing name harmless.
-_HANDLED = ("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "Exception", "except:")
+_HANDLER = re.compile(
+    r"except\s*\*?\s*:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException"
+)
+_EXPECTING = re.compile(r"\b(?:suppress|raises|assertRaises\w*)\(")
+_LEAVING = frozenset({"return_statement", "raise_statement", "continue_statement", "break_statement"})
 
 
 @frozen
@@ -32,6 +53,7 @@ class Keyword:
     span: Span  # of the name alone
     value: Span
     text: str  # of the value
+    node: tree_sitter.Node = field(eq=False, repr=False)  # the value
 
 
 @frozen
@@ -42,27 +64,181 @@ class Branch:
     negated: bool
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Use:
-    """One use of `name` (canonical). `span` covers the dotted expression, `last` its last component only.
+    """One use of `name` (canonical), spelled `spelled`; of an import statement where `imported`.
 
-    For an import, `imported` is true and `span` covers the imported name. `keywords` and `positional` are those of
-    the call, where the use is called. `handled`: it stands in a `try` that survives its absence.
+    `node` is the dotted expression (for an import the imported name), `statement` an import's whole statement.
     """
 
     name: str
-    span: Span
-    last: Span
     spelled: str
-    node: tree_sitter.Node
-    imported: bool = False
-    called: bool = False
-    keywords: list[Keyword] = field(factory=list)
-    positional: list[Span] = field(factory=list)
-    arguments: Span | None = None
-    splat: bool = False
-    handled: bool = False
-    branches: list[Branch] = field(factory=list)
+    node: tree_sitter.Node = field(repr=False)
+    _uses: Uses = field(repr=False)
+    _last: tree_sitter.Node = field(repr=False)
+    statement: tree_sitter.Node | None = field(default=None, repr=False)
+    scope: _Scope | None = field(default=None, repr=False)
+
+    @property
+    def imported(self) -> bool:
+        return self.statement is not None
+
+    def span_of(self, node: tree_sitter.Node) -> Span:
+        return self._uses.span(node)
+
+    @property
+    def others(self) -> list[Use]:
+        """Every use in the file, this one included."""
+        return self._uses.all
+
+    def without(self, count: int) -> tree_sitter.Node:
+        """The expression without its last `count` components."""
+        node = self.node
+        for _ in range(count):
+            node = node.child_by_field_name("object") or node
+        return node
+
+    @cached_property
+    def span(self) -> Span:
+        """The dotted expression, or the imported name."""
+        return self._uses.span(self.node)
+
+    @cached_property
+    def last(self) -> Span:
+        """The last component of the dotted expression."""
+        return self._uses.span(self._last)
+
+    @property
+    def binds(self) -> str | None:
+        """The name that an import gives in the file; None where it is no import, or is `import a.b`."""
+        if self.statement is None:
+            return None
+        parent = self.node.parent
+        if parent is not None and parent.type == "aliased_import":
+            return _text(parent.child_by_field_name("alias"))
+        return _text(self.node) if self.statement.type == "import_from_statement" else None
+
+    # -- the call ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def call(self) -> tree_sitter.Node | None:
+        """The call of the name, if it is called on the spot."""
+        parent = self.node.parent
+        if (
+            parent is not None
+            and parent.type == "call"
+            and _same(parent.child_by_field_name("function"), self.node)
+        ):
+            return parent
+        return None
+
+    @cached_property
+    def binding(self) -> tree_sitter.Node | None:
+        """The call that gives the name its arguments: its own, or that of `functools.partial(name, ...)`."""
+        if self.call is not None or self.imported:
+            return self.call
+        arguments = self.node.parent
+        outer = arguments.parent if arguments is not None and arguments.type == "argument_list" else None
+        if outer is None or arguments is None or outer.type != "call" or not arguments.named_children:
+            return None
+        if not _same(arguments.named_children[0], self.node):
+            return None
+        function = outer.child_by_field_name("function")
+        return outer if _text(function).rpartition(".")[2] == "partial" else None
+
+    @property
+    def called(self) -> bool:
+        return self.call is not None
+
+    @cached_property
+    def arguments(self) -> Span | None:
+        """The argument list of `binding`, parentheses included."""
+        node = self._argument_list
+        return None if node is None else self._uses.span(node)
+
+    @cached_property
+    def keywords(self) -> list[Keyword]:
+        return [found for found in self._arguments if isinstance(found, Keyword)]
+
+    @cached_property
+    def positional(self) -> list[tree_sitter.Node]:
+        return [found for found in self._arguments if not isinstance(found, Keyword)]
+
+    @cached_property
+    def splat(self) -> bool:
+        """Whether `*args` or `**kwargs` are passed, so that further arguments are not known."""
+        node = self._argument_list
+        children = node.named_children if node is not None else []
+        return any(child.type in ("list_splat", "dictionary_splat") for child in children)
+
+    def keyword(self, name: str) -> Keyword | None:
+        return next((keyword for keyword in self.keywords if keyword.name == name), None)
+
+    @property
+    def _argument_list(self) -> tree_sitter.Node | None:
+        node = None if self.binding is None else self.binding.child_by_field_name("arguments")
+        return node if node is not None and node.type == "argument_list" else None
+
+    @cached_property
+    def _arguments(self) -> list[Keyword | tree_sitter.Node]:
+        found: list[Keyword | tree_sitter.Node] = []
+        node = self._argument_list
+        for argument in node.named_children if node is not None else ():
+            if argument.type == "keyword_argument":
+                name, value = argument.child_by_field_name("name"), argument.child_by_field_name("value")
+                if name is not None and value is not None:
+                    span = self._uses.span
+                    found.append(Keyword(_text(name), span(name), span(value), _text(value), value))
+            elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not _same(
+                argument, self.node
+            ):
+                found.append(argument)
+        return found
+
+    # -- whether it is reached -----------------------------------------------------------------------------------
+
+    @cached_property
+    def handled(self) -> bool:
+        """Whether it stands in a `try` (or `suppress`, `raises`) that survives its absence, or in its handler."""
+        child, parent = self.node, self.node.parent
+        while parent is not None:
+            if parent.type == "try_statement" and child.type in ("block", "except_clause"):
+                heads = [
+                    _text(each).split("\n", 1)[0] for each in parent.children if each.type == "except_clause"
+                ]
+                if any(_HANDLER.search(head) for head in heads):
+                    return True
+            elif parent.type == "with_statement" and _EXPECTING.search(_text(parent.named_children[0])):
+                return True
+            child, parent = parent, parent.parent
+        return False
+
+    @cached_property
+    def branches(self) -> list[Branch]:
+        """Every condition on the way to the use, the innermost first."""
+        found: list[Branch] = []
+        child, parent = self.node, self.node.parent
+        while parent is not None:
+            found.extend(_branches(parent, child))
+            if parent.type in ("block", "module"):
+                found.extend(self._uses.exits_before(parent, child))
+            elif parent.type == "decorated_definition":
+                decorators = [_text(each) for each in parent.named_children if each.type == "decorator"]
+                # `skipif(jax.__version_info__ < …)`: no expression, so that nothing decides it but its words.
+                found.extend(Branch(each, negated=False) for each in decorators if "skip" in each)
+            child, parent = parent, parent.parent
+        return found
+
+    @cached_property
+    def enclosing(self) -> str:
+        """The text of the outermost function around the use; empty at the top level."""
+        found = ""
+        node = self.node.parent
+        while node is not None:
+            if node.type == "function_definition":
+                found = _text(node)
+            node = node.parent
+        return found
 
 
 @define(eq=False, slots=False)
@@ -71,64 +247,43 @@ class Uses:
 
     source: Source
     root: tree_sitter.Node
+    _exits: dict[int, list[tuple[int, Branch]]] = field(factory=dict, init=False)
 
     @cached_property
     def all(self) -> list[Use]:
-        """In order of position; only names under a module that the file imports."""
+        """In order of position; only names under a module that the file imports, and those imports themselves."""
         found: list[Use] = []
-        self._walk(self.root, _Scope(None, {}), found)
-        return found
-
-    # -- the walk ------------------------------------------------------------------------------------------------
-
-    def _walk(self, node: tree_sitter.Node, scope: _Scope, found: list[Use]) -> None:
-        stack: list[tuple[tree_sitter.Node, _Scope]] = [(node, scope)]
+        stored: set[str] = set()
+        stack = [(self.root, _Scope(None, _bindings(self.root)))]
         while stack:
-            current, scope = stack.pop()
-            kind = current.type
-            if kind == "attribute":
-                use = self._attribute(current, scope)
-                if use is not None:
+            node, scope = stack.pop()
+            kind = node.type
+            if kind in _IMPORTS:
+                found.extend(self._import(node))
+                continue
+            if kind in _SKIPPED:
+                continue
+            if kind in ("attribute", "identifier"):
+                use = self._use(node, scope)
+                if use is not None and _is_stored(node):
+                    stored.add(use.name)  # `pltpu.CompilerParams = ...`: from here on it is there
+                elif use is not None:
                     found.append(use)
+                if use is not None or kind == "identifier":
                     continue
-            elif kind == "identifier":
-                use = self._name(current, scope)
-                if use is not None:
-                    found.append(use)
+                child = node.child_by_field_name("object")
+                if child is not None:
+                    stack.append((child, scope))
                 continue
-            elif kind in ("import_statement", "import_from_statement"):
-                found.extend(self._import(current, scope))
-                continue
-            elif kind in _FUNCTIONS:
-                scope = _Scope(scope, dict.fromkeys(self._bound(current)))
-            elif kind == "keyword_argument":
-                value = current.child_by_field_name("value")
-                if value is not None:
-                    stack.append((value, scope))
-                continue
-            elif kind in ("string", "comment", "parameters", "integer", "float"):
-                if kind != "string" or not current.named_child_count:
-                    continue
-            stack.extend((child, scope) for child in reversed(current.named_children))
+            if kind == "call":
+                stored.update(self._set_by_name(node, scope))
+            inner = _Scope(scope, _bindings(node)) if kind in _SCOPES else scope
+            for name, child in _evaluated(node):
+                # Defaults of parameters are evaluated outside the function that has them.
+                stack.append((child, scope if name == "parameters" else inner))
+        return [use for use in found if use.name not in stored]
 
-    def _bound(self, node: tree_sitter.Node) -> Iterator[str]:
-        """Parameters and plainly assigned names of a function: they hide imported ones."""
-        parameters = node.child_by_field_name("parameters")
-        for parameter in parameters.named_children if parameters is not None else ():
-            name = parameter if parameter.type == "identifier" else parameter.child_by_field_name("name")
-            if name is None and parameter.named_children:
-                name = parameter.named_children[0]
-            if name is not None:
-                yield _text(name)
-        body = node.child_by_field_name("body")
-        for statement in body.named_children if body is not None and body.type == "block" else ():
-            if statement.type == "expression_statement" and statement.named_children:
-                assignment = statement.named_children[0]
-                left = assignment.child_by_field_name("left") if assignment.type == "assignment" else None
-                if left is not None and left.type == "identifier":
-                    yield _text(left)
-
-    def _attribute(self, node: tree_sitter.Node, scope: _Scope) -> Use | None:
+    def _use(self, node: tree_sitter.Node, scope: _Scope) -> Use | None:
         parts: list[tree_sitter.Node] = []
         base: tree_sitter.Node | None = node
         while base is not None and base.type == "attribute":
@@ -140,76 +295,42 @@ class Uses:
         if base is None or base.type != "identifier":
             return None
         target = scope.find(_text(base))
-        if target is None:
+        if target is None or (not parts and "." not in target):
             return None
         names = [_text(part) for part in reversed(parts)]
-        spelled = ".".join((_text(base), *names))
-        return self._use(node, parts[0], ".".join((target, *names)), spelled)
+        last = parts[0] if parts else node
+        return Use(".".join((target, *names)), ".".join((_text(base), *names)), node, self, last, scope=scope)
 
-    def _name(self, node: tree_sitter.Node, scope: _Scope) -> Use | None:
-        target = scope.find(_text(node))
-        return None if target is None or "." not in target else self._use(node, node, target, _text(node))
-
-    def _use(self, node: tree_sitter.Node, last: tree_sitter.Node, name: str, spelled: str) -> Use:
-        use = Use(name, self.span(node), self.span(last), spelled, node)
-        parent = node.parent
-        if parent is not None and parent.type == "call" and _same(parent.child_by_field_name("function"), node):
-            use.called = True
-            self._arguments(use, parent)
-        self._conditions(use, node)
-        return use
-
-    def _arguments(self, use: Use, call: tree_sitter.Node) -> None:
+    def _set_by_name(self, call: tree_sitter.Node, scope: _Scope) -> Iterator[str]:
+        """`setattr(pltpu, "CompilerParams", ...)`."""
         arguments = call.child_by_field_name("arguments")
-        if arguments is None or arguments.type != "argument_list":
+        if not _text(call.child_by_field_name("function")).endswith("setattr") or arguments is None:
             return
-        use.arguments = self.span(arguments)
-        for argument in arguments.named_children:
-            if argument.type == "keyword_argument":
-                name, value = argument.child_by_field_name("name"), argument.child_by_field_name("value")
-                if name is not None and value is not None:
-                    use.keywords.append(Keyword(_text(name), self.span(name), self.span(value), _text(value)))
-            elif argument.type in ("list_splat", "dictionary_splat"):
-                use.splat = True
-            elif argument.type != "comment":
-                use.positional.append(self.span(argument))
+        given = arguments.named_children
+        owner = self._use(given[0], scope) if given and given[0].type in ("attribute", "identifier") else None
+        if owner is not None and len(given) > 1 and given[1].type == "string":
+            yield f"{owner.name}.{_text(given[1]).strip(chr(34) + chr(39))}"
 
-    def _conditions(self, use: Use, node: tree_sitter.Node) -> None:
-        """Note the branches and handlers that decide whether the use is ever reached."""
-        child, parent = node, node.parent
-        while parent is not None:
-            kind = parent.type
-            if kind == "try_statement" and not use.handled:
-                handlers = [_text(each).split("\n", 1)[0] for each in parent.children if each.type == "except_clause"]
-                # In a handler too: it runs where the name that was tried first is missing.
-                use.handled = any(word in handler for handler in handlers for word in _HANDLED)
-            elif kind in _BRANCHES:
-                branch = _branch(parent, child)
-                if branch is not None:
-                    use.branches.append(branch)
-            child, parent = parent, parent.parent
+    def _import(self, node: tree_sitter.Node) -> Iterator[Use]:
+        for found in _imported(node):
+            if not found.target.startswith("."):
+                named = found.node
+                last = (
+                    named.named_children[-1]
+                    if named.type == "dotted_name" and named.named_children
+                    else named
+                )
+                yield Use(found.target, _text(named), named, self, last, node)
 
-    def _import(self, node: tree_sitter.Node, scope: _Scope) -> Iterator[Use]:
-        module = node.child_by_field_name("module_name")
-        prefix = f"{_text(module)}." if module is not None else ""
-        for child in node.children_by_field_name("name"):
-            named = child.child_by_field_name("name") if child.type == "aliased_import" else child
-            alias = child.child_by_field_name("alias") if child.type == "aliased_import" else None
-            if named is None:
-                continue
-            target = prefix + _text(named)
-            if alias is not None:
-                scope.names[_text(alias)] = target
-            elif prefix:
-                scope.names[_text(named)] = target
-            else:
-                root = target.split(".", 1)[0]
-                scope.names[root] = root
-            if not prefix.startswith("."):
-                last = named.named_children[-1] if named.type == "dotted_name" and named.named_children else named
-                use = Use(target, self.span(named), self.span(last), _text(named), node, imported=True)
-                self._conditions(use, node)
-                yield use
+    def exits_before(self, block: tree_sitter.Node, statement: tree_sitter.Node) -> Iterator[Branch]:
+        """Conditions that are false in `statement`, since earlier statements of its block leave it where they hold."""
+        if block.id not in self._exits:
+            self._exits[block.id] = [
+                (child.start_byte, branch) for child in block.named_children for branch in _exit(child)
+            ]
+        for start, branch in self._exits[block.id]:
+            if start < statement.start_byte:
+                yield branch
 
     def span(self, node: tree_sitter.Node) -> Span:
         position = self._position
@@ -228,7 +349,7 @@ class Uses:
 
 @define(eq=False)
 class _Scope:
-    """Imported names of a module or function; None hides an outer import."""
+    """What the names of a module, function or comprehension stand for; None hides an outer import."""
 
     parent: _Scope | None
     names: dict[str, str | None]
@@ -242,26 +363,142 @@ class _Scope:
         return None
 
 
-def _text(node: tree_sitter.Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+def _bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
+    """The names that a scope binds: imported ones with their target, others (and those imported as two things) None.
+
+    An import goes before an assignment (`pl = None` where the import failed), wherever in the scope they stand.
+    """
+    imported: dict[str, set[str]] = {}
+    assigned: set[str] = set()
+    parameters = scope.child_by_field_name("parameters")
+    for parameter in parameters.named_children if parameters is not None else ():
+        name = parameter if parameter.type == "identifier" else parameter.child_by_field_name("name")
+        if name is None and parameter.named_children:
+            name = parameter.named_children[0]
+        assigned.add(_text(name))
+    stack = list(scope.named_children)
+    while stack:
+        node = stack.pop()
+        kind = node.type
+        if kind in _IMPORTS:
+            for found in _imported(node):
+                imported.setdefault(found.name, set()).add(found.bound)
+        elif kind in ("function_definition", "class_definition"):
+            assigned.add(_text(node.child_by_field_name("name")))
+        elif kind in ("assignment", "for_in_clause", "augmented_assignment"):
+            assigned.update(_targets(node.child_by_field_name("left")))
+        elif kind == "as_pattern_target":
+            assigned.update(_targets(node))
+        elif kind in _BINDING:
+            if kind == "for_statement":
+                assigned.update(_targets(node.child_by_field_name("left")))
+            stack.extend(node.named_children)
+    known: dict[str, str | None] = {} if scope.type == "module" else dict.fromkeys(assigned)
+    known.update({name: next(iter(bound)) if len(bound) == 1 else None for name, bound in imported.items()})
+    return known
+
+
+def _targets(left: tree_sitter.Node | None) -> Iterator[str]:
+    if left is None or left.type in ("attribute", "subscript"):
+        return
+    if left.type == "identifier":
+        yield _text(left)
+    for child in left.named_children:
+        yield from _targets(child)
+
+
+@frozen
+class _Imported:
+    node: tree_sitter.Node
+    target: str
+    name: str  # the name bound ...
+    bound: str  # ... and what it is bound to: for `import a.b` that is `a`
+
+
+def _imported(node: tree_sitter.Node) -> Iterator[_Imported]:
+    """Each name that a statement imports."""
+    module = node.child_by_field_name("module_name")
+    prefix = "" if module is None else _text(module)
+    if prefix and not prefix.endswith("."):
+        prefix += "."
+    for child in node.children_by_field_name("name"):
+        named = child.child_by_field_name("name") if child.type == "aliased_import" else child
+        if named is None:
+            continue
+        target = prefix + _text(named)
+        if child.type == "aliased_import":
+            yield _Imported(named, target, _text(child.child_by_field_name("alias")), target)
+        elif prefix:
+            yield _Imported(named, target, _text(named), target)
+        else:
+            root = target.split(".", 1)[0]
+            yield _Imported(named, target, root, root)
+
+
+def _evaluated(node: tree_sitter.Node) -> Iterator[tuple[str | None, tree_sitter.Node]]:
+    """The children that hold expressions, last first, with the field name of a parameter list."""
+    if node.type == "keyword_argument":
+        value = node.child_by_field_name("value")
+        if value is not None:
+            yield None, value
+        return
+    if node.type in ("parameters", "lambda_parameters"):
+        for parameter in reversed(node.named_children):
+            value = parameter.child_by_field_name("value")
+            if value is not None:
+                yield None, value
+        return
+    parameters = (
+        node.child_by_field_name("parameters") if node.type in ("function_definition", "lambda") else None
+    )
+    name = (
+        node.child_by_field_name("name") if node.type in ("function_definition", "class_definition") else None
+    )
+    for child in reversed(node.named_children):
+        if not _same(name, child):
+            yield "parameters" if _same(parameters, child) else None, child
+
+
+def _is_stored(node: tree_sitter.Node) -> bool:
+    parent = node.parent
+    return (
+        parent is not None and parent.type == "assignment" and _same(parent.child_by_field_name("left"), node)
+    )
+
+
+def _text(node: tree_sitter.Node | None) -> str:
+    return "" if node is None else (node.text or b"").decode("utf-8", "replace")
 
 
 def _same(first: tree_sitter.Node | None, second: tree_sitter.Node) -> bool:
     return first is not None and first.id == second.id
 
 
-def _branch(parent: tree_sitter.Node, child: tree_sitter.Node) -> Branch | None:
-    """The condition under which `child` of a branching node is reached; None where it is the condition itself."""
+def _branches(parent: tree_sitter.Node, child: tree_sitter.Node) -> Iterator[Branch]:
+    """The conditions under which `child` of a branching node is reached; none where it is the condition itself."""
     if parent.type in ("if_statement", "elif_clause"):
         condition = parent.child_by_field_name("condition")
         if condition is None or _same(condition, child):
-            return None
-        return Branch(_text(condition), not _same(parent.child_by_field_name("consequence"), child))
-    if parent.type == "conditional_expression" and len(parent.named_children) == 3:
+            return
+        yield Branch(_text(condition), not _same(parent.child_by_field_name("consequence"), child))
+        for other in parent.children_by_field_name("alternative"):
+            if other.type == "elif_clause" and other.start_byte < child.start_byte:
+                yield Branch(_text(other.child_by_field_name("condition")), negated=True)
+    elif parent.type == "conditional_expression" and len(parent.named_children) == 3:
         body, condition, _ = parent.named_children
-        return None if _same(condition, child) else Branch(_text(condition), not _same(body, child))
-    if parent.type == "boolean_operator":
+        if not _same(condition, child):
+            yield Branch(_text(condition), not _same(body, child))
+    elif parent.type == "boolean_operator":
         left, operator = parent.child_by_field_name("left"), parent.child_by_field_name("operator")
         if left is not None and operator is not None and not _same(left, child):
-            return Branch(_text(left), operator.type == "or")
-    return None
+            yield Branch(_text(left), operator.type == "or")
+
+
+def _exit(statement: tree_sitter.Node) -> Iterator[Branch]:
+    """The condition of an `if` whose body surely leaves the block (without `else`, which may not)."""
+    if statement.type != "if_statement" or statement.child_by_field_name("alternative") is not None:
+        return
+    body, condition = statement.child_by_field_name("consequence"), statement.child_by_field_name("condition")
+    if body is not None and condition is not None and body.named_children:
+        if body.named_children[-1].type in _LEAVING:
+            yield Branch(_text(condition), negated=True)

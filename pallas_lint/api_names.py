@@ -1,0 +1,148 @@
+"""Which public name of jax a use stands for, and in which of the versions in question jax has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, frozen
+
+from pallas_lint import compat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tree_sitter
+
+    from pallas_lint.compat import ApiHistory
+    from pallas_lint.context import Context
+    from pallas_lint.syntax.uses import Keyword, Use
+
+PALLAS = "jax.experimental.pallas"
+
+
+@frozen
+class ApiName:
+    """The part of a used name that jax's data knows: `pltpu.MemorySpace.ANY` of `pltpu.MemorySpace.ANY.value`."""
+
+    use: Use
+    name: str
+    history: ApiHistory
+    node: tree_sitter.Node
+    spelled: str
+
+
+@define
+class KeywordHistory:
+    """When a callable took a keyword, among the known versions."""
+
+    accepted: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    def status(self, version: str) -> str:
+        """present, removed, not-yet or never."""
+        if version in self.accepted:
+            return "present"
+        known = compat.known_versions()
+        at = known.index(version)
+        if any(other in self.accepted for other in known[:at]):
+            return "removed"
+        return "not-yet" if self.accepted else "never"
+
+    def gone_since(self, version: str) -> str:
+        """The release that took the keyword away before `version`."""
+        known = compat.known_versions()
+        before = [
+            at for at, other in enumerate(known) if other in self.accepted and at < known.index(version)
+        ]
+        return next((other for other in known[before[-1] + 1 :] if other in self.refused), version)
+
+
+def api_name(use: Use) -> ApiName | None:
+    """The known name that a use stands for; None for what no known jax has, and for what is not jax's."""
+    parts = use.name.split(".")
+    if parts[0] != "jax":
+        return None
+    module = known_prefix(parts)
+    if module == 0:
+        return None
+    # A member of an enum hangs on its class: `MemorySpace.ANY` may go where `MemorySpace` stays.
+    for length in (module + 2, module + 1, module):
+        if length > len(parts) or (length == module + 2 and not parts[-1].isupper()):
+            continue
+        name = ".".join(parts[:length])
+        history = compat.api(name)
+        if history is None:
+            continue
+        owner = compat.api(".".join(parts[: length - 1])) if length == module + 2 else None
+        if owner is not None and owner.spans() == history.spans():
+            continue  # the member went with its class
+        beyond = len(parts) - length
+        if use.imported:
+            return ApiName(use, name, history, use.node, use.spelled)
+        spelled = use.spelled.split(".")
+        if beyond >= len(spelled):
+            return None  # the alias itself stands for something below this name: its import is what counts
+        if beyond == len(spelled) - 1 and length > module:
+            return None  # a name that was imported by itself: the import is what counts
+        node = use.without(beyond)
+        return ApiName(use, name, history, node, ".".join(spelled[: len(spelled) - beyond]))
+    return None
+
+
+def known_prefix(parts: list[str]) -> int:
+    """How many leading components name a module of jax; 0 if none do."""
+    for length in range(len(parts), 1, -1):
+        name = ".".join(parts[:length])
+        if compat.known_module(name) or any(compat.module_exists(name, v) for v in compat.known_versions()):
+            return length
+    return 1 if compat.known_module(parts[0]) else 0
+
+
+def reached(name: ApiName, context: Context) -> tuple[str, ...]:
+    """The versions in question in which the use is reached, and the module that it comes from exists.
+
+    Where that module is missing, its import is what fails.
+    """
+    versions = context.analysis.guards.reached_in(name.use, context.versions)
+    owner = name.name.rpartition(".")[0]
+    if name.use.imported or not owner.startswith(f"{PALLAS}.") or known_prefix(owner.split(".")) < owner.count(".") + 1:
+        return versions
+    return tuple(version for version in versions if compat.module_exists(owner, version))
+
+
+def keyword_history(callable_: str, keyword: str) -> KeywordHistory:
+    """Which known versions of a callable take a keyword, and which refuse it."""
+    accepted: list[str] = []
+    refused: list[str] = []
+    for version in compat.known_versions():
+        parameters = compat.parameters(callable_, version)
+        if parameters is not None:
+            (accepted if parameters.accepts(keyword) else refused).append(version)
+    return KeywordHistory(tuple(accepted), tuple(refused))
+
+
+def positions(callable_: str, version: str) -> int | None:
+    """How many positional arguments a callable takes in a version; None where any number or not known."""
+    parameters = compat.parameters(callable_, version)
+    return None if parameters is None or parameters.accepts_more else len(parameters.positional)
+
+
+def keywords(name: ApiName, context: Context) -> Iterator[tuple[Keyword, KeywordHistory, tuple[str, ...]]]:
+    """The keywords that a Pallas callable is given, each with the versions in question that refuse it."""
+    if not name.name.startswith(PALLAS) or name.node.id != name.use.node.id or not name.use.keywords:
+        return
+    versions = reached(name, context)
+    for keyword in name.use.keywords:
+        history = keyword_history(name.name, keyword.name)
+        failing = tuple(version for version in versions if version in history.refused)
+        if failing:
+            yield keyword, history, failing
+
+
+def because(context: Context, failing: tuple[str, ...]) -> str:
+    """ "jax 0.9.2 is targeted", "0.9.0 to 0.12.0 are in the range", or that the newest is assumed."""
+    if context.assumed:
+        return f"jax {failing[-1]} is assumed"
+    if len(context.versions) == 1:
+        return f"the target is jax {failing[0]}"
+    return f"the range has jax {context.spelled_versions(failing)}"

@@ -1,0 +1,156 @@
+"""PAL702 deprecated-api."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.api_names import PALLAS, api_name, reached
+from pallas_lint.compat.versions import parse
+from pallas_lint.finding import Severity
+from pallas_lint.migration import Migration
+from pallas_lint.rewrites import loaded_index, replacing
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.api_names import ApiName
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.syntax.uses import Use
+
+
+class DeprecatedApi(Rule):
+    """A name that the target jax still has, with a `DeprecationWarning`, and that a later one takes away.
+
+    Pallas deprecates for about two releases: `pl.load` warned from 0.7.1 and was gone in 0.9.0, `pltpu.ANY` from
+    0.8.2 to 0.10.0, `pltpu.repeat` from 0.9.1 to 0.10.2. Python shows the warning once, and not at all where the name
+    is used in an imported module under the default filters, so that the removal comes as a surprise.
+
+    Since when a name warns was read off the releases' own deprecation tables; the finding also says which release
+    takes it away where one that is known already has.
+
+    ## How to fix
+
+    Use the new name. The fix is offered where every jax version in question has it: in a project that supports
+    jax 0.6 and 0.8 at once, a name that came in 0.7 is no replacement.
+
+    ## Fix safety
+
+    As for removed-api: safe where the new name does the same on the same arguments, unsafe otherwise.
+
+    ## Known limits
+
+    Deprecated keywords are known for Pallas where jax announces them (`plgpu.load(ref, idx)`), other behaviour that
+    only warns when the code runs is not.
+
+    ## References
+
+    - jax documentation, "Pallas Changelog".
+    - The `_deprecations` tables of the modules of jax 0.4.35 to 0.12.0.1.
+    """
+
+    code = "PAL702"
+    name = "deprecated-api"
+    severity = Severity.WARNING
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = pl.load(x_ref, ...)  #!
+            """,
+            jax="0.8.3",
+            fixed="""
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+            """,
+        ),
+        Example(
+            """
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            spec = pl.BlockSpec(memory_space=pltpu.ANY)  #!
+            """,
+            jax="0.9.2",
+            fixed="""
+            from jax.experimental import pallas as pl
+
+            spec = pl.BlockSpec(memory_space=pl.ANY)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = pl.load(x_ref, ...)
+            """,
+            jax="0.6.2",
+        ),
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            spec = pl.BlockSpec(memory_space=pl.ANY)
+            """,
+            jax="0.12.0",
+        ),
+    )
+
+    def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
+        name = api_name(use)
+        if name is None:
+            return
+        if name.history.deprecated is not None:
+            yield from self._name(name, context)
+        if name.name == f"{PALLAS}.mosaic_gpu.load":
+            yield from self._index(name, context)
+
+    @staticmethod
+    def _name(name: ApiName, context: Context) -> Iterator[Finding]:
+        history = name.history
+        if not any(history.status(version) == "deprecated" for version in context.versions):
+            return
+        versions = reached(name, context)
+        failing = tuple(version for version in versions if history.status(version) == "deprecated")
+        if not failing or any(history.status(version) == "removed" for version in versions):
+            return
+        replacement = compat.replacement(name.name, version=context.versions[-1])
+        until = f" and gone in {history.removed}" if history.removed is not None else ""
+        help_ = replacement.note if replacement is not None else history.message or ""
+        fix = replacing(Migration(name, context))
+        yield context.finding(
+            name.use.span_of(name.node),
+            f"`{name.spelled}` is deprecated since jax {history.deprecated}{until}",
+            help=help_.removesuffix("."),
+            versions=failing,
+            version_dependent=True,
+            fixes=[fix] if fix is not None else [],
+        )
+
+    @staticmethod
+    def _index(name: ApiName, context: Context) -> Iterator[Finding]:
+        """`plgpu.load(ref, idx)`: the index goes into the ref since 0.11.0."""
+        found = loaded_index(Migration(name, context))
+        if found is None:
+            return
+        place, fix = found
+        failing = tuple(version for version in reached(name, context) if (0, 11) <= parse(version) < (0, 12))
+        if failing:
+            yield context.finding(
+                name.use.span_of(place),
+                f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and gone in 0.12.0",
+                help="load `ref.at[idx]`",
+                versions=failing,
+                version_dependent=True,
+                fixes=[fix] if fix is not None else [],
+            )

@@ -1,0 +1,123 @@
+"""PAL703 not-yet-api."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.api_names import api_name, because, keywords, reached
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.api_names import ApiName
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.syntax.uses import Use
+
+
+class NotYetApi(Rule):
+    """A name or keyword that came in a newer jax than the oldest one the project supports.
+
+    `pltpu.CompilerParams` came in 0.6.2, `pl.Element` in 0.6.1, `pl.kernel` in 0.8.1, its keyword `out_type=` in
+    0.10.1. Under an older jax the module fails to import, or the launch raises a `TypeError`. A project that says
+    `jax>=0.6` and is only tested with the newest release finds out from its users.
+
+    ## How to fix
+
+    Raise the minimum in the project's requirements, or guard the use (`hasattr(pltpu, "CompilerParams")`,
+    `jax.__version_info__ >= (0, 7)`) and keep the old spelling in the other branch.
+
+    ## Known limits
+
+    Silent where nobody told the jax version, since the newest known one is assumed then; where the absence is
+    handled or guarded; and for names newer than the newest known release.
+
+    ## References
+
+    - jax documentation, "Pallas Changelog".
+    - jax releases 0.4.35 to 0.12.0.1, each imported and its public names and signatures listed.
+    """
+
+    code = "PAL703"
+    name = "not-yet-api"
+    severity = Severity.ERROR
+    invalid = (
+        Example(
+            """
+            from jax.experimental.pallas import tpu as pltpu
+
+            params = pltpu.CompilerParams(vmem_limit_bytes=2**20)  #!
+            """,
+            jax="0.5.3",
+        ),
+        Example(
+            """
+            from jax.experimental import pallas as pl
+
+            def launch(body, mesh, out):
+                return pl.kernel(body, out_type=out, mesh=mesh)  #!
+            """,
+            jax=">=0.9,<0.12",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.experimental.pallas import tpu as pltpu
+
+            params = pltpu.CompilerParams(vmem_limit_bytes=2**20)
+            """,
+            jax="0.7.2",
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental.pallas import tpu as pltpu
+
+            if jax.__version_info__ >= (0, 7, 0):
+                Params = pltpu.CompilerParams
+            else:
+                Params = pltpu.TPUCompilerParams
+            """,
+            jax=">=0.5,<0.9",
+        ),
+    )
+
+    def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
+        name = None if context.assumed else api_name(use)
+        if name is None:
+            return
+        history = name.history
+        if any(history.status(version) == "not-yet" for version in context.versions):
+            failing = tuple(v for v in reached(name, context) if history.status(v) == "not-yet")
+            if failing:
+                came = next(first for first, _ in history.spans() if _after(first, failing[-1]))
+                yield context.finding(
+                    name.use.span_of(name.node),
+                    f"`{name.spelled}` came in jax {came}: {because(context, failing)}",
+                    help=f"require jax {came}, or keep the older spelling behind a version guard",
+                    versions=failing,
+                )
+                return
+        yield from self._keywords(name, context)
+
+    @staticmethod
+    def _keywords(name: ApiName, context: Context) -> Iterator[Finding]:
+        for keyword, history, failing in keywords(name, context):
+            missing = tuple(version for version in failing if history.status(version) == "not-yet")
+            if missing:
+                came = next(first for first in history.accepted if _after(first, missing[-1]))
+                yield context.finding(
+                    keyword.span,
+                    f"`{name.spelled}` takes `{keyword.name}` from jax {came} on: {because(context, missing)}",
+                    help=f"require jax {came}, or leave the keyword out for an older one",
+                    versions=missing,
+                )
+
+
+def _after(version: str, other: str) -> bool:
+    known = compat.known_versions()
+    return known.index(version) > known.index(other)
