@@ -255,6 +255,7 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
             functions.compiled.setdefault("triton:h200", []).append(index)
             _add_hardware(functions, on_gpu, "triton", index)
     content = functions.content(targets)
+    write(out / "ingredients.json.gz", content.pop("primitives"))
     write(out / "functions.json.gz", content)
     return content
 
@@ -367,6 +368,8 @@ def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
                 "schema": 1,
                 "known": list(apis),
                 "measured": measured,
+                # Every case of a sample lowered for ROCm as it does for CUDA: one table serves both.
+                "same": {"triton:rocm": "triton"},
                 "libtpu": {version: measured_with.get(version, "") for version in measured},
             },
             indent=1,

@@ -114,7 +114,7 @@ class FunctionSupport:
         """Primitives that the function is made of at this version."""
         index = position(version, measured_versions()) or 0
         names: tuple[str, ...] = ()
-        for since, text in tables.functions()["primitives"].get(self.name, []):
+        for since, text in tables.ingredients().get(self.name, []):
             if since > index:
                 break
             names = tuple(text.split())

@@ -43,6 +43,12 @@ def functions() -> dict[str, Any]:
 
 
 @functools.cache
+def ingredients() -> dict[str, Any]:
+    """Primitives that each function is made of, by the version from which that holds."""
+    return _packed("ingredients")
+
+
+@functools.cache
 def primitives() -> dict[str, Any]:
     """Lowering registries, as bit masks over the known versions."""
     return _packed("primitives")

@@ -194,6 +194,9 @@ def compile_tpu(options: argparse.Namespace) -> None:
     order = ("f32", "bf16", "i32", "bool", "i8", "u32", "f16")
     queue = [item for item in queue if not options.dtypes or item[1].dtype in options.dtypes.split(",")]
     queue.sort(key=lambda item: order.index(item[1].dtype))
+    if options.failed_in is not None:
+        failed = {row["k"] for row in read(options.failed_in) if row["r"][0] != kernels.OK}
+        queue = [item for item in queue if item[0] in failed]
     print(jax.__version__, options.device, "cases", len(rows), "to compile", len(queue), flush=True)
     position, started = 0, time.time()
     while position < len(queue):
@@ -312,6 +315,9 @@ def main() -> None:
         else:
             stage.add_argument("--lowered", type=Path, required=True, help="what `lower` wrote")
             stage.add_argument("--device", choices=sorted(targets.TPU_DEVICES), default="v5e")
+            stage.add_argument(
+                "--failed-in", type=Path, help="only what failed there: another generation's results"
+            )
             stage.add_argument("--errors", type=Path, default=Path(os.devnull))
     options = parser.parse_args()
     sys.setrecursionlimit(20000)
