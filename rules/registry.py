@@ -11,12 +11,16 @@ OPT_IN: frozenset[str] = frozenset()
 RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
     "PAL002": ("unused-suppression", "file.unused_suppression"),
+    "PAL101": ("unsupported-function", "lowering.unsupported_function"),
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),
     "PAL106": ("dot-accumulator", "lowering.dot_accumulator"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
     "PAL302": ("index-map-arity", "specs.index_map_arity"),
     "PAL303": ("index-map-rank", "specs.index_map_rank"),
+    "PAL304": ("kernel-arity", "specs.kernel_arity"),
+    "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
     "PAL701": ("removed-api", "versions.removed_api"),
     "PAL702": ("deprecated-api", "versions.deprecated_api"),
     "PAL703": ("not-yet-api", "versions.not_yet_api"),
+    "PAL705": ("deprecated-backend", "versions.deprecated_backend"),
 }
