@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -131,6 +132,12 @@ def pack_primitives(folder: Path, versions: list[str], out: Path) -> None:
     )
 
 
+def unimplemented(message: str) -> str | None:
+    """The primitive that a backend says it has no rule for."""
+    found = re.match(r"(?:Unimplemented|Unsupported) primitive[^:]*: ([\w-]+)", message)
+    return found.group(1) if found else None
+
+
 class Functions:
     """Collects outcomes and gives equal ones one number."""
 
@@ -152,7 +159,7 @@ class Functions:
         letter, message, primitive = outcome[0], outcome[1] or None, outcome[2]
         if message is not None and message.startswith(("Unimplemented primitive", "Unsupported primitive")):
             # The primitive says it all; the sentence changes from version to version.
-            primitive = message.rpartition(":")[2].strip()
+            primitive = unimplemented(message)
             message = None
         elif primitive in _CALLS:
             primitive = None
@@ -167,6 +174,28 @@ class Functions:
             self._outcome_numbers[found] = len(self.outcomes)
             self.outcomes.append(found)
         return self._outcome_numbers[found]
+
+    def soften(self) -> None:
+        """Take back failures of u32 along all axes where i32 fails there too but works along one axis.
+
+        u32 is only measured along all axes: its failure there says nothing about the function.
+        """
+        for (name, variant), by_target in self.table.items():
+            if variant != "plain":
+                continue
+            for target, by_version in by_target.items():
+                for index, cells in by_version.items():
+                    along = self.table.get((name, "axis1"), {}).get(target, {}).get(index)
+                    if along is None or "u32" in along or "u32" not in cells:
+                        continue
+                    same = (
+                        self._letter(cells.get("i32")) not in "ku" and self._letter(along.get("i32")) == "k"
+                    )
+                    if same and self._letter(cells["u32"]) not in "ku":
+                        cells["u32"] = 0
+
+    def _letter(self, number: int | None) -> str:
+        return self.outcomes[number or 0][0]
 
     def content(self, targets: list[str]) -> dict[str, Any]:
         """The packed form."""
@@ -248,12 +277,14 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
                         functions.add(key, f"tpu:{device}", index, dtype, _compiled(row, result, by_key))
         on_gpu = work / f"hardware-mosaic_gpu-{version}.jsonl"
         if on_gpu.exists():
+            functions.compiled.setdefault("mosaic_gpu", []).append(index)
             registries = json.loads((work / "reg" / f"{version}.json").read_text())["registries"]
             _add_mosaic_gpu(functions, on_gpu, index, registries)
         on_gpu = work / f"hardware-triton-{version}.jsonl"
         if on_gpu.exists():
             functions.compiled.setdefault("triton:h200", []).append(index)
             _add_hardware(functions, on_gpu, "triton", index)
+    functions.soften()
     content = functions.content(targets)
     write(out / "ingredients.json.gz", content.pop("primitives"))
     write(out / "functions.json.gz", content)
@@ -315,8 +346,8 @@ def _add_mosaic_gpu(functions: Functions, path: Path, index: int, registries: di
         if result[0] == "k" and said is not None and said[0] != "k":
             # The only differences seen were divisions by False, which have no right answer.
             result = ["k", "", None] if said[0] == "w" and row["d"] == "bool" else ["-", "", None]
-        unimplemented = result[1].startswith(("Unimplemented primitive", "Unsupported primitive"))
-        if result[0] not in "kus" and not (unimplemented and result[2] not in has_rule):
+        missing = unimplemented(result[1])
+        if result[0] not in "kus" and (missing is None or missing in has_rule):
             result = ["-", "", None]
         functions.add((row["f"], row["v"]), "mosaic_gpu", index, _dtype(row), result)
 

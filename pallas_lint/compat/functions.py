@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -11,6 +11,9 @@ from pallas_lint.compat import tables
 from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Verdict, dtypes_named, status_of, verdict_of
 from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TPU_DEVICES = ("v5e", "v6e")
 _UNKNOWN = (Outcome.UNKNOWN, None, None)
@@ -72,10 +75,9 @@ class FunctionSupport:
             for cell in _cells(self.name, backend, nearest(version), device)
             if cell.dtype in wanted and (variant is None or cell.variant == variant)
         )
-        measured = measured_versions()
-        index = position(version, measured)
+        index, _ = _speaking(backend, nearest(version))
         compiled = any(_compiled(target, index or 0) for target in _targets(backend, device))
-        return verdict_of(cells, measured[index or 0], compiled)
+        return verdict_of(cells, measured_versions()[index or 0], compiled)
 
     def since(
         self, backend: str, dtype: str | None = None, *, device: str | None = None, variant: str | None = None
@@ -83,6 +85,8 @@ class FunctionSupport:
         """First version from which the function has worked, at least for some dtypes, up to the newest."""
         first: str | None = None
         for version in reversed(measured_versions()):
+            if _speaking(backend, version)[0] is None:
+                break
             verdict = self.verdict(backend, version, dtype=dtype, device=device, variant=variant)
             if verdict.status not in ("supported", "depends"):
                 if first is not None and verdict.primitive is not None and verdict.outcome is Outcome.LOWER:
@@ -196,16 +200,34 @@ def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
     return found
 
 
+def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
+    """Index of the measured version that speaks for a known one, and of the next if it lies between two."""
+    measured = measured_versions()
+    indices: Sequence[int] = range(len(measured))
+    if backend == "mosaic_gpu":
+        indices = tables.functions()["compiled"].get(backend, [])
+    older = [index for index in indices if parse(measured[index]) <= parse(version)]
+    newer = [index for index in indices if parse(measured[index]) > parse(version)]
+    if not older:
+        return None, None
+    between = measured[older[-1]] != version and bool(newer)
+    return older[-1], newer[0] if between else None
+
+
+def _missing(primitive: str, backend: str, version: str) -> bool:
+    """Whether no core (TPU) or semantics (Mosaic GPU) that was tried has a rule for the primitive."""
+    tried = ("lane", "warpgroup") if backend == "mosaic_gpu" else (None,)
+    return all(primitive_supported(primitive, backend, version, core) is False for core in tried)
+
+
 @functools.cache
 def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[Cell, ...]:
     """Every case of a function on a backend at a known version; one case a device where several speak."""
     data: dict[str, Any] = tables.functions()
-    measured = measured_versions()
-    index = position(version, measured)
+    index, after = _speaking(backend, version)
     if index is None:
         return ()
-    exact = measured[index] == version
-    after = index + 1 if not exact and index + 1 < len(measured) else None
+    exact = measured_versions()[index] == version
     only_lowered = backend == "tpu" and device is not None and device not in _TPU_DEVICES
     cells = []
     for variant in data["functions"][name]:
@@ -216,15 +238,13 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[C
                 outcome, primitive, message, letter = here[number]
                 if letter == "-":
                     continue
-                if outcome.fails and later is not None:
-                    # Between two measured versions: only a primitive that is still missing is certain.
-                    next_outcome = later[number][0]
-                    missing = (
-                        letter == "l"
-                        and primitive is not None
-                        and (primitive_supported(primitive, backend, version) is False)
+                if outcome.fails and not exact:
+                    # Away from measured versions only a primitive that is still missing is certain,
+                    # or a failure on both sides.
+                    certain = (
+                        letter == "l" and primitive is not None and _missing(primitive, backend, version)
                     )
-                    if not missing and not next_outcome.fails:
+                    if not certain and not (later is not None and later[number][0].fails):
                         outcome, primitive, message = _UNKNOWN
                 elif only_lowered and outcome is Outcome.OK:
                     outcome = Outcome.UNKNOWN
