@@ -13,6 +13,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL002": ("unused-suppression", "file.unused_suppression"),
     "PAL101": ("unsupported-function", "lowering.unsupported_function"),
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),
+    "PAL104": ("mod-comparison", "lowering.mod_comparison"),
     "PAL106": ("dot-accumulator", "lowering.dot_accumulator"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
     "PAL302": ("index-map-arity", "specs.index_map_arity"),

@@ -29,9 +29,9 @@ class IsfiniteUnsupported(Rule):
     """`jnp.isfinite` where the backend cannot lower the primitive `is_finite`.
 
     Almost every jnp function is made of primitives that all backends know; `isfinite` is one of its own. Triton got
-    a rule for it in jax 0.8.2, Mosaic TPU in 0.4.38, and Mosaic GPU has none to this day. The TPU rule builds
-    `math.isfinite`-like integer operations for 32-bit floats only: for bfloat16 it fails with a `VerificationError`
-    in every version. `jnp.isinf` and `jnp.isnan` are made of `abs` and comparisons, and lower everywhere.
+    a rule for it in jax 0.8.2, Mosaic TPU in 0.4.38, and Mosaic GPU has none to this day. The TPU rule asks the
+    vector unit's own test (`tpu.weird`), which exists for 32-bit floats only: for bfloat16 the lowering fails with a
+    `VerificationError` in every version. `jnp.isinf` and `jnp.isnan` are made of `abs` and comparisons, and lower everywhere.
 
     ## How to fix
 
@@ -220,6 +220,11 @@ class IsfiniteUnsupported(Rule):
             return []
         if op.form != "call" or call.args[0].keyword is not None:
             return []
+        # An early Mosaic GPU has no `abs` either, and then there is nothing to write instead.
+        if context.target is not None and not all(
+            lowers("abs", context.target.backend, version) for version in context.versions
+        ):
+            return []
         module = context.module_of(op.site)
         value = Site(op.site.piece, call.args[0].value)
         text = value.code
@@ -238,8 +243,7 @@ class IsfiniteUnsupported(Rule):
                 *imports.values(),
             )
         ]
-        # Mosaic GPU has no layout for the 1-bit values that the conjunction needs.
-        if context.target is not None and context.target.backend != "mosaic_gpu":
+        if _takes_conjunctions(context):
             imports.update({edit.text: edit for edit in spelling["isnan"][1]})
             fixes.append(
                 context.safe(
@@ -249,3 +253,13 @@ class IsfiniteUnsupported(Rule):
                 )
             )
         return fixes
+
+
+def _takes_conjunctions(context: Context) -> bool:
+    """Whether `&` of two comparisons compiles: Mosaic GPU has no layout for it, TPU has had one since jax 0.5.3."""
+    if context.target is None or context.target.backend == "mosaic_gpu":
+        return False
+    if context.target.backend == "triton":
+        return True
+    known = compat.known_versions()
+    return known.index(context.jax.oldest) >= known.index("0.5.3")

@@ -51,10 +51,12 @@ def test_fine(code: str, example: Example) -> None:
 @pytest.mark.parametrize(("code", "example"), [p for p in INVALID if p.values[1].fixed is not None])
 def test_fix(code: str, example: Example) -> None:
     before = without_marks(inspect.cleandoc(example.code))
-    after = fixed(before, example.jax, example.target, code)
+    # A rule about the file as a whole needs the others: a suppression is unused only where its rule was on.
+    select = None if code.startswith("PAL0") else code
+    after = fixed(before, example.jax, example.target, select)
     assert after.rstrip() == inspect.cleandoc(example.fixed).rstrip()
     libcst.parse_module(after)
-    assert fixed(after, example.jax, example.target, code) == after, "fixing twice changes nothing"
+    assert fixed(after, example.jax, example.target, select) == after, "fixing twice changes nothing"
     assert not lines(lint(after, example.jax, example.target), code), "the finding is gone"
 
 

@@ -1,0 +1,234 @@
+"""PAL101 unsupported-function."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.compat import Outcome
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Example, Rule, all_rules
+from pallas_lint.syntax.nesting import spelled_function
+from pallas_lint.verdicts import BACKENDS, failure, lowers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.compat import FunctionSupport, Verdict
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.trace import Op
+    from pallas_lint.verdicts import Failure
+
+# Rules that say more about some functions than that they fail: the finding is theirs alone.
+_SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")
+# Primitives that have a rule which takes some forms and refuses others: what is refused is another rule's matter.
+_FORMS = frozenset({"dot_general", "iota", "scan", "while", "cond", "slice", "squeeze", "reshape", "transpose"})
+# Functions that are one primitive under another name, for backends on which only the registry is known.
+_PRIMITIVES = {"dot": "dot_general", "matmul": "dot_general", "prod": "reduce_prod", "flip": "rev"}
+
+
+class UnsupportedFunction(Rule):
+    """A call in a kernel that the backend cannot lower, whatever the dtypes are.
+
+    A kernel is traced like any jax function, but it is lowered by the backend's own table of rules, one for each
+    primitive: `jnp.cumsum` traces, and then Mosaic says `Unimplemented primitive in Pallas TPU lowering for tc:
+    cumsum`. The tables grow with every release and differ between TPU, Triton and Mosaic GPU, so what a kernel may
+    call depends on backend and jax version. `interpret=True` runs every function and hides all of this: a kernel can
+    pass all its tests on CPU and fail on the first device.
+
+    The verdicts come from measuring: every function was lowered in tiny kernels, for seven dtypes and several ways
+    of calling it, by jax releases from 0.4.35 on. Between two measured releases only a primitive whose rule is
+    missing from that very release's table counts.
+
+    ## How to fix
+
+    The finding names the usual substitute and the backends and versions that do have the function. `pallas-lint
+    support FUNCTION` prints the whole table.
+
+    ## Known limits
+
+    An error means that a primitive the function cannot do without has no rule. A warning means that the rule is
+    there but refused every form that was measured; another form may pass. Functions that work for some dtypes are
+    PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and so has indexing of values (PAL208).
+    Nothing is measured for SparseCore. In kernels whose backend nothing tells, an info names the backends that fail.
+
+    ## References
+
+    - The lowering registries in `jax/_src/pallas/mosaic/lowering.py`, `triton/lowering.py` and
+      `mosaic_gpu/lowering.py` of each release.
+    - jax issues 24582, 32551, 32991 and 24292: primitives that authors found missing.
+    """
+
+    code = "PAL101"
+    name = "unsupported-function"
+    severity = Severity.ERROR
+    backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    unknown_backend = True
+    ops = ("*",)
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def running_total(x):
+                return jnp.cumsum(x, axis=1)  #!
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = running_total(x_ref[...])
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            jax="0.10.2",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                x = x_ref[...]
+                o_ref[...] = jnp.where(jnp.any(x > 0), x, 0.0) + x.sort(axis=-1)  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=plgpu.CompilerParams(),
+                )(x)
+            """,
+            jax="0.10.2",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.cumsum(x_ref[...], axis=1)  # Triton has a rule for it
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=plgpu.CompilerParams(),
+                )(x)
+            """,
+            jax="0.10.2",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2
+
+            def run(x):
+                ordered = jnp.sort(x)  # outside the kernel
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(ordered)
+            """
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        support = compat.function(op.name)
+        if support is None or op.name in _claimed():
+            return
+        found = failure(context, lambda *where: _refusal(support, *where) is not None)
+        if found is None:
+            return
+        backend, version = found.backends[0], found.versions[-1]
+        device = context.target.device if context.target is not None else None
+        refusal = _refusal(support, backend, device, version)
+        if refusal is None:
+            return
+        primitive, certain = refusal
+        spelled = spelled_function(op.site)
+        if certain:
+            message = f"`{spelled}` has no {found.place} lowering in {found.jax}: no rule for `{primitive}`"
+        else:
+            message = f"`{spelled}` does not lower on {found.place} in any form that was measured, in {found.jax}"
+        severity = found.severity
+        yield context.finding(
+            op.site,
+            message,
+            help=self._help(support, found),
+            severity=severity if certain else min(severity, Severity.WARNING, key=lambda level: level.rank),
+            op=op,
+            versions=None if found.everywhere else found.versions,
+            version_dependent=not found.everywhere,
+        )
+
+    @staticmethod
+    def _help(support: FunctionSupport, found: Failure) -> str:
+        parts = []
+        instead = [text for backend in found.backends for text in compat.substitutes(support.name, backend)]
+        if instead:
+            parts.append(f"instead: {instead[0]}")
+        backend, version = found.backends[0], found.versions[-1]
+        since = support.since(backend)
+        if since is not None and len(found.backends) == 1:
+            parts.append(f"lowers on {BACKENDS[backend]} from jax {since}")
+        elsewhere = [
+            f"{BACKENDS[other.backend]} (jax {other.since} on)"
+            for other in support.works_elsewhere(backend, version)
+            if other.backend not in found.backends
+        ]
+        if elsewhere:
+            parts.append(f"works on {' and '.join(elsewhere)}")
+        return "; ".join(parts) or "compute it outside the kernel"
+
+
+@lru_cache(maxsize=1)
+def _claimed() -> frozenset[str]:
+    rules = all_rules()
+    return frozenset(name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops)
+
+
+@lru_cache(maxsize=4096)
+def _refusal(support: FunctionSupport, backend: str, device: str | None, version: str) -> tuple[str, bool] | None:
+    """The primitive that stands in the way, and whether no form of the call can do without it; None: it may work."""
+    verdict = support.verdict(backend, version, device=device)
+    if verdict.status == "unknown" and not verdict.cells:
+        short = support.name.rpartition(".")[2]
+        primitive = _PRIMITIVES.get(short, short)
+        needed = primitive in support.primitives(version) and compat.known_primitive(primitive)
+        return (primitive, True) if needed and not lowers(primitive, backend, version) else None
+    if verdict.status != "unsupported" or verdict.outcome is not Outcome.LOWER:
+        return None
+    return _blame(verdict, backend, version)
+
+
+def _blame(verdict: Verdict, backend: str, version: str) -> tuple[str, bool] | None:
+    failing = [cell for cell in verdict.cells if cell.outcome.fails]
+    if any(cell.outcome is not Outcome.LOWER or cell.primitive is None for cell in failing):
+        return None
+    missing = [cell.primitive for cell in failing if cell.primitive and not lowers(cell.primitive, backend, version)]
+    if len(missing) == len(failing):
+        return max(missing, key=missing.count), True
+    refused = {cell.primitive for cell in failing if cell.primitive} - set(missing)
+    if refused & _FORMS or verdict.primitive is None:
+        return None
+    return verdict.primitive, False
