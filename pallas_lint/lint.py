@@ -81,8 +81,9 @@ class _Run:
                 continue
             self.broken = True
             place = Span(piece.source.path, problem.position, evolve(problem.position, column=problem.position.column + 1))
-            message = f"syntax error: {problem.message}"
-            yield Finding("PAL001", "syntax-error", Severity.ERROR, message, place, "the rest of the file is still judged")
+            severity = Severity.INFO if problem.limit else Severity.ERROR
+            message = problem.message if problem.limit else f"syntax error: {problem.message}"
+            yield Finding("PAL001", "syntax-error", severity, message, place, "the rest of the file is still judged")
 
     def rules(self) -> Iterator[Finding]:
         """Run every enabled rule on what it subscribes to."""

@@ -59,12 +59,17 @@ class Source:
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         except SyntaxError as error:
-            raise SourceError(str(error), 1) from error
+            if data[:200].isascii() or b"coding" in data[:200]:
+                raise SourceError(str(error), 1) from error
+            encoding = "utf-8"  # Python means the same when it asks for a declaration; where it fails says more
         try:
             return cls(shown, data.decode(encoding), encoding)
         except UnicodeDecodeError as error:
             line = len(_LINE_END.findall(data[: error.start].decode("latin-1"))) + 1
             raise SourceError(f"the file is not valid {encoding}: {error.reason}", line) from error
+        except (LookupError, UnicodeError) as error:
+            # Codecs that turn bytes into no text ("hex"), or that refuse to work at all ("undefined").
+            raise SourceError(f"the file declares the encoding {encoding}, which is none for Python source", 1) from error
 
     def encode(self, text: str) -> bytes:
         """`text` in this file's encoding. Raises UnicodeEncodeError if it cannot hold a character."""

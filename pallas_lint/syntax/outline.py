@@ -36,6 +36,11 @@ _KINDS: dict[str, Kind] = {
     "match_statement": "block",
 }
 _STATEMENT_START = re.compile(r"(?:@|(?:async[ \t]+)?(?:def|class|import|from|if|try|with|for|while)\b|[^\W\d]\w*[ \t]*=)")
+_DEFINITION = re.compile(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
+_HEADER_END = re.compile(r":[ \t]*(?:#.*)?$")
+# Levels of tree-sitter's tree. Kernels as people write them reach 30. libcst parses nested calls in quadratic time and
+# overflows the C stack from about a thousand levels on; walking the syntax takes several Python frames a level.
+_DEEPEST = 200
 _SMALL_CLASS = 40  # lines; below it a class is one piece, cheaper than the bookkeeping of its members
 
 
@@ -71,15 +76,21 @@ def _parser() -> tree_sitter.Parser:
 
 def outline(source: Source) -> Outline:
     """The outline of `source`; never fails, whatever the text."""
-    text = source.text
+    result = Outline(tree=_parse(source.text))
+    assert result.tree is not None
+    root = result.tree.root_node
+    if root.is_error:  # not even the statements are told apart
+        _recover(result, source, (1, source.line_count))
+    else:
+        _add_statements(result, source, root.children, result.pieces, nested=False)
+    return result
+
+
+def _parse(text: str) -> tree_sitter.Tree:
     if "\r" in text:
         # tree-sitter counts lines by \n only; the replacement keeps every offset.
         text = re.sub(r"\r(?!\n)", "\n", text)
-    data = text.encode("utf-8", "surrogatepass")
-    tree = _parser().parse(data)
-    result = Outline(tree=tree)
-    _add_statements(result, source, tree.root_node.children, result.pieces, nested=False)
-    return result
+    return _parser().parse(text.encode("utf-8", "surrogatepass"))
 
 
 def _add_statements(
@@ -91,11 +102,13 @@ def _add_statements(
     nested: bool,
 ) -> None:
     previous: Piece | None = None
-    for node in nodes:
+    for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
         first, last = node.start_point.row + 1, _last_line(node)
         if previous is not None and first <= previous.last:
+            if previous.suspect and last <= previous.last:
+                continue  # taken in by the recovery of what stands before it
             # `a = 1; b = 2`: statements that share a line are one piece.
             previous.last = max(previous.last, last)
             previous.names += _bound_names(node)
@@ -106,17 +119,20 @@ def _add_statements(
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
         if node.has_error:
-            piece.error_at = _first_error(node)
-        if piece.error_at is not None and not nested and piece.problem is not None:
+            piece.error_at = _first_error(node, source)
+        piece.deep = _deeper_than(node, _DEEPEST) or (node.has_error and _brackets(piece.text) > _DEEPEST)
+        if node.has_error and not nested and piece.problem is not None:
             # What stands between two broken tokens may be whole functions: cut it where a statement seems to begin.
-            for recovered in _recover(source, first, last):
-                if recovered.first <= piece.error_at.line <= recovered.last:
-                    recovered.error_at = piece.error_at
-                pieces.append(recovered)
+            # Indented statements after it belong to it.
+            for follower in nodes[at + 1 :]:
+                if follower.start_point.column == 0:
+                    break
+                last = max(last, _last_line(follower))
+            _recover(result, source, (first, last))
             previous = pieces[-1]
             continue
         _add_imports(result, piece, node, nested)
-        if piece.kind == "class" and not nested and last - first >= _SMALL_CLASS:
+        if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):
             _add_members(result, piece, node)
         pieces.append(piece)
         previous = piece
@@ -125,12 +141,11 @@ def _add_statements(
 def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node) -> None:
     definition = _definition(node)
     body = definition.child_by_field_name("body")
-    if body is None or body.start_point.row <= definition.start_point.row:
-        return
     colon = next((child for child in definition.children if child.type == ":"), None)
-    if colon is None:
+    if body is None or colon is None or body.start_point.row <= colon.end_point.row:
         return
-    piece.header_last = colon.end_point.row + 1
+    piece.header_end = piece.source.offset(_position(piece.source, colon.end_point))
+    piece.deep = any(_deeper_than(child, _DEEPEST) for child in definition.children if child.id != body.id)
     _add_statements(result, piece.source, body.children, piece.members, nested=True)
 
 
@@ -145,13 +160,45 @@ def _definition(node: tree_sitter.Node) -> tree_sitter.Node:
     return node
 
 
-def _first_error(node: tree_sitter.Node) -> Position:
-    """Where the first token stands that fits nowhere: nearer to the mistake than where libcst gives up."""
+def _position(source: Source, point: tree_sitter.Point) -> Position:
+    """tree-sitter's row and column, which counts bytes."""
+    line = source.line(point.row + 1)
+    column = point.column
+    if not line.isascii():
+        column = len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace"))
+    return Position(point.row + 1, column + 1)
+
+
+def _deeper_than(node: tree_sitter.Node, limit: int) -> bool:
+    """Whether some node below `node` is more than `limit` levels down; subtrees too small for that are not entered."""
+    stack = [(node, limit)]
+    while stack:
+        current, left = stack.pop()
+        if left == 0:
+            return True
+        stack.extend((child, left - 1) for child in current.children if child.descendant_count >= left)
+    return False
+
+
+def _brackets(text: str) -> int:
+    """How deep the brackets of broken code are nested, those in strings included: its tree may be flat."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[()\[\]{}]", text):
+        depth = depth + 1 if bracket in "([{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _first_error(node: tree_sitter.Node, source: Source) -> Position | None:
+    """Where the first token stands that fits nowhere: nearer to the mistake than where libcst gives up.
+
+    None where the whole statement fits nowhere.
+    """
     current = node
     while True:
         inner = next((child for child in current.children if child.has_error or child.is_missing), None)
         if current.is_error or current.is_missing or inner is None:
-            return Position(current.start_point.row + 1, current.start_point.column + 1)
+            return None if current.start_byte == node.start_byte else _position(source, current.start_point)
         current = inner
 
 
@@ -208,18 +255,63 @@ def _add_imports(result: Outline, piece: Piece, node: tree_sitter.Node, nested: 
         piece.names += (name,)
 
 
-def _recover(source: Source, first: int, last: int) -> Iterator[Piece]:
-    """Cut lines that tree-sitter could make nothing of at the lines that look like a new top-level statement."""
-    start = first
-    for line in range(first + 1, last + 1):
-        if _STATEMENT_START.match(source.line(line)) and not source.line(line - 1).startswith("@"):
-            yield _recovered(source, start, line - 1)
-            start = line
-    yield _recovered(source, start, last)
+def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Piece | None = None) -> None:
+    """Cut lines that tree-sitter could make nothing of at those that look like a new statement, and try each alone.
+
+    The pieces go to the outline, or into `owner`, a class of which these are the body.
+    """
+    pieces, nested = (result.pieces, False) if owner is None else (owner.members, True)
+    indent = _indent(source.line(lines[0])) if nested else ""
+    for first, last in _cuts(source, lines, indent):
+        # Lines before it are left blank, so that what is found stands where it stands in the file.
+        root = _parse("\n" * (first - 1) + source.lines(first, last)).root_node
+        if not root.has_error:
+            _add_statements(result, source, root.children, pieces, nested=nested)
+            continue
+        piece = _broken(source, first, last, indent)
+        piece.error_at = _first_error(root, source)
+        piece.deep = _deeper_than(root, _DEEPEST) or _brackets(piece.text) > _DEEPEST
+        pieces.append(piece)
+        if piece.kind == "class" and not nested:
+            _recover_members(result, piece)
 
 
-def _recovered(source: Source, first: int, last: int) -> Piece:
-    match = re.match(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)", source.line(first))
+def _recover_members(result: Outline, piece: Piece) -> None:
+    """The same for the body of a class, whose statements are as far in as its first one."""
+    source = piece.source
+    for header in range(piece.first, piece.last + 1):
+        match = _HEADER_END.search(source.line(header))
+        if match is not None:
+            break
+    else:
+        return
+    body = next((n for n in range(header + 1, piece.last + 1) if source.line(n).strip()), None)
+    if body is None or not _indent(source.line(body)):
+        return
+    piece.header_end = source.line_starts[header - 1] + match.start() + 1
+    piece.deep = False
+    _recover(result, source, (body, piece.last), piece)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _cuts(source: Source, lines: tuple[int, int], indent: str) -> Iterator[tuple[int, int]]:
+    start, last = lines
+    for number in range(start + 1, last + 1):
+        line = source.line(number)
+        if line.startswith(indent) and _STATEMENT_START.match(line, len(indent)):
+            if not source.line(number - 1).startswith(f"{indent}@"):
+                yield start, number - 1
+                start = number
+    yield start, last
+
+
+def _broken(source: Source, first: int, last: int, indent: str) -> Piece:
+    piece = Piece(source, "block", first, last, nested=bool(indent), suspect=True)
+    definition = next((n for n in range(first, last + 1) if not source.line(n).startswith(f"{indent}@")), first)
+    match = _DEFINITION.match(source.line(definition), len(indent))
     if match:
-        return Piece(source, "def" if match[1] == "def" else "class", first, last, (match[2],), suspect=True)
-    return Piece(source, "block", first, last, suspect=True)
+        piece.kind, piece.names = "def" if match[1] == "def" else "class", (match[2],)
+    return piece

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _WORD = re.compile(r"[^\W\d]\w*")
 _MOST_EXPECTED = 4
+_TOO_DEEP = "the code is nested too deeply to be judged"
 _WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
 
 
 @frozen
 class SyntaxProblem:
-    """Where and why a piece does not parse."""
+    """Where and why a piece does not parse. `limit`: the code may be right, it is we who cannot take it."""
 
     position: Position
     message: str
+    limit: bool = False
 
 
 @define(slots=False, eq=False)
@@ -46,7 +48,8 @@ class Piece:
     nested: bool = False
     suspect: bool = False  # the outline saw a syntax error in it
     error_at: Position | None = None  # ... here
-    header_last: int = 0  # last line of a class's header
+    header_end: int = 0  # offset behind the colon of a class that has members
+    deep: bool = False  # nested deeper than can be parsed and walked
     members: list[Piece] = field(factory=list)
 
     @cached_property
@@ -58,23 +61,26 @@ class Piece:
         """Every identifier-like word in the text, comments and strings included: a cheap over-estimate of uses."""
         return frozenset(_WORD.findall(self.text))
 
-    @cached_property
-    def _parsed(self) -> cst.Module | SyntaxProblem:
-        import libcst as cst
-
-        text = self.text
+    @property
+    def _parsed_text(self) -> str:
         if self.members:
             # The header alone, with an empty body: members are pieces of their own.
-            text = self.source.lines(self.first, self.header_last).rstrip() + " pass\n"
-        shift = 0
-        if self.nested:
-            text, shift = _WRAPPER + text, 1
+            return self.source.text[self._base : self.header_end] + " pass\n"
+        return _WRAPPER + self.text if self.nested else self.text
+
+    @cached_property
+    def _parsed(self) -> cst.Module | SyntaxProblem:
+        if self.deep:
+            return SyntaxProblem(self.error_at or Position(self.first, 1), _TOO_DEEP, limit=not self.suspect)
+        import libcst as cst
+
+        shift = 1 if self.nested else 0
         try:
-            return cst.parse_module(text)
+            return cst.parse_module(self._parsed_text)
         except cst.ParserSyntaxError as error:
             return self._problem(error, shift)
         except RecursionError:
-            return SyntaxProblem(Position(self.first, 1), "the code is nested too deeply to be parsed")
+            return SyntaxProblem(Position(self.first, 1), _TOO_DEEP, limit=True)
 
     def _problem(self, error: cst.ParserSyntaxError, shift: int) -> SyntaxProblem:
         # The parser reports the place in its message as 1-based line and 0-based column; `raw_line` and `raw_column`
@@ -144,7 +150,7 @@ class Piece:
             module = self.module
             if module is None:
                 raise ValueError("a piece that does not parse has no nodes")
-            known.update(offsets(module, missing))
+            known.update(offsets(module, self._parsed_text, missing))
         return known
 
     @property

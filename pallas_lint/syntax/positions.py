@@ -6,7 +6,6 @@ indices for the asked nodes only; the result is the same (tests compare them nod
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -58,15 +57,34 @@ class _RecordingState(CodegenState):
         self.ranges[id(node)] = (start, end)
 
 
-def offsets(module: cst.Module, nodes: Iterable[cst.CSTNode]) -> dict[int, Range]:
-    """`id(node)` to its (start, end) character offsets in the module's code, whitespace around it left out."""
+def offsets(module: cst.Module, text: str, nodes: Iterable[cst.CSTNode]) -> dict[int, Range]:
+    """`id(node)` to its (start, end) offsets in `text`, from which the module was parsed, without space around it."""
     state = _RecordingState(module, {id(node) for node in nodes})
     module._codegen(state)
     ends = [0, *accumulate(map(len, state.tokens))]
+    generated = "".join(state.tokens)
+    if generated != text:
+        ends = _aligned(generated, text, ends)
     return {key: (ends[start], ends[end]) for key, (start, end) in state.ranges.items()}
 
 
-def line_and_column(starts: list[int], offset: int) -> tuple[int, int]:
-    """0-based line and column of `offset`, `starts` being the offsets of the lines' first characters."""
-    line = bisect_right(starts, offset) - 1
-    return line, offset - starts[line]
+def _aligned(generated: str, text: str, offsets: list[int]) -> list[int]:
+    """Ascending offsets into `generated` as offsets into `text`, from which it differs in white space only.
+
+    libcst forgets the spaces before the `!` of a replacement field.
+    """
+    found: list[int] = []
+    at = 0
+    there = 0
+    for offset in offsets:
+        while at < offset:
+            if there < len(text) and generated[at] == text[there]:
+                at, there = at + 1, there + 1
+            elif there < len(text) and text[there].isspace():
+                there += 1
+            elif generated[at].isspace():
+                at += 1
+            else:
+                raise ValueError(f"the code at offset {there} is not what was parsed")
+        found.append(there)
+    return found
