@@ -20,6 +20,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL303": ("index-map-rank", "specs.index_map_rank"),
     "PAL304": ("kernel-arity", "specs.kernel_arity"),
     "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
+    "PAL601": ("check-never-runs", "debugging.check_never_runs"),
+    "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),
     "PAL701": ("removed-api", "versions.removed_api"),
     "PAL702": ("deprecated-api", "versions.deprecated_api"),
     "PAL703": ("not-yet-api", "versions.not_yet_api"),

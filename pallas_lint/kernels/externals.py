@@ -16,6 +16,7 @@ from pallas_lint.kernels.dtypes import from_name
 from pallas_lint.kernels.launch import PALLAS, LaunchKind
 from pallas_lint.kernels.launching import LAUNCHERS
 from pallas_lint.kernels.pallas_functions import PALLAS_FUNCTIONS
+from pallas_lint.kernels.trace import Guard
 from pallas_lint.kernels.values import (
     UNKNOWN,
     Array,
@@ -150,9 +151,11 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
             mark_checkified(i, option.callee)
         elif isinstance(option, Made) and option.launch is not None:
             option.launch.arguments.setdefault("checkified?", Const(True))
-        elif isinstance(option, Made):
+        elif isinstance(option, Made) and option.args:
             for value in option.args:
                 mark_checkified(i, value)
+        else:
+            i.checkified_unknown = True
 
 
 # -- calls of what another call returned -----------------------------------------------------------------------
@@ -178,7 +181,8 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         return decorated
     if callee.function == _CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
-        inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
+        with i.under(Guard("checkify", UNKNOWN, i.site(node))):
+            inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
         return Seq((_made(i, "checkify.error", Arguments([callee]), node), inner))
     for value in callee.args:
         for option in options(value):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
+_TOTAL = 2_000_000  # ... from all roots of a module, after which each gets little
 _SHORT = 15  # lines of a helper that is entered wherever it comes from
 
 
@@ -67,16 +68,25 @@ class Interpreter:
     contexts: dict[tuple[int, int], int] = field(factory=dict)  # (launch site, kernel) -> how often it was traced
     specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
+    checkified_unknown: bool = False  # something that is not known was handed to it too
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
     guards: tuple[Guard, ...] = ()
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
-    steps: int = 0
+    steps: int = 0  # since the last root or kernel began
+    budget: int = _BUDGET
+    spent: int = 0
     stack: list[Func] = field(factory=list)
     _memo: dict[Hashable, Value] = field(factory=dict)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
+
+    def begin(self) -> None:
+        """Start counting steps anew; the more a module has cost already, the less is left for the next root."""
+        self.spent += self.steps
+        self.steps = 0
+        self.budget = _BUDGET if self.spent < _TOTAL else _BUDGET // 20
 
     # -- running code ------------------------------------------------------------------------------------------
 
@@ -123,7 +133,7 @@ class Interpreter:
 
     def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
         self.steps += 1
-        if self.steps > _BUDGET:
+        if self.steps > self.budget:
             raise OutOfBudget
         handler = expressions.HANDLERS.get(node.__class__)
         return UNKNOWN if handler is None else handler(self, node, env)

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Guard:
-    """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop."""
+    """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
 
-    kind: Literal["when", "cond", "if", "loop"]
+    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made.
+    """
+
+    kind: Literal["when", "cond", "if", "loop", "checkify"]
     condition: Value
     site: Site
     negated: bool = False
