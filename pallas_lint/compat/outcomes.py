@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import TYPE_CHECKING, Literal
 
 from attrs import field, frozen
@@ -44,6 +45,14 @@ LETTERS = {
     "u": Outcome.UNSUPPORTED_DTYPE,
 }
 
+# Refusals of the shape or form that was tried: another one may work.
+_FORM = re.compile(
+    r"fori_loop|Only concatenate|Only arguments with shape|Only 2-argument|Only unstack|Only stack along"
+    r"|shape cast|source vregs|relayout|Check failed|Shape mismatch|2D|batch dim|power-of-two"
+    r"|Exception while lowering eqn|refused by the verifier|bitwidth when src|bitwidths|layout"
+    r"|implicit_dim"
+)
+
 DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
 _GROUPS = {
     "float": ("f32", "bf16", "f16"),
@@ -75,6 +84,11 @@ class Cell:
     outcome: Outcome
     primitive: str | None = None
     message: str | None = None
+
+    @property
+    def form(self) -> bool:
+        """Whether it failed for the shape or form that was tried, so that another may work."""
+        return self.outcome.fails and self.message is not None and bool(_FORM.search(self.message))
 
     @property
     def scalar(self) -> bool:
@@ -109,10 +123,13 @@ class Verdict:
 def status_of(cells: Iterable[Cell]) -> Status:
     """Status over cases; those refused outside kernels too, and those not measured, say nothing.
 
-    Array cases decide what is supported. What fails for arrays and works for scalars depends.
+    Array cases decide what is supported. What fails for arrays and works for scalars depends, and so does
+    what fails for the shape that was tried.
     """
     arrays_work = arrays_fail = scalars_work = scalars_fail = False
+    form = False
     for cell in cells:
+        form = form or cell.form
         if cell.outcome is Outcome.OK:
             arrays_work |= not cell.scalar
             scalars_work |= cell.scalar
@@ -124,10 +141,12 @@ def status_of(cells: Iterable[Cell]) -> Status:
     if arrays_work:
         return "depends"
     if arrays_fail:
-        return "depends" if scalars_work else "unsupported"
+        return "depends" if scalars_work or form else "unsupported"
     if scalars_work:
         return "depends" if scalars_fail else "supported"
-    return "unsupported" if scalars_fail else "unknown"
+    if scalars_fail:
+        return "depends" if form else "unsupported"
+    return "unknown"
 
 
 def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Verdict:
