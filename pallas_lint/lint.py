@@ -200,5 +200,5 @@ def _suppressed(
         if other is None:
             continue
         kept, lines = suppressions.silence(other, kept)
-        used |= {(path, line) for line in lines}
+        used |= lines
     return kept, tuple(sorted(used))

@@ -128,7 +128,7 @@ def _leading_names(module: Module) -> set[str]:
 
 
 def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
-    i.steps = 0
+    i.begin()
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
         _enter(i, module, piece)

@@ -20,7 +20,7 @@ from pallas_lint.kernels.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["bits", "broadcast", "dtype_of", "infer"]
 
@@ -164,13 +164,31 @@ def _array(short: str, args: list[Value], keywords: Keywords) -> Value:
     elif isinstance(first, Const):
         shape, (dtype, weak) = (), operand_dtype(first)
     elif isinstance(first, Seq) and not first.open:
-        shape = (len(first.items), *(_shape(first.items[0]) or ())) if first.items else (0,)
-        dtype, weak = promote([operand_dtype(item) for item in first.items])
+        shape, leaves = _nested_shape(first), list(_leaves(first))
+        dtype, weak = promote([operand_dtype(item) for item in leaves])
     else:
         shape, dtype, weak = None, None, False
     if asked not in (None, NONE):
         return Array(shape, dtype_of(asked))
     return Array(shape, dtype, weak and short == "asarray")
+
+
+def _nested_shape(value: Value) -> Shape | None:
+    """The shape of an array made of a list, which may hold lists and arrays."""
+    if isinstance(value, Seq):
+        inner = _nested_shape(value.items[0]) if value.items else ()
+        return None if value.open or inner is None else (len(value.items), *inner)
+    if isinstance(value, Const):
+        return ()
+    return value.shape if isinstance(value, Array) else None
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    if isinstance(value, Seq):
+        for item in value.items:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def _astype(short: str, args: list[Value], keywords: Keywords) -> Value:
@@ -461,4 +479,4 @@ _register(_tile, "tile repeat pad")
 _register(_one_hot, "one_hot")
 _register(_gather, "take take_along_axis dynamic_slice dynamic_index_in_dim dynamic_slice_in_dim slice slice_in_dim gather")
 # lax functions that share a name, but not a meaning, with one of jnp's.
-_LAX_RULES = {"max": _elementwise, "min": _elementwise, "clamp": _clamp, "argmax": _lax_argmax, "argmin": _lax_argmax}
+_LAX_RULES: dict[str, Callable[[str, list[Value], Keywords], Value]] = {"max": _elementwise, "min": _elementwise, "clamp": _clamp, "argmax": _lax_argmax, "argmin": _lax_argmax}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from attrs import evolve
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
@@ -128,11 +129,11 @@ def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Va
         name = names[at] if at < len(names) else f"#{at}"
         if isinstance(declared, Seq):
             return Seq(tuple(ref(at, item) for item in declared.items), open=declared.open)
-        return scratch_ref(name, declared)
+        return evolve(scratch_ref(name, declared), owner=id(node))
 
     named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
     refs = [ref(at, declared) for at, declared in enumerate(types)]
-    keywords = {name: scratch_ref(name, declared) for name, declared in named.items()}
+    keywords = {name: evolve(scratch_ref(name, declared), owner=id(node)) for name, declared in named.items()}
     return i.call(body, Arguments(refs, dict(keywords)), node)
 
 

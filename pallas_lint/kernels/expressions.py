@@ -92,7 +92,9 @@ def truth(value: Value) -> bool | None:
         return bool(value.value)
     if isinstance(value, Seq):
         return True if value.items else None if value.open else False
-    if isinstance(value, Func | Class | Ref):
+    if isinstance(value, Ref):
+        return None if value.optional else True
+    if isinstance(value, Func | Class):
         return True
     if isinstance(value, Choice):
         known = {truth(option) for option in value.options}
@@ -369,6 +371,8 @@ def _identity(left: Value, right: Value, *, negated: bool) -> Value:
     if left == NONE and right == NONE:
         return Const(not negated)
     one, other = (left, right) if right == NONE else (right, left)
+    if isinstance(one, Ref) and one.optional:
+        return UNKNOWN
     if other == NONE and isinstance(one, Const | Seq | Dictionary | Array | Ref | Func | Class | Instance | DType):
         return Const((one == NONE) is not negated)
     if other == NONE and isinstance(one, Made) and not one.function.startswith(("method:", "builtins.")):
@@ -404,14 +408,16 @@ def _named(i: Interpreter, node: cst.NamedExpr, env: Env) -> Value:
 def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
     callee = i.evaluate(node.func, env)
     arguments = Arguments()
+    scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
     for argument in node.args:
         value = i.evaluate(argument.value, env)
-        if argument.star == "*":
+        if scattered and argument.star != "**" and argument.keyword is None:
+            i.escape_refs(Arguments([value]), node)
+        elif argument.star == "*":
             if isinstance(value, Seq):
                 arguments.positional.extend(value.items)
-                arguments.open |= value.open
-            else:
-                arguments.open = True
+            scattered = not isinstance(value, Seq) or value.open
+            arguments.open |= scattered
         elif argument.star == "**":
             if isinstance(value, Dictionary):
                 for key, item in value.items:
@@ -449,7 +455,7 @@ def _index(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
                     NONE if piece.step is None else i.evaluate(piece.step, env),
                 )
             )
-        else:
+        elif isinstance(element.slice, cst.Index):
             value = i.evaluate(element.slice.value, env)
             if element.slice.star:
                 open_ = not isinstance(value, Seq) or value.open

@@ -10,7 +10,7 @@ from attrs import define
 
 from pallas_lint.kernels.launch import BlockSpec, block_spec
 from pallas_lint.kernels.scope import Env
-from pallas_lint.kernels.values import Func, Made, Seq, Sym, Value, options
+from pallas_lint.kernels.values import Const, Func, Made, Seq, Sym, Value, options
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class IndexMap:
     func: Func
     interpreter: Interpreter
     launch: Launch | None = None
+    sure: bool = True  # False: one of several that a branch chooses from
 
     @property
     def parameters(self) -> list[cst.Param]:
@@ -85,6 +86,27 @@ class IndexMap:
         return [(element.value, self._value(element.value)) for element in elements]
 
     @property
+    def result_count(self) -> int | None:
+        """How many values the map returns; None where that is not known. A bare scalar is one."""
+        node = self.returned
+        if node is None:
+            return None
+        if isinstance(node, cst.Tuple | cst.List):
+            starred = any(isinstance(element, cst.StarredElement) for element in node.elements)
+            return None if starred else len(node.elements)
+        self._run_statements()
+        value = self._value(node)
+        if isinstance(value, Seq):
+            return None if value.open else len(value.items)
+        return 1 if self._is_scalar(value) else None
+
+    def _is_scalar(self, value: Value) -> bool:
+        """Whether the value is surely one number: a grid index, a constant, or arithmetic on some."""
+        if isinstance(value, Sym) and value.operation is not None:
+            return self._is_scalar(value.operation[1]) and self._is_scalar(value.operation[2])
+        return self.is_grid_index(value) or (isinstance(value, Const) and isinstance(value.value, int | float))
+
+    @property
     def returns_tuple(self) -> bool | None:
         """Whether the map surely returns a tuple or list (True), surely not (False), or it is not known."""
         node = self.returned
@@ -115,8 +137,8 @@ def index_maps(analysis: Analysis) -> Iterator[IndexMap]:
     """Every index map of every BlockSpec that the analysis met, each node once where no launch uses it."""
     seen: set[int] = set()
     for launch in analysis.launches:
-        for spec in specs_of(launch):
-            for index_map in maps_of(spec, analysis.interpreter, launch):
+        for spec, sure in specs_of(launch):
+            for index_map in maps_of(spec, analysis.interpreter, launch, sure=sure):
                 seen.add(id(index_map.func.node))
                 yield index_map
     for made in analysis.interpreter.specs_made:
@@ -127,24 +149,29 @@ def index_maps(analysis: Analysis) -> Iterator[IndexMap]:
                     yield index_map
 
 
-def specs_of(launch: Launch) -> Iterator[BlockSpec]:
-    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too."""
+def specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
+    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too, and whether each surely is used."""
     for argument, role in (("in_specs", "in"), ("out_specs", "out")):
-        stack = [launch.argument(argument)]
+        stack = [(launch.argument(argument), True)]
         while stack:
-            value = stack.pop(0)
+            value, sure = stack.pop(0)
             if value is None:
                 continue
-            for option in options(value):
+            found = options(value)
+            sure &= len(found) == 1
+            for option in found:
                 if isinstance(option, Seq):
-                    stack.extend(option.items)
+                    stack.extend((item, sure) for item in option.items)
                 elif isinstance(option, Made):
                     spec = block_spec(option, role)  # type: ignore[arg-type]
                     if spec is not None:
-                        yield spec
+                        yield spec, sure
 
 
-def maps_of(spec: BlockSpec, interpreter: Interpreter, launch: Launch | None) -> Iterator[IndexMap]:
-    for option in options(spec.index_map) if spec.index_map is not None else ():
+def maps_of(
+    spec: BlockSpec, interpreter: Interpreter, launch: Launch | None, *, sure: bool = True
+) -> Iterator[IndexMap]:
+    found = options(spec.index_map) if spec.index_map is not None else ()
+    for option in found:
         if isinstance(option, Func):
-            yield IndexMap(spec, option, interpreter, launch)
+            yield IndexMap(spec, option, interpreter, launch, sure and len(found) == 1)

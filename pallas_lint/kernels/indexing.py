@@ -167,7 +167,7 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
     bounds = [bound.value if isinstance(bound, Const) else UNKNOWN for bound in (part.start, part.stop, part.step)]
     known = all(bound is None or isinstance(bound, int) for bound in bounds)
     if known and isinstance(size, int):
-        return len(range(*slice(*bounds).indices(size)))  # type: ignore[arg-type]
+        return len(range(*slice(*bounds).indices(size)))
     start, stop, step = bounds
     if known and start in (None, 0) and isinstance(stop, int) and stop >= 0 and step in (None, 1):
         return None if size is None else stop if isinstance(size, int) else None

@@ -142,7 +142,7 @@ class Interpreter:
         """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
         for statement in body:
             if statement.__class__ is cst.SimpleStatementLine:
-                for small in statement.body:  # type: ignore[attr-defined]
+                for small in statement.body:
                     handler = _SMALL.get(small.__class__)
                     if handler is not None and handler(self, small, env):
                         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import libcst as cst
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.dtypes import dtype_of
@@ -21,14 +22,13 @@ from pallas_lint.kernels.values import (
     Sym,
     Value,
     dim,
-    options,
     shape_of,
 )
+from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.syntax import Site
 
 PALLAS = "jax.experimental.pallas"
 LaunchKind = Literal["pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"]
@@ -102,6 +102,23 @@ class Launch:
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
 
+    @property
+    def callee(self) -> Site:
+        """The launching function as it is spelled, without its arguments."""
+        node = self.site.node
+        return Site(self.site.piece, node.func) if isinstance(node, cst.Call) else self.site
+
+    @property
+    def is_pallas(self) -> bool:
+        """Whether it surely is Pallas's own function, not a look-alike with arguments of its own."""
+        return self.api.startswith("jax")
+
+    @property
+    def bodies(self) -> tuple[Func, ...]:
+        """The kernels that it surely runs; none where a branch decides which."""
+        bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.kind == "kernel" else (self.kernel,)
+        return tuple(body for body in bodies if isinstance(body, Func))
+
     def argument(self, *names: str) -> Value | None:
         """The first of these arguments that was passed; None where none was."""
         return next((self.arguments[name] for name in names if name in self.arguments), None)
@@ -147,42 +164,50 @@ class Launch:
     @property
     def out_shapes(self) -> Seq | None:
         """The outputs' shape structs; None where their number is not known."""
-        value = self.argument("out_shape", "out_type")
+        value = self.argument("out_shape", "out_type", "out_types")
         if isinstance(value, Seq):
             return None if value.open else value
         if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
             return Seq((value,))
-        if isinstance(value, Array):
+        if isinstance(value, Array | Dictionary):
             return Seq((value,))
         return None
 
     @property
     def input_count(self) -> int | None:
-        """How many input refs the kernel gets."""
+        """How many arguments the kernel gets for inputs."""
         specs = self.argument("in_specs")
-        if self.kind in ("core_map",):
+        if self.kind == "core_map":
             return 0
+        if self.kind == "pipeline":
+            return self._pipeline_count("in_specs")
         if isinstance(specs, Seq):
-            return None if specs.open or not _leaves_known(specs) else len(specs.items)
+            return None if specs.open else len(specs.items)
         if specs in (None, NONE) and not self.open and self.operands is not None and not self.operands_open:
             prefetch = self.prefetch_count
-            return None if prefetch is None else len(self.operands) - prefetch
+            return None if prefetch is None else max(len(self.operands) - prefetch, 0)
         return None
 
     @property
     def output_count(self) -> int | None:
+        """How many arguments the kernel gets for outputs."""
         if self.kind == "pipeline":
-            specs = self.argument("out_specs")
-            if specs is None:
-                return None if self.open else 0
-            if isinstance(specs, Made):
-                return 1
-            return len(specs.items) if isinstance(specs, Seq) and not specs.open and _leaves_known(specs) else None
-        shapes = self.argument("out_shape", "out_type")
+            return self._pipeline_count("out_specs")
+        shapes = self.argument("out_shape", "out_type", "out_types")
         if shapes is None or shapes == NONE:
             return 0 if self.kind in ("kernel", "core_map") and not self.open else None
         known = self.out_shapes
-        return None if known is None or not _leaves_known(known) else len(known.items)
+        return None if known is None else len(known.items)
+
+    def _pipeline_count(self, name: str) -> int | None:
+        specs = self.argument(name)
+        if specs is None:
+            # The specs may come with the allocations instead.
+            other = self.argument("in_specs" if name == "out_specs" else "out_specs")
+            return None if self.open or other is None else 0
+        if isinstance(specs, Seq):
+            return None if specs.open else len(specs.items)
+        return 1 if is_spec(specs) else None
 
     @property
     def scratch(self) -> Seq | Dictionary | None:
@@ -197,21 +222,6 @@ def _as_sequence(value: Value | None) -> Seq | None:
     if isinstance(value, Seq):
         return value
     return Seq((value,)) if isinstance(value, Made) and is_spec(value) else None
-
-
-def _leaves_known(specs: Seq) -> bool:
-    """Whether each element surely is one parameter: a None or an unknown may stand for none or for a tree."""
-    for item in specs.items:
-        for option in options(item):
-            if not isinstance(option, Made | Array | Seq | Sym) and not _is_struct(option):
-                return False
-            if isinstance(option, Sym):
-                return False
-    return all(len(options(item)) == 1 or NONE not in options(item) for item in specs.items)
-
-
-def _is_struct(value: Value) -> bool:
-    return isinstance(value, Made) and value.function == "jax.ShapeDtypeStruct"
 
 
 def is_spec(value: Value) -> bool:
@@ -267,22 +277,22 @@ def scratch_ref(name: str, value: Value) -> Ref:
     return Ref(name, "scratch")
 
 
-def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None, *, has_grid: bool | None) -> Ref:
-    """The ref of an output, from its shape struct and its spec."""
+def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None) -> Ref:
+    """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
     shape: Shape | None = None
     dtype: str | None = None
     if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
         shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
         dtype = dtype_of(struct.argument("dtype", 1))
-    elif isinstance(struct, Array):
+    elif isinstance(struct, Array | Ref):
         shape, dtype = struct.shape, struct.dtype
     return _shaped(Ref(name, "out", index, shape, dtype), spec)
 
 
 def input_ref(name: str, index: int | None, operand: Value, spec: BlockSpec | None) -> Ref:
     """The ref of an input, from the operand passed to the launch and its spec."""
-    shape = operand.shape if isinstance(operand, Array) else None
-    dtype = operand.dtype if isinstance(operand, Array) else None
+    shape = operand.shape if isinstance(operand, Array | Ref) else None
+    dtype = operand.dtype if isinstance(operand, Array | Ref) else None
     return _shaped(Ref(name, "in", index, shape, dtype), spec)
 
 

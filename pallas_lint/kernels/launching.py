@@ -9,16 +9,9 @@ import libcst as cst
 from pallas_lint.kernels import backend
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import dtype_of
-from pallas_lint.kernels.launch import (
-    PALLAS,
-    Launch,
-    LaunchKind,
-    block_spec,
-    input_ref,
-    output_ref,
-    scratch_ref,
-)
-from pallas_lint.kernels.trace import KernelTrace
+from pallas_lint.kernels.launch import PALLAS, Launch, LaunchKind
+from pallas_lint.kernels.roles import Roles, assign
+from pallas_lint.kernels.trace import KernelTrace, refs_in
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -49,7 +42,7 @@ _POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {
     "kernel": ("body", "out_shape"),
     "core_map": ("mesh",),
     "pipeline": ("body",),
-    "mpmd_map": ("body",),
+    "mpmd_map": ("body", "out_types"),
 }
 LAUNCHERS: dict[str, LaunchKind] = {
     f"{PALLAS}.pallas_call": "pallas_call",
@@ -102,7 +95,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
     if not isinstance(spec, Made) or not spec.function.endswith("GridSpec"):
         named["grid_spec?"] = UNKNOWN
         return True
-    positions = ("grid", "in_specs", "out_specs", "scratch_shapes")
+    positions: tuple[str, ...] = ("grid", "in_specs", "out_specs", "scratch_shapes")
     if spec.function.rpartition(".")[2] == "PrefetchScalarGridSpec":
         positions = ("num_scalar_prefetch", *positions)
     for at, name in enumerate(positions):
@@ -183,10 +176,10 @@ def _bodies(kernel: Value) -> list[Value]:
 def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
     """Trace one kernel of a launch on abstract refs."""
     trace = KernelTrace(func.name, _definition_site(func), result)
-    positional, keywords, complete = _refs(result, func)
-    trace.refs = [ref for value in (*positional, *keywords.values()) for ref in _flat(value)]
+    roles = assign(result, func)
+    trace.refs = [ref for value in (*roles.positional, *roles.keywords.values()) for ref in refs_in(value)]
     result.traces.append(trace)
-    _traced(i, trace, lambda: i.call_function(func, Arguments(positional, keywords, open=not complete)))
+    _traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
 
 
 def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
@@ -203,11 +196,11 @@ def _traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None])
 
     before = (i.kernel, i.guards, i.uncertain, i.stack)
     i.kernel, i.guards, i.uncertain, i.stack = trace, (), 0, []
+    i.begin()
     try:
         trace.returned = run() or UNKNOWN
     except OutOfBudget:
         trace.complete = False
-        i.steps = 0
     finally:
         i.kernel, i.guards, i.uncertain, i.stack = before
 
@@ -218,6 +211,8 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
         i.launches.append(result)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
+    if "scratches" in arguments.keywords:
+        result.arguments["scratches"] = arguments.keywords["scratches"]
     i.escape_refs(arguments, result.site)
     for body in options(result.kernel):
         if not isinstance(body, Func):
@@ -226,9 +221,8 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
             if result not in i.pending:
                 i.pending.append(result)
             continue
-        positional, keywords, complete = _refs(result, body)
         result.traces.append(i.kernel)
-        i.call_function(body, Arguments(positional, keywords, open=not complete))
+        i.call_function(body, _arguments(assign(result, body)))
 
 
 def _definition_site(func: Func) -> Site:
@@ -236,120 +230,5 @@ def _definition_site(func: Func) -> Site:
     return Site(func.piece, node)
 
 
-def _flat(value: Value) -> list[Ref]:
-    if isinstance(value, Ref):
-        return [value]
-    if isinstance(value, Seq):
-        return [ref for item in value.items for ref in _flat(item)]
-    return []
-
-
-def positional_names(func: Func) -> tuple[list[str], int, bool]:
-    """Names of the parameters that refs may go to, how many of them must be given, and whether `*refs` follows."""
-    parameters = func.node.params
-    every = [*parameters.posonly_params, *parameters.params][len(func.bound) + (func.method_of is not None) :]
-    taken = {name for name, _ in func.keywords}
-    names = []
-    for parameter in every:
-        if parameter.name.value in taken:
-            break  # refs are passed by position: none can come after a parameter that a keyword fills
-        names.append(parameter)
-    required = sum(1 for parameter in names if parameter.default is None)
-    return [parameter.name.value for parameter in names], required, isinstance(parameters.star_arg, cst.Param)
-
-
-def slots(result: Launch, names: list[str]) -> tuple[list[Value], list[Value], bool]:
-    """The refs from the front and, where a number in between is unknown, from the back; whether they are all."""
-
-    def name(at: int) -> str:
-        return names[at] if 0 <= at < len(names) else f"#{at}"
-
-    front: list[Value] = []
-    prefetch, inputs, outputs = result.prefetch_count, result.input_count, result.output_count
-    scratch = result.scratch
-    if prefetch is not None:
-        for at in range(prefetch):
-            operand = _operand(result, at)
-            shape = operand.shape if isinstance(operand, Array) else None
-            dtype = operand.dtype if isinstance(operand, Array) else None
-            front.append(Ref(name(at), "prefetch", at, shape, dtype, "smem"))
-        if inputs is not None:
-            specs = result.in_specs
-            for at in range(inputs):
-                spec = specs.items[at] if specs is not None and at < len(specs.items) else NONE
-                front.append(_input(name(len(front)), at, _operand(result, prefetch + at), spec))
-            if outputs is not None:
-                front.extend(_outputs(result, name, len(front), outputs))
-                if isinstance(scratch, Seq):
-                    first = len(front)
-                    front.extend(_scratch(name(first + at), item) for at, item in enumerate(scratch.items))
-                    return front, [], True
-                if isinstance(scratch, Dictionary):
-                    return front, [], True
-                return front, [], False
-    back: list[Value] = []
-    if isinstance(scratch, Seq):
-        first = len(names) - len(scratch.items)
-        back = [_scratch(name(first + at), item) for at, item in enumerate(scratch.items)]
-        if outputs is not None:
-            back = [*_outputs(result, name, first - outputs, outputs), *back]
-    return front, back, False
-
-
-def _operand(result: Launch, at: int) -> Value:
-    operands = result.operands
-    if operands is None or at >= len(operands):
-        return UNKNOWN
-    return operands[at]
-
-
-def _input(name: str, index: int, operand: Value, spec: Value) -> Value:
-    if isinstance(spec, Seq) and not spec.open:
-        return Seq(tuple(_input(f"{name}[{at}]", index, UNKNOWN, item) for at, item in enumerate(spec.items)))
-    return input_ref(name, index, operand, block_spec(spec, "in"))
-
-
-def _outputs(result: Launch, name: Callable[[int], str], first: int, count: int) -> list[Value]:
-    shapes, specs = result.out_shapes, result.out_specs
-    refs: list[Value] = []
-    for at in range(count):
-        struct = shapes.items[at] if shapes is not None and at < len(shapes.items) else UNKNOWN
-        spec = specs.items[at] if specs is not None and not specs.open and at < len(specs.items) else NONE
-        if isinstance(struct, Seq):
-            refs.append(Seq(tuple(output_ref(f"{name(first + at)}[{k}]", at, item, None, has_grid=None) for k, item in enumerate(struct.items))))
-            continue
-        refs.append(output_ref(name(first + at), at, struct, block_spec(spec, "out"), has_grid=result.has_grid))
-    return refs
-
-
-def _scratch(name: str, value: Value) -> Value:
-    if isinstance(value, Seq):
-        return Seq(tuple(_scratch(f"{name}[{at}]", item) for at, item in enumerate(value.items)), open=value.open)
-    if isinstance(value, Dictionary):
-        return UNKNOWN
-    return scratch_ref(name, value)
-
-
-def _refs(result: Launch, func: Func) -> tuple[list[Value], dict[str, Value], bool]:
-    """The kernel's positional and keyword refs, and whether every parameter's role is known."""
-    names, required, star = positional_names(func)
-    front, back, complete = slots(result, names)
-    keywords: dict[str, Value] = {}
-    scratch = result.scratch
-    if isinstance(scratch, Dictionary):
-        for key, value in scratch.items:
-            if isinstance(key, Const) and isinstance(key.value, str):
-                keywords[key.value] = _scratch(key.value, value)
-        names = [name for name in names if name not in keywords]
-    if complete and (required <= len(front) <= len(names) or (star and len(front) >= required)):
-        return front, keywords, True
-    if complete or (star and not front):
-        front, back = ([], []) if not star else (front, back)
-        return [Ref(name) for name in names], keywords, False
-    if star:
-        return front[: len(names)] if len(front) >= len(names) else front, keywords, False
-    refs: list[Value] = [Ref(name) for name in names]
-    refs[: len(front)] = front[: len(names)]
-    if back and len(front) + len(back) <= len(names):
-        refs[len(names) - len(back) :] = back
-    return refs, keywords, False
+def _arguments(roles: Roles) -> Arguments:
+    return Arguments(list(roles.positional), dict(roles.keywords), open=not roles.complete)

@@ -68,7 +68,7 @@ def _fold(symbol: str, left: Const, right: Const) -> Value:
         return UNKNOWN
     try:
         if symbol == "**":
-            if not isinstance(b, int | float) or abs(b) > 64:
+            if isinstance(a, str) or not isinstance(b, int | float) or abs(b) > 64:
                 return UNKNOWN
             result: object = a**b
         elif symbol == "<<" and isinstance(b, int) and b > 64:

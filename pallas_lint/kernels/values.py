@@ -131,6 +131,13 @@ class Ref:
     space: str | None = None  # "vmem", "smem", "any", "hbm", "gmem", "semaphore", ...; None: unknown
     view: bool = False
     indexer: Value | None = field(default=None, eq=False)
+    owner: int = 0  # which pipeline or scope made it: buffers of several may have the same name
+    optional: bool = field(default=False, eq=False)  # the launch may pass None instead
+
+    @property
+    def buffer(self) -> tuple[str, int]:
+        """The memory behind it: views of one buffer have the same."""
+        return self.parameter, self.owner
 
     @property
     def rank(self) -> int | None:
@@ -263,7 +270,7 @@ def join(first: Value, second: Value) -> Value:
         return UNKNOWN
     if isinstance(first, Array) and isinstance(second, Array):
         return join_arrays(first, second)
-    if isinstance(first, Ref) and isinstance(second, Ref) and first.parameter == second.parameter:
+    if isinstance(first, Ref) and isinstance(second, Ref) and first.buffer == second.buffer:
         same = evolve(first, view=True, shape=_join_shapes(first.shape, second.shape))
         return same if first.dtype == second.dtype else evolve(same, dtype=None)
     if isinstance(first, Seq) and isinstance(second, Seq) and first.kind == second.kind:
