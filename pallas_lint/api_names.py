@@ -105,7 +105,11 @@ def reached(name: ApiName, context: Context) -> tuple[str, ...]:
     """
     versions = context.analysis.guards.reached_in(name.use, context.versions)
     owner = name.name.rpartition(".")[0]
-    if name.use.imported or not owner.startswith(f"{PALLAS}.") or known_prefix(owner.split(".")) < owner.count(".") + 1:
+    if (
+        name.use.imported
+        or not owner.startswith(f"{PALLAS}.")
+        or known_prefix(owner.split(".")) < owner.count(".") + 1
+    ):
         return versions
     return tuple(version for version in versions if compat.module_exists(owner, version))
 

@@ -32,13 +32,17 @@ def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     interpreter = analysis.interpreter
     if interpreter.checkified_unknown or not interpreter.checkified <= interpreter.entered:
         return True
-    return is_functionalised(launch, analysis) or _used_elsewhere(analysis.module, (b"checkify.checkify", b"import checkify"))
+    return is_functionalised(launch, analysis) or _used_elsewhere(
+        analysis.module, (b"checkify.checkify", b"import checkify")
+    )
 
 
 def asserts_are_enabled(analysis: Analysis) -> bool:
     """Whether the project turns the runtime asserts of jax 0.4 and 0.5 on, under which checks run on the TPU."""
     words = (b"runtime_assert",)
-    return "runtime_assert" in analysis.module.source.text or _used_elsewhere(analysis.module, words, anywhere=True)
+    return "runtime_assert" in analysis.module.source.text or _used_elsewhere(
+        analysis.module, words, anywhere=True
+    )
 
 
 def _used_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: bool = False) -> bool:
@@ -68,7 +72,9 @@ def _files(file: Path) -> Iterator[Path]:
         return
     count = 0
     for folder, folders, names in os.walk(roots[0]):
-        folders[:] = [n for n in folders if not n.startswith(".") and n not in ("node_modules", "site-packages", "venv")]
+        folders[:] = [
+            n for n in folders if not n.startswith(".") and n not in ("node_modules", "site-packages", "venv")
+        ]
         for name in names:
             if name.endswith(".py"):
                 count += 1

@@ -244,7 +244,12 @@ class RemovedApi(Rule):
     def _positions(name: ApiName, context: Context) -> Iterator[Finding]:
         """More positional arguments than the callable takes now, though it took as many before."""
         use = name.use
-        if use.call is None or not name.name.startswith(PALLAS) or name.node.id != use.node.id or not use.positional:
+        if (
+            use.call is None
+            or not name.name.startswith(PALLAS)
+            or name.node.id != use.node.id
+            or not use.positional
+        ):
             return
         given = len(use.positional)
         taken = {v: positions(name.name, v) for v in compat.known_versions()}
