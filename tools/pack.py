@@ -271,6 +271,7 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
         }
         for device in compiled:
             functions.compiled.setdefault(f"tpu:{device}", []).append(index)
+        unloadable = {device: _unloadable(rows, by_key) for device, by_key in compiled.items()}
         for row in rows:
             key, dtype = (row["f"], row["v"]), _dtype(row)
             if "p" in row:
@@ -284,7 +285,10 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
                 functions.add(key, backend, index, dtype, result)
                 if backend == "tpu":
                     for device, by_key in compiled.items():
-                        functions.add(key, f"tpu:{device}", index, dtype, _compiled(row, result, by_key))
+                        said = _compiled(row, result, by_key)
+                        if said[0] == "-" and not row["v"].startswith("scalar"):
+                            said = unloadable[device].get(row["d"], said)
+                        functions.add(key, f"tpu:{device}", index, dtype, said)
         on_gpu = work / f"hardware-mosaic_gpu-{version}.jsonl"
         if on_gpu.exists():
             functions.compiled.setdefault("mosaic_gpu", []).append(index)
@@ -331,6 +335,17 @@ def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[An
             for backend in ("triton", "tpu"):
                 if backend in row and row[backend][0] not in ("k", "h"):
                     found[backend, row["d"]] = row[backend][:3]
+    return found
+
+
+def _unloadable(rows: Iterable[dict[str, Any]], by_key: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Dtypes of which not even a tile can be copied, with what the compiler says: nothing else works then."""
+    found = {}
+    for row in rows:
+        if row["f"] == "kernel:identity" and row["v"] == "plain" and row["tpu"][0] == "k":
+            said = _compiled(row, row["tpu"], by_key)
+            if said[0] == "c":
+                found[row["d"]] = said
     return found
 
 

@@ -50,7 +50,7 @@ _FORM = re.compile(
     r"fori_loop|Only concatenate|Only arguments with shape|Only 2-argument|Only unstack|Only stack along"
     r"|shape cast|source vregs|relayout|Check failed|Shape mismatch|2D|batch dim|power-of-two"
     r"|Exception while lowering eqn|refused by the verifier|bitwidth when src|bitwidths|layout"
-    r"|implicit_dim"
+    r"|implicit_dim|RESOURCE_EXHAUSTED"
 )
 
 DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
