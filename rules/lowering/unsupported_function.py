@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 # Rules that say more about some functions than that they fail: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")
-# Primitives that have a rule which takes some forms and refuses others: what is refused is another rule's matter.
-_FORMS = frozenset({"dot_general", "iota", "scan", "while", "cond", "slice", "squeeze", "reshape", "transpose"})
+# Primitives whose rule takes only special forms: a function of which no measured form passed hardly ever will.
+# Where other primitives refuse (concatenations, products, slices), another form may well pass.
+_RARE_FORMS = frozenset({"gather", "top_k"})
 # Functions that are one primitive under another name, for backends on which only the registry is known.
 _PRIMITIVES = {"dot": "dot_general", "matmul": "dot_general", "prod": "reduce_prod", "flip": "rev"}
 
@@ -49,8 +50,9 @@ class UnsupportedFunction(Rule):
 
     ## Known limits
 
-    An error means that a primitive the function cannot do without has no rule. A warning means that the rule is
-    there but refused every form that was measured; another form may pass. Functions that work for some dtypes are
+    An error means that a primitive the function cannot do without has no rule. A warning means that there is a rule
+    (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Where the rule of
+    another primitive refuses forms, such as `concatenate` on Triton, nothing is said. Functions that work for some dtypes are
     PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and so has indexing of values (PAL208).
     Nothing is measured for SparseCore. In kernels whose backend nothing tells, an info names the backends that fail.
 
@@ -229,6 +231,6 @@ def _blame(verdict: Verdict, backend: str, version: str) -> tuple[str, bool] | N
     if len(missing) == len(failing):
         return max(missing, key=missing.count), True
     refused = {cell.primitive for cell in failing if cell.primitive} - set(missing)
-    if refused & _FORMS or verdict.primitive is None:
+    if not refused <= _RARE_FORMS or verdict.primitive is None:
         return None
     return verdict.primitive, False
