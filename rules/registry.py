@@ -12,6 +12,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
     "PAL002": ("unused-suppression", "file.unused_suppression"),
     "PAL101": ("unsupported-function", "lowering.unsupported_function"),
+    "PAL102": ("unsupported-dtype", "lowering.unsupported_dtype"),
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),
     "PAL104": ("mod-comparison", "lowering.mod_comparison"),
     "PAL106": ("dot-accumulator", "lowering.dot_accumulator"),

@@ -142,7 +142,14 @@ def lookup(i: Interpreter, name: str, env: Env) -> Value:
     return value
 
 
+# To libcst these are names like others.
+_CONSTANTS = {"None": NONE, "True": Const(True), "False": Const(False)}
+
+
 def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
+    constant = _CONSTANTS.get(node.value)
+    if constant is not None:
+        return constant
     value = lookup(i, node.value, env)
     if isinstance(value, External):
         return evolve(value, site=i.site(node))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.launch import Launch
 
 
 class IndexMapElementOffset(Rule):

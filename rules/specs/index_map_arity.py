@@ -1,0 +1,215 @@
+"""PAL302 index-map-arity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity, Span
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.signatures import count_of, signature_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.launch import Launch
+
+
+class IndexMapArity(Rule):
+    """An index map with more or fewer parameters than the grid has dimensions.
+
+    Pallas calls every index map with one index for each grid dimension and, under `pltpu.PrefetchScalarGridSpec`, with
+    the scalar-prefetch refs after them. It does so while it traces the launch, so that a wrong number is a plain
+    `TypeError` from inside jax, on every backend and in interpret mode. Without a grid the map gets no argument at
+    all: `lambda: (0, 0)`. The maps of a pipeline (`emit_pipeline`) get the pipeline's grid indices, not the kernel's.
+
+    The usual causes are a grid that gained a dimension while the maps did not, and a `grid` replaced by
+    `PrefetchScalarGridSpec`: each map then needs a parameter for each prefetch operand, used or not.
+
+    ## How to fix
+
+    Give the map one parameter for each grid dimension and one for each prefetch operand; `*_` takes any number that
+    the map does not use: `lambda i, *_: (i, 0)`.
+
+    ## Fix safety
+
+    Unsafe: unused parameters are added at the end or taken away there. Which index a missing parameter should have
+    been is the author's to know.
+
+    ## Known limits
+
+    Silent where the grid, `num_scalar_prefetch` or the launch that uses the spec is not seen, and for launching
+    functions of other libraries. Defaults, `*args` and arguments bound by `functools.partial` are honoured.
+
+    ## References
+
+    - jax documentation, "Grids and BlockSpecs" and "Scalar prefetch and block-sparse computation".
+    - Traced with jax 0.4.35 to 0.12.0: the same `TypeError` in all of them.
+    """
+
+    code = "PAL302"
+    name = "index-map-arity"
+    severity = Severity.ERROR
+    fix = "unsafe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4),
+                    in_specs=[pl.BlockSpec((128, 128), lambda i, j: (i, j))],
+                    out_specs=pl.BlockSpec((128, 128), lambda i: (i, 0)),  #!
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4),
+                    in_specs=[pl.BlockSpec((128, 128), lambda i, j: (i, j))],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, _: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(rows_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def gather(rows, x):
+                spec = pltpu.PrefetchScalarGridSpec(
+                    num_scalar_prefetch=1,
+                    grid=(8,),
+                    in_specs=[pl.BlockSpec((1, 128), lambda i, rows_ref: (rows_ref[i], 0))],
+                    out_specs=pl.BlockSpec((1, 128), lambda i: (i, 0)),  #!
+                )
+                return pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(rows, x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4),
+                    in_specs=[pl.BlockSpec((128, 128), lambda i, *_: (i, 0))],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j, first=0: (i, j + first)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """
+        ),
+    )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        for index_map in index_maps(context.analysis):
+            launch = index_map.launch
+            if launch is not None and launch.is_pallas:
+                yield from self._check(index_map, launch, context)
+
+    def _check(self, index_map: IndexMap, launch: Launch, context: Context) -> Iterator[Finding]:
+        rank, prefetch = _grid_rank(launch), launch.prefetch_count
+        if rank is None or prefetch is None:
+            return
+        if launch.kind == "pipeline" and not index_map.spec.has_block_shape:
+            return  # a ref that is passed on whole needs no index
+        func = index_map.func
+        signature = signature_of(func)
+        if getattr(func.node, "decorators", ()) or signature.takes(rank + prefetch) is not False:
+            return
+        if signature.keyword_only:
+            names = ", ".join(f"`{name}`" for name in signature.keyword_only)
+            message = f"index map needs {names} by keyword: Pallas passes grid indices by position only"
+        else:
+            what = count_of(rank, "grid dimension") if launch.has_grid else "no grid"
+            if prefetch:
+                what += f" and {count_of(prefetch, 'scalar-prefetch operand')}"
+            message = f"index map takes {signature.spelled()}, but gets {rank + prefetch}: the launch has {what}"
+        where = index_map.site_of(func.node if isinstance(func.node, cst.Lambda) else func.node.name)
+        yield context.finding(
+            where,
+            message,
+            help="one parameter for each grid dimension, then one for each scalar-prefetch operand; `*_` takes the rest",
+            severity=None if index_map.sure else Severity.WARNING,
+            related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
+            fixes=_fixes(index_map, rank + prefetch, context),
+        )
+
+
+def _grid_rank(launch: Launch) -> int | None:
+    if launch.has_grid is False:
+        return 0
+    grid = launch.grid
+    return None if grid is None or grid.open else len(grid.items)
+
+
+def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
+    """Unused parameters added or taken away at the end, where nothing but plain ones is there."""
+    node = index_map.func.node
+    parameters = node.params
+    rest = (parameters.posonly_params, parameters.kwonly_params)
+    plain = all(param.default is None and param.annotation is None for param in parameters.params)
+    if any(rest) or not plain or isinstance(parameters.star_arg, cst.Param) or parameters.star_kwarg is not None:
+        return []
+    if index_map.func.bound or index_map.func.keywords or not parameters.params:
+        return []
+    names = [param.name.value for param in parameters.params]
+    missing = count - len(names)
+    if missing > 0:
+        spare = "_"
+        while spare in names:
+            spare += "_"
+        wanted = [*names, spare if missing == 1 else f"*{spare}"]
+        title = "add unused parameters to the index map"
+    else:
+        used = _names_in(node.body)
+        if count == 0 or not used.isdisjoint(names[count:]):
+            return []
+        wanted = names[:count]
+        title = "drop the unused parameters of the index map"
+    piece = index_map.func.piece
+    first, last = piece.span(parameters.params[0].name), piece.span(parameters.params[-1].name)
+    edit = context.replace(Span(first.path, first.start, last.end), ", ".join(wanted))
+    return [context.unsafe(title, edit)]
+
+
+def _names_in(node: cst.CSTNode) -> set[str]:
+    found: set[str] = set()
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name):
+            found.add(current.value)
+        stack.extend(current.children)
+    return found
