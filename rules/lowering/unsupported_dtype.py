@@ -1,0 +1,246 @@
+"""PAL102 unsupported-dtype."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint import compat
+from pallas_lint.compat import Outcome
+from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.kernels.dtypes import bits, is_float, long_name
+from pallas_lint.kernels.values import Array, Func
+from pallas_lint.rule import Example, Rule, all_rules
+from pallas_lint.syntax import Site
+from pallas_lint.syntax.nesting import operand, spelled_function
+from pallas_lint.verdicts import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.compat import FunctionSupport
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import Op
+
+# These say more about the dtypes of their functions: the finding is theirs alone.
+_SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")
+_WORDS = {
+    Outcome.LOWER: "does not lower",
+    Outcome.COMPILE: "does not compile",
+    Outcome.ABORT: "crashes the compiler",
+    Outcome.WRONG: "gives wrong numbers",
+}
+
+
+class UnsupportedDtype(Rule):
+    """A call that the backend supports, but not for the dtype at hand.
+
+    The primitive has a lowering rule, so the function works in 32 bits; then the hardware or the compiler lacks the
+    operation for a narrower or unsigned type. The vector unit of a TPU computes in 32 bits, and only from v6e on
+    partly in bfloat16; int8 is a storage and matrix-unit format on TPU (`Only vector<i16> and vector<i32> are
+    supported, but got 'i8'`); Triton reduces no booleans. A few operations compile and then compute wrong numbers on
+    the device, which no test in interpret mode shows.
+
+    The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35 on,
+    compiled with libtpu for v5e and v6e, and run on an NVIDIA H200.
+
+    ## How to fix
+
+    Cast around the call: `f(x.astype(jnp.float32)).astype(x.dtype)`; for whole chains of operations cast once, where
+    the value is loaded, and back where it is stored.
+
+    ## Fix safety
+
+    Unsafe: the result is computed in 32 bits and rounded once, where the backend, if it could, would round otherwise;
+    integers that overflow in the narrow type no longer do so in between.
+
+    ## Known limits
+
+    Needs a known dtype. Without a device generation given (`--target tpu:v5e`), a failure counts only if it happens
+    on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders, `isfinite` and
+    reshapes have rules of their own.
+
+    ## References
+
+    - jax issues 30104, 20239 and 38990: comparisons, divisions and rounding of bfloat16, arithmetic of int8.
+    - `pallas-lint support FUNCTION` prints the measured table.
+    """
+
+    code = "PAL102"
+    name = "unsupported-dtype"
+    severity = Severity.ERROR
+    fix = "unsafe"
+    backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    ops = ("*",)
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, y_ref, o_ref):
+                x = x_ref[...].astype(jnp.bfloat16)
+                o_ref[...] = lax.rem(x, y_ref[...].astype(jnp.bfloat16))  #!
+
+            def run(x, y):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.bfloat16),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, y)
+            """,
+            jax="0.12.0.1",
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, y_ref, o_ref):
+                x = x_ref[...].astype(jnp.bfloat16)
+                o_ref[...] = lax.rem(x.astype(jnp.float32), y_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)
+
+            def run(x, y):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.bfloat16),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, y)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, y_ref, o_ref):
+                x = x_ref[...].astype(jnp.float32)
+                o_ref[...] = lax.rem(x, y_ref[...].astype(jnp.float32))
+
+            def run(x, y):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, y)
+            """,
+            jax="0.12.0.1",
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        support = compat.function(op.name)
+        dtypes = op.dtypes()
+        if support is None or op.name in _claimed() or dtypes is None or len(dtypes) != 1:
+            return
+        if any(array.shape == () for array in op.arrays) or any(isinstance(value, Func) for value in op.args):
+            return  # scalars take another path than vectors, and a loop is what its body is
+        dtype = next(iter(dtypes))
+        found = failure(context, lambda *where: _outcome(support, dtype, *where) is not None)
+        if found is None or context.target is None:
+            return
+        outcome = _outcome(support, dtype, found.backends[0], context.target.device, found.versions[-1])
+        if outcome is None:
+            return
+        wide = _wider(support, dtype, found.backends[0], context.target.device, found.versions[-1])
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` of {long_name(dtype)} {_WORDS[outcome]} on {found.place}, in {found.jax}",
+            help=self._help(support, wide, found.backends[0]),
+            severity=Severity.WARNING if outcome is Outcome.WRONG else Severity.ERROR,
+            op=op,
+            versions=None if found.everywhere else found.versions,
+            version_dependent=not found.everywhere,
+            dtype=dtype,
+            fixes=self._fixes(op, context, dtype, long_name(wide)) if wide and bits(dtype) < 32 else (),
+        )
+
+    @staticmethod
+    def _help(support: FunctionSupport, wide: str | None, backend: str) -> str:
+        if wide is not None:
+            return f"cast to {long_name(wide)} around it, or where the value is loaded"
+        instead = compat.substitutes(support.name, backend)
+        return f"instead: {instead[0]}" if instead else "compute it outside the kernel"
+
+    @staticmethod
+    def _fixes(op: Op, context: Context, dtype: str, wider: str) -> list[Fix]:
+        node, result = op.site.node, op.result
+        same = isinstance(result, Array) and result.dtype in (dtype, "bool")
+        if dtype == "bool" or not same or op.form != "call" or not isinstance(node, cst.Call):
+            return []
+        if len(node.args) != len(op.args) or any(arg.star or arg.keyword for arg in node.args):
+            return []
+        module = context.module_of(op.site)
+        wide, imports = context.spell(f"jax.numpy.{wider}", module)
+        narrow, more = context.spell(f"jax.numpy.{long_name(dtype)}", module)
+        edits = [*imports]
+        for arg, value in zip(node.args, op.args, strict=True):
+            if isinstance(value, Array) and not value.weak:
+                side = Site(op.site.piece, arg.value)
+                if side.node.lpar:  # type: ignore[attr-defined]  # expressions have parentheses
+                    return []
+                edits.append(context.replace(side, f"{operand(side)}.astype({wide})"))
+        if isinstance(result, Array) and result.dtype == dtype:
+            edits += more
+            end = op.site.span.end
+            edits.append(Edit(Span(op.site.span.path, end, end), f".astype({narrow})"))
+        return [context.unsafe(f"compute it in {wider}", *edits)]
+
+
+def _wider(
+    support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str
+) -> str | None:
+    """The 32-bit dtype in which the function works; None where there is none."""
+    for candidate in ("f32",) if is_float(dtype) else ("i32", "f32"):
+        if candidate != dtype:
+            status = support.verdict(backend, version, dtype=candidate, device=device).status
+            if status in ("supported", "depends"):
+                return candidate
+    return None
+
+
+@lru_cache(maxsize=1)
+def _claimed() -> frozenset[str]:
+    rules = all_rules()
+    return frozenset(
+        name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops if name != "*"
+    )
+
+
+@lru_cache(maxsize=8192)
+def _outcome(
+    support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str
+) -> Outcome | None:
+    """How every form of the call fails for this dtype, where other dtypes pass in the same forms; else None."""
+    verdict = support.verdict(backend, version, dtype=dtype, device=device)
+    if verdict.status != "unsupported" or verdict.outcome not in _WORDS:
+        return None
+    others = support.verdict(backend, version, device=device)
+    passing = {cell.variant for cell in others.cells if cell.outcome is Outcome.OK and cell.dtype != dtype}
+    failing = {cell.variant for cell in verdict.cells if cell.outcome.fails and not cell.scalar}
+    if not failing or not failing <= passing:
+        return None
+    if verdict.outcome is not Outcome.LOWER and not _stores(dtype, backend, device, version):
+        return None  # nothing of this dtype compiles: said once, by the loads and stores
+    return verdict.outcome
+
+
+@lru_cache(maxsize=256)
+def _stores(dtype: str, backend: str, device: str | None, version: str) -> bool:
+    """Whether a kernel that only copies blocks of this dtype works."""
+    identity = compat.function("kernel:identity")
+    if identity is None:
+        return True
+    return identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
