@@ -1,0 +1,130 @@
+"""The repository as a whole: sizes, packages, examples and what the README shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [
+    file
+    for folder in ("pallas_lint", "rules", "server", "tests", "tools", "benchmarks", "examples", ".ci")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
+MOST_LINES = 500
+LONG_FILES: dict[str, str] = {}
+
+
+def test_files_stay_readable() -> None:
+    long = {
+        file.relative_to(ROOT).as_posix()
+        for file in SOURCES
+        if len(file.read_text(encoding="utf-8").splitlines()) > MOST_LINES
+    }
+    assert long == set(LONG_FILES)
+
+
+def test_every_package_and_its_data_are_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = set(project["tool"]["setuptools"]["packages"])
+    folders = {"pallas_lint": ROOT / "pallas_lint", "pallas_lint.rules": ROOT / "rules"}
+    present = {
+        ".".join((package, *file.parent.relative_to(folder).parts))
+        for package, folder in folders.items()
+        for file in folder.rglob("__init__.py")
+    }
+    assert listed == present
+    data = project["tool"]["setuptools"]["package-data"]
+    for package in (ROOT / "pallas_lint").rglob("*"):
+        if package.is_file() and package.suffix != ".py" and "__pycache__" not in package.parts:
+            name = ".".join(package.parent.relative_to(ROOT).parts)
+            top, _, rest = name.partition(".data")
+            patterns = data.get(top, [])
+            assert any(package.match(pattern) for pattern in patterns), (
+                f"{package} would not be installed {rest}"
+            )
+
+
+def test_no_text_names_a_machine() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    for name in tracked.stdout.splitlines():
+        file = ROOT / name
+        if (
+            file.suffix in {".py", ".md", ".toml", ".json", ".txt"}
+            and file.exists()
+            and file != Path(__file__).resolve()
+        ):
+            text = file.read_text(encoding="utf-8")
+            assert not re.search(r"/(root|home/[a-z]+|Users/[a-z]+)/", text), name
+
+
+def lint(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pallas_lint", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+EXPECTED = {
+    "clean.py": [],
+    "guarded.py": ["PAL603"],
+    "index_map.py": ["PAL301"],
+    "legacy/softmax_triton.py": ["PAL103"],
+    "matmul_tpu.py": ["PAL106"],
+    "numerics.py": ["PAL101"],
+    "old_api.py": ["PAL701", "PAL701"],
+    "ragged.py": [],
+}
+
+
+def test_the_examples_show_what_they_say() -> None:
+    ran = lint("--no-cache", "--output-format", "json", "examples")
+    assert ran.returncode == 1, ran.stderr
+    document: dict[str, Any] = json.loads(ran.stdout)
+    found: dict[str, list[str]] = {
+        file.relative_to(ROOT / "examples").as_posix(): [] for file in SOURCES if "examples" in file.parts
+    }
+    for finding in document["findings"]:
+        found[finding["path"].removeprefix("examples/")].append(finding["code"])
+    assert found == EXPECTED
+    assert document["errors"] == []
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```console\n\$ pallas-lint ([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert shown
+    for arguments, output in shown:
+        ran = (
+            lint("--no-cache", *arguments.split())
+            if not arguments.startswith(("rule", "support"))
+            else lint(*arguments.split())
+        )
+        printed = ran.stdout + ran.stderr
+        # `...` stands for lines left out.
+        for part in output.split("...\n"):
+            assert part in printed, f"pallas-lint {arguments} does not print\n{part}"
+
+
+def test_the_readme_lists_the_families_there_are() -> None:
+    from pallas_lint.rules.registry import RULES
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| PAL(\d)xx", text, re.MULTILINE))
+    assert listed == {code[3] for code in RULES}
