@@ -18,6 +18,7 @@ from pallas_lint.kernels import expressions, externals
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import is_spec
 from pallas_lint.kernels.scope import Bindings, Env, merge
+from pallas_lint.kernels.statements import COMPOUND, SMALL
 from pallas_lint.kernels.trace import Access, Event, Guard, KernelTrace, Op, refs_in
 from pallas_lint.kernels.values import (
     NONE,
@@ -143,11 +144,11 @@ class Interpreter:
         for statement in body:
             if statement.__class__ is cst.SimpleStatementLine:
                 for small in statement.body:
-                    handler = _SMALL.get(small.__class__)
+                    handler = SMALL.get(small.__class__)
                     if handler is not None and handler(self, small, env):
                         return True
             else:
-                compound = _COMPOUND.get(statement.__class__)
+                compound = COMPOUND.get(statement.__class__)
                 if compound is not None and compound(self, statement, env):
                     return True
         return False
@@ -156,7 +157,7 @@ class Interpreter:
         if isinstance(suite, cst.IndentedBlock):
             return self._block(suite.body, env)
         for small in suite.body:
-            handler = _SMALL.get(small.__class__)
+            handler = SMALL.get(small.__class__)
             if handler is not None and handler(self, small, env):
                 return True
         return False
@@ -502,222 +503,3 @@ def _brings_code(arguments: Arguments) -> bool:
         for value in values
         for option in options(value)
     )
-
-
-def _statement(function: Callable[..., bool | None]) -> Callable[..., bool]:
-    return lambda *arguments: bool(function(*arguments))
-
-
-def _assign(i: Interpreter, node: cst.Assign, env: Env) -> None:
-    value = i.evaluate(node.value, env)
-    for target in node.targets:
-        i.assign(target.target, value, env)
-
-
-def _ann_assign(i: Interpreter, node: cst.AnnAssign, env: Env) -> None:
-    if node.value is not None:
-        i.assign(node.target, i.evaluate(node.value, env), env)
-
-
-def _aug_assign(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
-    expressions.augmented(i, node, env)
-
-
-def _return(i: Interpreter, node: cst.Return, env: Env) -> bool:
-    env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
-    return True
-
-
-def _raise(i: Interpreter, node: cst.Raise, env: Env) -> bool:
-    return True
-
-
-def _expression(i: Interpreter, node: cst.Expr, env: Env) -> None:
-    i.evaluate(node.value, env)
-
-
-def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
-    targets = node.target.elements if isinstance(node.target, cst.Tuple) else [node.target]
-    for target in targets:
-        expression = target.value if isinstance(target, cst.Element) else target
-        if isinstance(expression, cst.BaseExpression):
-            for ref in refs_in(i.evaluate(expression, env)):
-                i.access("delete", ref, UNKNOWN, node)
-
-
-def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
-    i.evaluate(node.test, env)
-
-
-def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
-    for alias in node.names:
-        dotted = expressions.dotted(alias.name)
-        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-            env.bind(alias.asname.name.value, env.module.import_value(dotted, i))
-        else:
-            root = dotted.split(".", 1)[0]
-            env.bind(root, External(root))
-
-
-def _import_from(i: Interpreter, node: cst.ImportFrom, env: Env) -> None:
-    if isinstance(node.names, cst.ImportStar):
-        return
-    prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
-    for alias in node.names:
-        name = expressions.dotted(alias.name)
-        bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
-        separator = "" if not prefix or prefix.endswith(".") else "."
-        env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", i))
-
-
-def _scope_declaration(i: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> None:
-    if isinstance(node, cst.Nonlocal):
-        env.outer_names.update(item.name.value for item in node.names)
-
-
-def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
-    return True
-
-
-def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
-    condition = i.evaluate(node.test, env)
-    known = expressions.truth(condition)
-
-    def otherwise() -> bool:
-        if node.orelse is None:
-            return False
-        return _if(i, node.orelse, env) if isinstance(node.orelse, cst.If) else i.suite(node.orelse.body, env)
-
-    if known is not None:
-        return i.suite(node.body, env) if known else otherwise()
-    site = i.site(node.test)
-
-    def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
-        def taken() -> bool:
-            with i.under(Guard("if", condition, site, negated), uncertain=True):
-                return run()
-
-        return taken
-
-    return i.fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
-
-
-def _for(i: Interpreter, node: cst.For, env: Env) -> None:
-    iterable = i.evaluate(node.iter, env)
-    guard = Guard("loop", iterable, i.site(node.iter))
-    if isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= 8:
-        # Short known sequences (lists of refs and specs, mostly) are run element by element.
-        for item in iterable.items:
-            i.assign(node.target, item, env)
-            with i.under(guard):
-                i.suite(node.body, env)
-    else:
-        element = expressions.element_of(iterable, i, node)
-
-        def body() -> bool:
-            i.assign(node.target, element, env)
-            with i.under(guard):
-                return i.suite(node.body, env)
-
-        i.repeat(env, body)
-    if node.orelse is not None:
-        i.suite(node.orelse.body, env)
-
-
-def _while(i: Interpreter, node: cst.While, env: Env) -> None:
-    def body() -> bool:
-        condition = i.evaluate(node.test, env)
-        with i.under(Guard("loop", condition, i.site(node.test))):
-            return i.suite(node.body, env)
-
-    i.repeat(env, body)
-
-
-def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
-    def attempt() -> bool:
-        ended = i.suite(node.body, env)
-        if not ended and node.orelse is not None:
-            ended = i.suite(node.orelse.body, env)
-        return ended
-
-    def handle(handler: cst.ExceptHandler) -> Callable[[], bool]:
-        def run() -> bool:
-            if handler.name is not None and isinstance(handler.name.name, cst.Name):
-                env.bind(handler.name.name.value, UNKNOWN)
-            with i.maybe():
-                return i.suite(handler.body, env)
-
-        return run
-
-    ended = i.fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
-    if node.finalbody is not None:
-        ended |= i.suite(node.finalbody.body, env)
-    return ended
-
-
-def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
-    for item in node.items:
-        value = i.evaluate(item.item, env)
-        if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
-            i.assign(item.asname.name, value if isinstance(value, Instance) else UNKNOWN, env)
-        if isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval":
-            with i.maybe():
-                return i.suite(node.body, env)
-    return i.suite(node.body, env)
-
-
-def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
-    subject = i.evaluate(node.subject, env)
-
-    def case(each: cst.MatchCase) -> Callable[[], bool]:
-        def run() -> bool:
-            for name in expressions.captured_names(each.pattern):
-                env.bind(name, UNKNOWN)
-            with i.under(Guard("if", subject, i.site(each.pattern)), uncertain=True):
-                return i.suite(each.body, env)
-
-        return run
-
-    return i.fork(env, [*(case(each) for each in node.cases), lambda: False])
-
-
-def _function_def(i: Interpreter, node: cst.FunctionDef, env: Env) -> None:
-    i.define(node, env)
-
-
-def _class_def(i: Interpreter, node: cst.ClassDef, env: Env) -> None:
-    bases = tuple(i.evaluate(base.value, env) for base in node.bases)
-    inside = Env(env.module, env, is_class=True)
-    env.bind(node.name.value, Class(node.name.value, node, i.piece, env.module, inside, bases))
-    i.suite(node.body, inside)
-
-
-_SMALL: dict[type, Callable[..., bool]] = {
-    cst.Assign: _statement(_assign),
-    cst.AnnAssign: _statement(_ann_assign),
-    cst.AugAssign: _statement(_aug_assign),
-    cst.Return: _return,
-    cst.Raise: _raise,
-    cst.Expr: _statement(_expression),
-    cst.Del: _statement(_delete),
-    cst.Assert: _statement(_assert),
-    cst.Import: _statement(_import),
-    cst.ImportFrom: _statement(_import_from),
-    cst.Global: _statement(_scope_declaration),
-    cst.Nonlocal: _statement(_scope_declaration),
-    cst.Break: _leave_loop,
-    cst.Continue: _leave_loop,
-}
-_COMPOUND: dict[type, Callable[..., bool]] = {
-    cst.If: _if,
-    cst.For: _statement(_for),
-    cst.While: _statement(_while),
-    cst.Try: _try,
-    cst.TryStar: _try,
-    cst.With: _with,
-    cst.Match: _match,
-    cst.FunctionDef: _statement(_function_def),
-    cst.ClassDef: _statement(_class_def),
-}
-
-__all__ = ["Interpreter", "OutOfBudget"]
