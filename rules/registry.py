@@ -21,6 +21,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL302": ("index-map-arity", "specs.index_map_arity"),
     "PAL303": ("index-map-rank", "specs.index_map_rank"),
     "PAL304": ("kernel-arity", "specs.kernel_arity"),
+    "PAL305": ("pallas-call-misuse", "specs.pallas_call_misuse"),
     "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
     "PAL601": ("check-never-runs", "debugging.check_never_runs"),
     "PAL602": ("checkify-error-ignored", "debugging.checkify_error_ignored"),

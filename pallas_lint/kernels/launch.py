@@ -100,6 +100,7 @@ class Launch:
     scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
+    beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
 
     @property

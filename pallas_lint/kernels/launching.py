@@ -67,6 +67,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
     """Evaluate a launching call: a value that runs the kernel when it is called."""
     named = dict(zip(_POSITIONAL[kind], arguments.positional, strict=False))
     named.update(arguments.keywords)
+    beside = _beside_grid_spec(named)
     open_ = arguments.open
     open_ |= _fold_grid_spec(named)
     result = Launch(
@@ -85,6 +86,20 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
     if i.kernel is None:
         i.pending.append(result)
     return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result)
+
+
+def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
+    """What is surely given twice: beside a grid spec only the defaults of these are allowed."""
+    if not isinstance(named.get("grid_spec"), Made):
+        return ()
+    found = []
+    for name in ("grid", "in_specs", "out_specs", "scratch_shapes"):
+        value = named.get(name)
+        known = isinstance(value, Seq | Made | Dictionary) or (isinstance(value, Const) and value != NONE)
+        empty = isinstance(value, Seq) and not value.items
+        if known and not (empty and name in ("grid", "scratch_shapes")):
+            found.append(name)
+    return tuple(found)
 
 
 def _fold_grid_spec(named: dict[str, Value]) -> bool:

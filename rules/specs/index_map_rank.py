@@ -120,7 +120,7 @@ class IndexMapRank(Rule):
                 related=[(index_map.spec.site, "block shape given here")],
             )
             return
-        for at, (part, value) in enumerate(index_map.results or ()):
+        for at, (part, value) in enumerate(index_map.results or []):
             if value == NONE:
                 message = f"index map returns `None` for dimension {at}: an index must be an integer"
                 fixes: list[Fix] = []

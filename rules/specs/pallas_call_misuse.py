@@ -1,0 +1,276 @@
+"""PAL305 pallas-call-misuse."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.api_names import api_name, keywords
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.launch import PALLAS, is_spec
+from pallas_lint.kernels.signatures import count_of
+from pallas_lint.kernels.values import Array, Const, Made, Seq, Sym, Value
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tree_sitter
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.syntax.uses import Use
+
+_CALL = f"{PALLAS}.pallas_call"
+# What a launch is written with; their keywords are checked.
+_CHECKED = frozenset(
+    "pallas_call kernel core_map emit_pipeline emit_pipeline_with_allocations emit_pipeline_warp_specialized BlockSpec"
+    " GridSpec PrefetchScalarGridSpec CompilerParams TPUCompilerParams TritonCompilerParams GPUCompilerParams".split()
+)
+_BESIDE = "grid, in_specs, out_specs and scratch_shapes belong into the grid spec"
+
+
+class PallasCallMisuse(Rule):
+    """A launch that cannot be made as it is written, whatever the kernel does.
+
+    `pl.pallas_call(kernel, out_shape, *, ...)` returns a function of the operands. From this follow the errors that
+    this rule finds, all of them raised before a kernel is even traced, on every backend:
+
+    - used as a decorator: `@pl.pallas_call(out_shape=...)` lacks its first argument, since `pallas_call` is no
+      decorator factory (`pl.kernel` is one);
+    - no `out_shape`, or a plain shape in its place: Pallas must know the dtype too, so it wants
+      `jax.ShapeDtypeStruct(shape, dtype)` (an array will do);
+    - the operands passed to `pallas_call` itself instead of to what it returns;
+    - a keyword that no jax ever had (those that some release has or had are PAL701's and PAL703's);
+    - `grid`, `in_specs`, `out_specs` or `scratch_shapes` beside `grid_spec`, which has them;
+    - `in_specs` that is not a list or tuple with one element for each operand, `out_specs` that is built otherwise
+      than `out_shape`.
+
+    ## How to fix
+
+    A decorated kernel is spelled `@functools.partial(pl.pallas_call, out_shape=...)`. For the others the message says
+    what is missing or too much.
+
+    ## Fix safety
+
+    The decorator is rewritten, and a misspelled keyword is replaced where one real name is near: safe, since the code
+    as it stands raises a `TypeError`.
+
+    ## Known limits
+
+    Silent where `*args` or `**kwargs` may bring the argument, and where specs, shapes or operands are not seen. Specs
+    without a grid are legal: the block is then the first one of the array.
+
+    ## References
+
+    - jax documentation, `jax.experimental.pallas.pallas_call`.
+    - Each of these raises on jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.
+    """
+
+    code = "PAL305"
+    name = "pallas-call-misuse"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import functools
+
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            @pl.pallas_call(out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))  #!
+            def add_one(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + 1
+            """,
+            fixed="""
+            import functools
+
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            @functools.partial(pl.pallas_call, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))
+            def add_one(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + 1
+            """,
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(4,),
+                    in_specs=[spec, spec],
+                    out_specs=spec,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import functools
+
+            import jax
+            from jax.experimental import pallas as pl
+
+            def run(x, **options):
+                @functools.partial(pl.pallas_call, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))
+                def double(x_ref, o_ref):
+                    o_ref[...] = x_ref[...] * 2
+
+                return pl.pallas_call(**options)(double(x))
+            """
+        ),
+    )
+
+    # -- what the text of the call shows ---------------------------------------------------------------------------
+
+    def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
+        if use.imported or use.handled or not use.name.startswith(PALLAS):
+            return
+        if use.name == _CALL:
+            yield from self._call(use, context)
+        yield from self._keywords(use, context)
+
+    @staticmethod
+    def _call(use: Use, context: Context) -> Iterator[Finding]:
+        decorates = _decorates(use)
+        if use.call is None:
+            if decorates is not None:
+                yield context.finding(
+                    use.span,
+                    f"`{use.spelled}` as a decorator passes no `out_shape`",
+                    help=f"write `@functools.partial({use.spelled}, out_shape=...)`",
+                )
+            return
+        given = {keyword.name for keyword in use.keywords}
+        twice = [name for name, _ in zip(("kernel", "out_shape"), use.positional, strict=False) if name in given]
+        if len(use.positional) > 2 or twice:
+            message = f"`{use.spelled}` takes the kernel and `out_shape` by position"
+            message += f", and here `{twice[0]}` twice" if twice else f", not {count_of(len(use.positional), 'argument')}"
+            yield context.finding(
+                use.span, message, help="pass the operands to what it returns: `pl.pallas_call(kernel, ...)(x, y)`"
+            )
+        elif not use.splat and not use.positional and "kernel" not in given:
+            what = "is no decorator factory" if decorates is not None else "is called without a kernel"
+            yield context.finding(
+                use.span,
+                f"`{use.spelled}` {what}: its first argument is the kernel",
+                help=f"write `@functools.partial({use.spelled}, ...)`" if decorates is not None else "",
+                fixes=_partial(use, context) if decorates is not None else [],
+            )
+        elif not use.splat and len(use.positional) < 2 and "out_shape" not in given:
+            yield context.finding(
+                use.span,
+                f"`{use.spelled}` is called without `out_shape`",
+                help="pass `out_shape=jax.ShapeDtypeStruct(shape, dtype)`, one for each output",
+            )
+
+    @staticmethod
+    def _keywords(use: Use, context: Context) -> Iterator[Finding]:
+        name = api_name(use)
+        if name is None or name.name.rpartition(".")[2] not in _CHECKED:
+            return
+        for keyword, history, failing in keywords(name, context):
+            if history.accepted or not failing or compat.replacement(name.name, keyword.name) is not None:
+                continue
+            parameters = compat.parameters(name.name, failing[-1])
+            real = parameters.names if parameters is not None else ()
+            near = difflib.get_close_matches(keyword.name, real, n=1, cutoff=0.75)
+            fixes = []
+            if near and use.keyword(near[0]) is None:
+                fixes.append(context.safe(f"write `{near[0]}=`", context.replace(keyword.span, near[0])))
+            yield context.finding(
+                keyword.span,
+                f"`{name.spelled}` takes no `{keyword.name}`, in no jax release",
+                help=f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(real)}",
+                fixes=fixes,
+            )
+
+    # -- what the values show --------------------------------------------------------------------------------------
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.kind != "pallas_call" or not launch.is_pallas:
+            return
+        for message, help_ in _contradictions(launch):
+            yield context.finding(launch.callee, message, help=help_)
+
+
+def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
+    """What cannot be right about the arguments of a launch, and what to do."""
+    if launch.beside_grid_spec:
+        named = " and ".join(f"`{name}`" for name in launch.beside_grid_spec)
+        yield f"{named} given beside `grid_spec`, which has its own", _BESIDE
+    shape = launch.argument("out_shape")
+    if shape is not None and _is_plain_shape(shape):
+        yield "`out_shape` is a plain shape: Pallas needs the dtype too", "pass `jax.ShapeDtypeStruct(shape, dtype)`"
+        return
+    specs = launch.argument("in_specs")
+    if specs is not None and is_spec(specs):
+        yield "`in_specs` is a single BlockSpec", "pass a list or tuple with one spec for each operand"
+    prefetch, operands = launch.prefetch_count, launch.operands
+    if isinstance(specs, Seq) and not specs.open and prefetch is not None and operands is not None:
+        if not launch.operands_open and len(operands) - prefetch != len(specs.items):
+            inputs = count_of(max(len(operands) - prefetch, 0), "operand")
+            beside = f" besides {count_of(prefetch, 'scalar-prefetch operand')}" if prefetch else ""
+            yield f"{count_of(len(specs.items), 'element')} in `in_specs` for {inputs}{beside}", "pass one spec for each operand"
+    yield from _outputs(shape, launch.argument("out_specs"))
+
+
+def _outputs(shape: Value | None, specs: Value | None) -> Iterator[tuple[str, str]]:
+    if shape is None or specs is None:
+        return
+    single = (isinstance(shape, Made) and shape.function == "jax.ShapeDtypeStruct") or isinstance(shape, Array)
+    many = isinstance(shape, Seq) and not shape.open
+    advice = "build `out_specs` as `out_shape` is built"
+    if single and isinstance(specs, Seq) and not specs.open:
+        yield "`out_specs` is a sequence, `out_shape` a single output", advice
+    elif many and is_spec(specs):
+        yield "`out_specs` is a single BlockSpec, `out_shape` a sequence", advice
+    elif many and isinstance(shape, Seq) and isinstance(specs, Seq) and not specs.open:
+        if len(specs.items) != len(shape.items):
+            yield f"{count_of(len(specs.items), 'element')} in `out_specs` for {count_of(len(shape.items), 'output')}", advice
+
+
+def _is_plain_shape(value: Value) -> bool:
+    """A tuple of integers; `()` is a launch without outputs."""
+    if isinstance(value, Sym):
+        return value.text.endswith(".shape")
+    if not isinstance(value, Seq) or not value.items or value.open:
+        return False
+    return all(isinstance(item, Const) and isinstance(item.value, int) for item in value.items)
+
+
+def _decorates(use: Use) -> tree_sitter.Node | None:
+    """The decorator that consists of this use or its call."""
+    node = use.call or use.node
+    return node.parent if node.parent is not None and node.parent.type == "decorator" else None
+
+
+def _partial(use: Use, context: Context) -> list[Fix]:
+    call = use.call
+    arguments = call.child_by_field_name("arguments") if call is not None else None
+    if arguments is None or not arguments.named_children:
+        return []
+    partial, imports = context.spell("functools.partial")
+    return [
+        context.safe(
+            f"write `@{partial}({use.spelled}, ...)`",
+            context.replace(use.span, f"{partial}({use.spelled}, "),
+            context.replace(use.span_of(arguments.children[0]), ""),
+            *imports,
+        )
+    ]
