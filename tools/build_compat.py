@@ -157,9 +157,7 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for what is measured")
     parser.add_argument("--interpreters", type=Path, help="folder with <version>/bin/python")
     parser.add_argument("--python", default="3.12", help="Python for environments made here")

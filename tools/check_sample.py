@@ -83,9 +83,7 @@ def compare(python: str, count: int, seed: int, timeout: float = 900.0) -> tuple
     """How many of the sample agree, and a line for each that does not."""
     version = installed_version(python)
     if version not in compat.measured_versions():
-        raise SystemExit(
-            f"jax {version} is none of the measured versions {', '.join(compat.measured_versions())}"
-        )
+        raise SystemExit(f"jax {version} is none of the measured versions {', '.join(compat.measured_versions())}")
     sample = choose(version, count, seed, has_libtpu(python))
     found = again(python, list(sample), timeout)
     agree, other = 0, []

@@ -198,9 +198,7 @@ class Functions:
                     along = self.table.get((name, "axis1"), {}).get(target, {}).get(index)
                     if along is None or "u32" in along or "u32" not in cells:
                         continue
-                    same = (
-                        self._letter(cells.get("i32")) not in "ku" and self._letter(along.get("i32")) == "k"
-                    )
+                    same = self._letter(cells.get("i32")) not in "ku" and self._letter(along.get("i32")) == "k"
                     if same and self._letter(cells["u32"]) not in "ku":
                         cells["u32"] = self._number(["T", "", None])
 
@@ -412,9 +410,7 @@ def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
     """Write every data file. `measured_with` is libtpu's version for each measured jax."""
     out.mkdir(parents=True, exist_ok=True)
     apis = load_apis(work / "api")
-    measured = sorted(
-        (path.name.partition("-")[2] for path in (work / "done").glob("lower-[0-9]*")), key=version_key
-    )
+    measured = sorted((path.name.partition("-")[2] for path in (work / "done").glob("lower-[0-9]*")), key=version_key)
     pack_apis(apis, out)
     pack_primitives(work / "reg", list(apis), out)
     content = pack_functions(work, measured, out)

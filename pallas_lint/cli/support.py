@@ -362,11 +362,7 @@ def _print_api(console: Any, match: dict[str, Any]) -> None:
 
     console.print(f"[bold]{escape(short(match['name']))}[/bold]  {escape(match['name'])}")
     if "spans" in match:
-        came = (
-            f"since {match['added']}"
-            if match["added"]
-            else f"there in {compat.oldest()}, the oldest version known"
-        )
+        came = f"since {match['added']}" if match["added"] else f"there in {compat.oldest()}, the oldest version known"
         parts = [came]
         if match["deprecated"]:
             parts.append(f"deprecated since {match['deprecated']}")

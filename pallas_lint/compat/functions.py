@@ -241,9 +241,7 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[C
                 if outcome.fails and not exact:
                     # Away from measured versions only a primitive that is still missing is certain,
                     # or a failure on both sides.
-                    certain = (
-                        letter == "l" and primitive is not None and _missing(primitive, backend, version)
-                    )
+                    certain = letter == "l" and primitive is not None and _missing(primitive, backend, version)
                     if not certain and not (later is not None and later[number][0].fails):
                         outcome, primitive, message = _UNKNOWN
                 elif only_lowered and outcome is Outcome.OK:

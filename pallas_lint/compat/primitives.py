@@ -36,9 +36,7 @@ def known_primitive(name: str) -> bool:
 
 def primitive_names() -> tuple[str, ...]:
     """Every primitive that some registry of some version names."""
-    return tuple(
-        sorted({name for registry in tables.primitives()["registries"] for name in _masks(registry)})
-    )
+    return tuple(sorted({name for registry in tables.primitives()["registries"] for name in _masks(registry)}))
 
 
 def _mask(primitive: str, backend: str, core: str | None) -> tuple[int, int]:

@@ -143,9 +143,7 @@ def test_substitutes_are_for_functions_that_were_measured() -> None:
     for row in tables.advice()["substitutes"]:
         assert row["instead"]
         for name in row["names"]:
-            known = compat.function(name) is not None or any(
-                n.startswith(name) for n in compat.function_names()
-            )
+            known = compat.function(name) is not None or any(n.startswith(name) for n in compat.function_names())
             assert known, name
 
 

@@ -181,9 +181,7 @@ def test_pl_load_came_was_deprecated_and_went() -> None:
     assert (history.deprecated, history.removed) == ("0.7.1", "0.9.0")
     assert history.since_first
     assert "ref[idx]" in (history.message or "")
-    statuses = [
-        history.status(version) for version in ("0.4.35", "0.7.0", "0.7.1", "0.8.3", "0.9.0", "0.12.0.1")
-    ]
+    statuses = [history.status(version) for version in ("0.4.35", "0.7.0", "0.7.1", "0.8.3", "0.9.0", "0.12.0.1")]
     assert statuses == ["present", "present", "deprecated", "deprecated", "removed", "removed"]
     assert history.present_in("0.8.3")
     assert not history.present_in("0.9.2")
@@ -210,9 +208,7 @@ def test_names_no_version_ever_had() -> None:
     assert compat.known_module(PL)
     assert not compat.known_module("numpy")
     assert compat.nearest_names(PL, "BlokSpec", "0.10.2")[0] == "BlockSpec"
-    assert "cdiv" in compat.nearest_names(PL, "ceil_div", "0.10.2") or compat.nearest_names(
-        PL, "cdivs", "0.10.2"
-    )
+    assert "cdiv" in compat.nearest_names(PL, "ceil_div", "0.10.2") or compat.nearest_names(PL, "cdivs", "0.10.2")
 
 
 def test_members_of_enums() -> None:

@@ -20,9 +20,7 @@ def interpreter() -> str:
         return named
     if importlib.util.find_spec("jax") is not None:
         return sys.executable
-    pytest.fail(
-        "no jax here: set PALLAS_LINT_JAX_PYTHON to an interpreter that has one of the measured versions"
-    )
+    pytest.fail("no jax here: set PALLAS_LINT_JAX_PYTHON to an interpreter that has one of the measured versions")
 
 
 @pytest.mark.slow

@@ -133,9 +133,7 @@ def submodules(package: str) -> list[str]:
     module = load(package)
     if module is None or not hasattr(module, "__path__"):
         return []
-    return [
-        info.name for info in pkgutil.walk_packages(module.__path__, package + ".", onerror=lambda name: None)
-    ]
+    return [info.name for info in pkgutil.walk_packages(module.__path__, package + ".", onerror=lambda name: None)]
 
 
 def main(out: Path) -> None:

@@ -137,9 +137,7 @@ def sample(options: argparse.Namespace) -> None:
     wanted = json.load(sys.stdin)
     # Only the signatures of the functions that were asked for need to be read.
     present = {name for name, *_ in wanted}
-    modes: dict[str, str | None] = {
-        name: None for name, _ in recipes.public_functions() if name not in present
-    }
+    modes: dict[str, str | None] = {name: None for name, _ in recipes.public_functions() if name not in present}
     found = {(r.function, r.variant): r for r in recipes.everything(modes, kernels.aval)}
     shardings: dict[str, Any] = {}
     for name, variant, dtype, backend, device in wanted:
@@ -315,9 +313,7 @@ def main() -> None:
         else:
             stage.add_argument("--lowered", type=Path, required=True, help="what `lower` wrote")
             stage.add_argument("--device", choices=sorted(targets.TPU_DEVICES), default="v5e")
-            stage.add_argument(
-                "--failed-in", type=Path, help="only what failed there: another generation's results"
-            )
+            stage.add_argument("--failed-in", type=Path, help="only what failed there: another generation's results")
             stage.add_argument("--errors", type=Path, default=Path(os.devnull))
     options = parser.parse_args()
     sys.setrecursionlimit(20000)

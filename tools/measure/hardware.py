@@ -118,9 +118,7 @@ def examine(case: Any, goal: Any) -> dict[str, Any]:
         want = expected(result.plan, leaf, one.shape, one.dtype)
         if result.plan == "row":
             one, want = one[:1], want[:1]
-        difference = compare(
-            one, want, TOLERANCE.get(case.dtype, 1e-3) * (20 if result.plan == "total" else 1)
-        )
+        difference = compare(one, want, TOLERANCE.get(case.dtype, 1e-3) * (20 if result.plan == "total" else 1))
         if difference:
             row["r"] = ["w", difference, None]
             return row

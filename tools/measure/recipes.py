@@ -246,11 +246,7 @@ def automatic(name: str, function: Callable[..., Any], mode: str) -> list[Recipe
     operands, call = _bind(function, arguments, {})
     recipes = [Recipe(name, "plain", operands, call)]
     parameters = inspect.signature(function).parameters
-    if (
-        "axis" in parameters
-        and parameters["axis"].default is not inspect.Parameter.empty
-        and mode == "arrays"
-    ):
+    if "axis" in parameters and parameters["axis"].default is not inspect.Parameter.empty and mode == "arrays":
         for axis in (0, 1):
             extra: dict[str, Any] = {"axis": axis}
             if "keepdims" in parameters:

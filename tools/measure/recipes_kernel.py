@@ -270,6 +270,4 @@ _pallas(
 )  # fmt: skip
 _pallas(_triton, "triton.", "approx_tanh", ("triton",), plain=("x", lambda x: _triton.approx_tanh(x)))
 _pallas(_triton, "triton.", "dot", ("triton",), plain=("xm", lambda x, m: _triton.dot(x, m)))
-_pallas(
-    _triton, "triton.", "debug_barrier", ("triton",), plain=("x", lambda x: (_triton.debug_barrier(), x)[1])
-)
+_pallas(_triton, "triton.", "debug_barrier", ("triton",), plain=("x", lambda x: (_triton.debug_barrier(), x)[1]))

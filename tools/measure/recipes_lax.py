@@ -219,9 +219,7 @@ add(L + "empty", plain=("", lambda: lax.empty(TILE, jnp.float32)))
 
 def _along_rows() -> lax.GatherDimensionNumbers:
     """Dimension numbers of take_along_axis, the one gather that TPU lowers."""
-    return lax.GatherDimensionNumbers(
-        (), (0,), (0,), operand_batching_dims=(1,), start_indices_batching_dims=(1,)
-    )
+    return lax.GatherDimensionNumbers((), (0,), (0,), operand_batching_dims=(1,), start_indices_batching_dims=(1,))
 
 
 add(
@@ -313,9 +311,7 @@ add(L + "unstack", plain=("x", lambda x: lax.unstack(x, 0)))
 add(L + "zeros_like_array", plain=("x", lambda x: lax.zeros_like_array(x)))
 add(L + "polygamma", plain=("xx", lambda x, y: lax.polygamma(x, y)))
 add(L + "betainc", plain=("xxx", lambda a, b, c: lax.betainc(a, b, c)))
-add(
-    L + "regularized_incomplete_beta", plain=("xxx", lambda a, b, c: lax.regularized_incomplete_beta(a, b, c))
-)
+add(L + "regularized_incomplete_beta", plain=("xxx", lambda a, b, c: lax.regularized_incomplete_beta(a, b, c)))
 add(L + "approx_tanh", plain=("x", lambda x: lax.approx_tanh(x)))
 
 
@@ -407,9 +403,7 @@ _random("gamma", lambda k: jr.gamma(k, 2.0, TILE))
 _random("loggamma", lambda k: jr.loggamma(k, 2.0, TILE))
 _random("generalized_normal", lambda k: jr.generalized_normal(k, 2.0, TILE))
 _random("geometric", lambda k: jr.geometric(k, 0.5, TILE))
-_random(
-    "multivariate_normal", lambda k: jr.multivariate_normal(k, jnp.zeros(4), jnp.eye(4), (8,)), shaped=False
-)
+_random("multivariate_normal", lambda k: jr.multivariate_normal(k, jnp.zeros(4), jnp.eye(4), (8,)), shaped=False)
 _random("orthogonal", lambda k: jr.orthogonal(k, 4), shaped=False)
 _random("pareto", lambda k: jr.pareto(k, 2.0, TILE))
 _random("permutation", lambda k: jr.permutation(k, 8), shaped=False)
