@@ -46,10 +46,10 @@ class VersionGuards:
         for branch in use.branches:
             if not self._asks(branch.condition, use):
                 continue
-            truths = {version: self._truth(branch.condition, version) for version in alive}
-            if None in truths.values():
+            outcomes = {version: self._outcomes(branch.condition, version, use) for version in alive}
+            if None in outcomes.values():
                 return ()
-            alive = tuple(version for version in alive if truths[version] is not branch.negated)
+            alive = tuple(version for version in alive if (not branch.negated) in (outcomes[version] or ()))
         return alive
 
     def _asks(self, condition: str, use: Use) -> bool:
@@ -67,18 +67,39 @@ class VersionGuards:
             for found in re.finditer(rf"^[ \t]+{name}[ \t]*(?::[^=\n]+)?=(?!=)(.*)$", local, re.MULTILINE)
         )
 
-    def _truth(self, condition: str, version: str) -> bool | None:
-        if (condition, version) not in self._known:
-            self._known[condition, version] = self._evaluate(condition, version)
-        return self._known[condition, version]
-
-    def _evaluate(self, condition: str, version: str) -> bool | None:
-        if condition.rpartition(".")[2] == "TYPE_CHECKING":
-            return False
+    def _outcomes(self, condition: str, version: str, use: Use) -> frozenset[bool] | None:
+        """What a condition may be in a version; None where a part that asks about versions is not decided."""
         try:
             node = cst.parse_expression(f"({condition})")
         except cst.ParserSyntaxError:
             return None
+        return self._possible(node, version, use)
+
+    def _possible(self, node: cst.BaseExpression, version: str, use: Use) -> frozenset[bool] | None:
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            inner = self._possible(node.expression, version, use)
+            return None if inner is None else frozenset(not outcome for outcome in inner)
+        if isinstance(node, cst.BooleanOperation):
+            deciding = not isinstance(node.operator, cst.And)  # one operand with this value decides
+            sides = [self._possible(side, version, use) for side in (node.left, node.right)]
+            if frozenset({deciding}) in sides:
+                return frozenset({deciding})
+            if None in sides:
+                return None
+            left, right = (side or frozenset() for side in sides)
+            return (left | right) if deciding in (left | right) else frozenset({not deciding})
+        text = cst.Module([]).code_for_node(node)
+        if not self._asks(text, use):
+            return frozenset({True, False})
+        key = (text, version)
+        if key not in self._known:
+            self._known[key] = self._truth(node, text, version)
+        known = self._known[key]
+        return None if known is None else frozenset({known})
+
+    def _truth(self, node: cst.BaseExpression, text: str, version: str) -> bool | None:
+        if text.strip("()").rpartition(".")[2] == "TYPE_CHECKING":
+            return False
         interpreter, module = self._for_version(version)
         interpreter.steps = 0
         try:

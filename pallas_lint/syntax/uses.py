@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
+from pallas_lint.syntax.bindings import IMPORTS, SCOPES, Scope, bindings, imported_names, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,23 +22,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.source import Source
 
-_COMPREHENSIONS = (
-    "list_comprehension",
-    "set_comprehension",
-    "dictionary_comprehension",
-    "generator_expression",
-)
-_SCOPES = frozenset({"function_definition", "lambda", *_COMPREHENSIONS})
-_IMPORTS = ("import_statement", "import_from_statement")
-# What may hold a statement that binds names.
-_BINDING = frozenset(
-    "block expression_statement if_statement elif_clause else_clause for_statement while_statement with_statement"
-    " with_clause with_item as_pattern try_statement except_clause except_group_clause finally_clause match_statement"
-    " case_clause decorated_definition ERROR".split()
-)
 # Nothing in these is evaluated as an expression of the running code.
 _SKIPPED = frozenset(
-    {"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *_IMPORTS}
+    {"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS}
 )
 # An exception handler that makes the failure of a missing name harmless.
 _HANDLER = re.compile(
@@ -77,7 +64,7 @@ class Use:
     _uses: Uses = field(repr=False)
     _last: tree_sitter.Node = field(repr=False)
     statement: tree_sitter.Node | None = field(default=None, repr=False)
-    scope: _Scope | None = field(default=None, repr=False)
+    scope: Scope | None = field(default=None, repr=False)
 
     @property
     def imported(self) -> bool:
@@ -115,8 +102,8 @@ class Use:
             return None
         parent = self.node.parent
         if parent is not None and parent.type == "aliased_import":
-            return _text(parent.child_by_field_name("alias"))
-        return _text(self.node) if self.statement.type == "import_from_statement" else None
+            return text_of(parent.child_by_field_name("alias"))
+        return text_of(self.node) if self.statement.type == "import_from_statement" else None
 
     # -- the call ------------------------------------------------------------------------------------------------
 
@@ -144,7 +131,7 @@ class Use:
         if not _same(arguments.named_children[0], self.node):
             return None
         function = outer.child_by_field_name("function")
-        return outer if _text(function).rpartition(".")[2] == "partial" else None
+        return outer if text_of(function).rpartition(".")[2] == "partial" else None
 
     @property
     def called(self) -> bool:
@@ -188,7 +175,7 @@ class Use:
                 name, value = argument.child_by_field_name("name"), argument.child_by_field_name("value")
                 if name is not None and value is not None:
                     span = self._uses.span
-                    found.append(Keyword(_text(name), span(name), span(value), _text(value), value))
+                    found.append(Keyword(text_of(name), span(name), span(value), text_of(value), value))
             elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not _same(
                 argument, self.node
             ):
@@ -204,11 +191,13 @@ class Use:
         while parent is not None:
             if parent.type == "try_statement" and child.type in ("block", "except_clause"):
                 heads = [
-                    _text(each).split("\n", 1)[0] for each in parent.children if each.type == "except_clause"
+                    text_of(each).split("\n", 1)[0]
+                    for each in parent.children
+                    if each.type == "except_clause"
                 ]
                 if any(_HANDLER.search(head) for head in heads):
                     return True
-            elif parent.type == "with_statement" and _EXPECTING.search(_text(parent.named_children[0])):
+            elif parent.type == "with_statement" and _EXPECTING.search(text_of(parent.named_children[0])):
                 return True
             child, parent = parent, parent.parent
         return False
@@ -223,7 +212,7 @@ class Use:
             if parent.type in ("block", "module"):
                 found.extend(self._uses.exits_before(parent, child))
             elif parent.type == "decorated_definition":
-                decorators = [_text(each) for each in parent.named_children if each.type == "decorator"]
+                decorators = [text_of(each) for each in parent.named_children if each.type == "decorator"]
                 # `skipif(jax.__version_info__ < …)`: no expression, so that nothing decides it but its words.
                 found.extend(Branch(each, negated=False) for each in decorators if "skip" in each)
             child, parent = parent, parent.parent
@@ -236,7 +225,7 @@ class Use:
         node = self.node.parent
         while node is not None:
             if node.type == "function_definition":
-                found = _text(node)
+                found = text_of(node)
             node = node.parent
         return found
 
@@ -254,11 +243,11 @@ class Uses:
         """In order of position; only names under a module that the file imports, and those imports themselves."""
         found: list[Use] = []
         stored: set[str] = set()
-        stack = [(self.root, _Scope(None, _bindings(self.root)))]
+        stack = [(self.root, Scope(None, bindings(self.root)))]
         while stack:
             node, scope = stack.pop()
             kind = node.type
-            if kind in _IMPORTS:
+            if kind in IMPORTS:
                 found.extend(self._import(node))
                 continue
             if kind in _SKIPPED:
@@ -277,13 +266,13 @@ class Uses:
                 continue
             if kind == "call":
                 stored.update(self._set_by_name(node, scope))
-            inner = _Scope(scope, _bindings(node)) if kind in _SCOPES else scope
+            inner = Scope(scope, bindings(node)) if kind in SCOPES else scope
             for name, child in _evaluated(node):
                 # Defaults of parameters are evaluated outside the function that has them.
                 stack.append((child, scope if name == "parameters" else inner))
         return [use for use in found if use.name not in stored]
 
-    def _use(self, node: tree_sitter.Node, scope: _Scope) -> Use | None:
+    def _use(self, node: tree_sitter.Node, scope: Scope) -> Use | None:
         parts: list[tree_sitter.Node] = []
         base: tree_sitter.Node | None = node
         while base is not None and base.type == "attribute":
@@ -294,25 +283,27 @@ class Uses:
             base = base.child_by_field_name("object")
         if base is None or base.type != "identifier":
             return None
-        target = scope.find(_text(base))
+        target = scope.find(text_of(base))
         if target is None or (not parts and "." not in target):
             return None
-        names = [_text(part) for part in reversed(parts)]
+        names = [text_of(part) for part in reversed(parts)]
         last = parts[0] if parts else node
-        return Use(".".join((target, *names)), ".".join((_text(base), *names)), node, self, last, scope=scope)
+        return Use(
+            ".".join((target, *names)), ".".join((text_of(base), *names)), node, self, last, scope=scope
+        )
 
-    def _set_by_name(self, call: tree_sitter.Node, scope: _Scope) -> Iterator[str]:
+    def _set_by_name(self, call: tree_sitter.Node, scope: Scope) -> Iterator[str]:
         """`setattr(pltpu, "CompilerParams", ...)`."""
         arguments = call.child_by_field_name("arguments")
-        if not _text(call.child_by_field_name("function")).endswith("setattr") or arguments is None:
+        if not text_of(call.child_by_field_name("function")).endswith("setattr") or arguments is None:
             return
         given = arguments.named_children
         owner = self._use(given[0], scope) if given and given[0].type in ("attribute", "identifier") else None
         if owner is not None and len(given) > 1 and given[1].type == "string":
-            yield f"{owner.name}.{_text(given[1]).strip(chr(34) + chr(39))}"
+            yield f"{owner.name}.{text_of(given[1]).strip(chr(34) + chr(39))}"
 
     def _import(self, node: tree_sitter.Node) -> Iterator[Use]:
-        for found in _imported(node):
+        for found in imported_names(node):
             if not found.target.startswith("."):
                 named = found.node
                 last = (
@@ -320,7 +311,7 @@ class Uses:
                     if named.type == "dotted_name" and named.named_children
                     else named
                 )
-                yield Use(found.target, _text(named), named, self, last, node)
+                yield Use(found.target, text_of(named), named, self, last, node)
 
     def exits_before(self, block: tree_sitter.Node, statement: tree_sitter.Node) -> Iterator[Branch]:
         """Conditions that are false in `statement`, since earlier statements of its block leave it where they hold."""
@@ -345,94 +336,6 @@ class Uses:
         if not line.isascii():
             column = len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace"))
         return Position(row + 1, column + 1)
-
-
-@define(eq=False)
-class _Scope:
-    """What the names of a module, function or comprehension stand for; None hides an outer import."""
-
-    parent: _Scope | None
-    names: dict[str, str | None]
-
-    def find(self, name: str) -> str | None:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        return None
-
-
-def _bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
-    """The names that a scope binds: imported ones with their target, others (and those imported as two things) None.
-
-    An import goes before an assignment (`pl = None` where the import failed), wherever in the scope they stand.
-    """
-    imported: dict[str, set[str]] = {}
-    assigned: set[str] = set()
-    parameters = scope.child_by_field_name("parameters")
-    for parameter in parameters.named_children if parameters is not None else ():
-        name = parameter if parameter.type == "identifier" else parameter.child_by_field_name("name")
-        if name is None and parameter.named_children:
-            name = parameter.named_children[0]
-        assigned.add(_text(name))
-    stack = list(scope.named_children)
-    while stack:
-        node = stack.pop()
-        kind = node.type
-        if kind in _IMPORTS:
-            for found in _imported(node):
-                imported.setdefault(found.name, set()).add(found.bound)
-        elif kind in ("function_definition", "class_definition"):
-            assigned.add(_text(node.child_by_field_name("name")))
-        elif kind in ("assignment", "for_in_clause", "augmented_assignment"):
-            assigned.update(_targets(node.child_by_field_name("left")))
-        elif kind == "as_pattern_target":
-            assigned.update(_targets(node))
-        elif kind in _BINDING:
-            if kind == "for_statement":
-                assigned.update(_targets(node.child_by_field_name("left")))
-            stack.extend(node.named_children)
-    known: dict[str, str | None] = {} if scope.type == "module" else dict.fromkeys(assigned)
-    known.update({name: next(iter(bound)) if len(bound) == 1 else None for name, bound in imported.items()})
-    return known
-
-
-def _targets(left: tree_sitter.Node | None) -> Iterator[str]:
-    if left is None or left.type in ("attribute", "subscript"):
-        return
-    if left.type == "identifier":
-        yield _text(left)
-    for child in left.named_children:
-        yield from _targets(child)
-
-
-@frozen
-class _Imported:
-    node: tree_sitter.Node
-    target: str
-    name: str  # the name bound ...
-    bound: str  # ... and what it is bound to: for `import a.b` that is `a`
-
-
-def _imported(node: tree_sitter.Node) -> Iterator[_Imported]:
-    """Each name that a statement imports."""
-    module = node.child_by_field_name("module_name")
-    prefix = "" if module is None else _text(module)
-    if prefix and not prefix.endswith("."):
-        prefix += "."
-    for child in node.children_by_field_name("name"):
-        named = child.child_by_field_name("name") if child.type == "aliased_import" else child
-        if named is None:
-            continue
-        target = prefix + _text(named)
-        if child.type == "aliased_import":
-            yield _Imported(named, target, _text(child.child_by_field_name("alias")), target)
-        elif prefix:
-            yield _Imported(named, target, _text(named), target)
-        else:
-            root = target.split(".", 1)[0]
-            yield _Imported(named, target, root, root)
 
 
 def _evaluated(node: tree_sitter.Node) -> Iterator[tuple[str | None, tree_sitter.Node]]:
@@ -466,10 +369,6 @@ def _is_stored(node: tree_sitter.Node) -> bool:
     )
 
 
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")
-
-
 def _same(first: tree_sitter.Node | None, second: tree_sitter.Node) -> bool:
     return first is not None and first.id == second.id
 
@@ -480,18 +379,18 @@ def _branches(parent: tree_sitter.Node, child: tree_sitter.Node) -> Iterator[Bra
         condition = parent.child_by_field_name("condition")
         if condition is None or _same(condition, child):
             return
-        yield Branch(_text(condition), not _same(parent.child_by_field_name("consequence"), child))
+        yield Branch(text_of(condition), not _same(parent.child_by_field_name("consequence"), child))
         for other in parent.children_by_field_name("alternative"):
             if other.type == "elif_clause" and other.start_byte < child.start_byte:
-                yield Branch(_text(other.child_by_field_name("condition")), negated=True)
+                yield Branch(text_of(other.child_by_field_name("condition")), negated=True)
     elif parent.type == "conditional_expression" and len(parent.named_children) == 3:
         body, condition, _ = parent.named_children
         if not _same(condition, child):
-            yield Branch(_text(condition), not _same(body, child))
+            yield Branch(text_of(condition), not _same(body, child))
     elif parent.type == "boolean_operator":
         left, operator = parent.child_by_field_name("left"), parent.child_by_field_name("operator")
         if left is not None and operator is not None and not _same(left, child):
-            yield Branch(_text(left), operator.type == "or")
+            yield Branch(text_of(left), operator.type == "or")
 
 
 def _exit(statement: tree_sitter.Node) -> Iterator[Branch]:
@@ -499,6 +398,7 @@ def _exit(statement: tree_sitter.Node) -> Iterator[Branch]:
     if statement.type != "if_statement" or statement.child_by_field_name("alternative") is not None:
         return
     body, condition = statement.child_by_field_name("consequence"), statement.child_by_field_name("condition")
-    if body is not None and condition is not None and body.named_children:
-        if body.named_children[-1].type in _LEAVING:
-            yield Branch(_text(condition), negated=True)
+    if body is None or condition is None or not body.named_children:
+        return
+    if body.named_children[-1].type in _LEAVING:
+        yield Branch(text_of(condition), negated=True)
