@@ -43,7 +43,6 @@ _BINDING = frozenset(
         "ERROR",
     }
 )
-)
 
 
 @define(eq=False)
