@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attrs import define, field, frozen
 
-from pallas_lint.finding import Finding, Severity
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Severity
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace, Op
     from pallas_lint.syntax.uses import Use

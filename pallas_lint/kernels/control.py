@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.arguments import Arguments
@@ -27,6 +26,8 @@ from pallas_lint.kernels.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import libcst as cst
 
     from pallas_lint.kernels.interpreter import Interpreter
 

@@ -99,7 +99,7 @@ def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[
         return (a if bits(a) > bits(b) else b), weak_a and weak_b
     if is_float(a) or is_float(b):
         return (a if is_float(a) else b), weak_a and weak_b
-    if a in _SIGNED and b in _SIGNED or a in _UNSIGNED and b in _UNSIGNED:
+    if (a in _SIGNED and b in _SIGNED) or (a in _UNSIGNED and b in _UNSIGNED):
         return (a if bits(a) > bits(b) else b), weak_a and weak_b
     signed, unsigned = (a, b) if a in _SIGNED else (b, a)
     if signed not in _SIGNED or unsigned not in _UNSIGNED:

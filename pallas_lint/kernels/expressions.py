@@ -350,9 +350,9 @@ def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value,
     if isinstance(how, cst.Is | cst.IsNot):
         return _identity(left, right, negated=isinstance(how, cst.IsNot))
     if isinstance(how, cst.In | cst.NotIn):
-        if isinstance(right, Seq) and not right.open and isinstance(left, Const):
-            if all(isinstance(item, Const) for item in right.items):
-                return Const((left in right.items) is isinstance(how, cst.In))
+        known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
+        if known and isinstance(right, Seq) and isinstance(left, Const):
+            return Const((left in right.items) is isinstance(how, cst.In))
         return UNKNOWN
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):

@@ -90,7 +90,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
         return _made(i, name, arguments, node)
     if name.startswith(_COMPUTING):
         return _compute(i, name, arguments, node)
-    if name.startswith("numpy.") or name.startswith("math."):
+    if name.startswith(("numpy.", "math.")):
         return _numpy(i, name, arguments, node)
     if name.startswith(PALLAS):
         return _pallas(i, name, arguments, node)
@@ -173,8 +173,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
             [*callee.args, *arguments.positional], {**dict(callee.keywords), **arguments.keywords}, callee.open or arguments.open
         )
         if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
-            made = launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
-            return made
+            return launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
         return i.call(callee.callee, merged, node)
     decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:

@@ -7,12 +7,13 @@ take part).
 
 from __future__ import annotations
 
-from collections.abc import Mapping as AbstractMapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping as AbstractMapping
+
     import libcst as cst
 
     from pallas_lint.kernels.launch import Launch
@@ -59,7 +60,7 @@ class Sym:
     operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
 
 
-Dim = Union[int, Sym, None]  # a dimension: known, symbolic or unknown
+Dim = int | Sym | None  # a dimension: known, symbolic or unknown
 Shape = tuple[Dim, ...]
 
 
@@ -250,9 +251,23 @@ class Choice:
     options: tuple[Value, ...]
 
 
-Value = Union[
-    Unknown, Const, Sym, Seq, Dictionary, Slice, DType, Array, Ref, Func, External, Made, Class, Instance, Choice
-]
+Value = (
+    Unknown
+    | Const
+    | Sym
+    | Seq
+    | Dictionary
+    | Slice
+    | DType
+    | Array
+    | Ref
+    | Func
+    | External
+    | Made
+    | Class
+    | Instance
+    | Choice
+)
 
 _MOST_OPTIONS = 4
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.modules import ModuleGraph
 from pallas_lint.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PRELUDE = """
 import functools
