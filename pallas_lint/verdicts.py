@@ -1,4 +1,4 @@
-"""Verdicts of lowering rules: on which of the backends and in which of the jax versions in question does it fail?"""
+"""Verdicts of lowering rules: on which backends, and in which of the jax versions in question, it fails."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Failure:
 def failure(context: Context, fails: Fails) -> Failure | None:
     """What `fails` says for the target at hand, or for every backend where there is none.
 
-    With no target known it is an error only if it fails on all three backends; else an info, and none at all where
-    only Mosaic GPU fails, for which few kernels are meant.
+    With no target known it is an error only if it fails on all three backends; else an info, and none at all
+    where only Mosaic GPU fails, for which few kernels are meant.
     """
     target = context.target
     if target is not None:
@@ -57,19 +57,22 @@ def failure(context: Context, fails: Fails) -> Failure | None:
             return None
         always = context.everywhere(lambda version: fails(backend, device, version))
         return Failure((backend,), versions, always, Severity.ERROR)
-    found = {
-        backend: versions
-        for backend in BACKENDS
-        if (versions := context.failing(lambda version: fails(backend, None, version)))
-    }
-    if not found or set(found) == {"mosaic_gpu"}:
+    launch = context.launch
+    if launch is not None and (launch.core or launch.interpret or launch.backend is not None):
+        return None  # the backend is known, and the kernel is not judged for it: interpret mode, SparseCore, another
+    def failing(version: str) -> list[str]:
+        return [backend for backend in BACKENDS if fails(backend, None, version)]
+
+    common = context.failing(lambda version: len(failing(version)) == len(BACKENDS))
+    if common:
+        always = context.everywhere(lambda version: len(failing(version)) == len(BACKENDS))
+        return Failure(tuple(BACKENDS), common, always, Severity.ERROR)
+    versions = context.failing(lambda version: bool({"tpu", "triton"} & set(failing(version))))
+    if not versions:
         return None
-    common = tuple(version for version in context.versions if all(version in known for known in found.values()))
-    if len(found) == len(BACKENDS) and common:
-        always = context.everywhere(lambda version: all(fails(backend, None, version) for backend in BACKENDS))
-        return Failure(tuple(found), common, always, Severity.ERROR)
-    versions = tuple(version for version in context.versions if any(version in known for known in found.values()))
-    return Failure(tuple(found), versions, everywhere=False, severity=Severity.INFO)
+    backends = {backend for version in versions for backend in failing(version)}
+    ordered = tuple(backend for backend in BACKENDS if backend in backends)
+    return Failure(ordered, versions, everywhere=False, severity=Severity.INFO)
 
 
 def lowers(primitive: str, backend: str, version: str) -> bool:

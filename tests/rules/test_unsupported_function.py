@@ -1,0 +1,90 @@
+"""PAL101 and PAL102: what the measured tables say about calls in kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.rules.harness import codes, fixed, lint
+from tests.rules.kernels import launch
+
+
+def errors(body: str, backend: str | None, version: str, code: str = "PAL101") -> list[str]:
+    return [f.message for f in lint(launch(body, backend), version) if f.code == code]
+
+
+@pytest.mark.parametrize(
+    ("body", "backend", "version", "flagged"),
+    [
+        ("o_ref[...] = jnp.cumsum(x_ref[...], axis=1)", "tpu", "0.10.2", True),
+        ("o_ref[...] = jnp.cumsum(x_ref[...], axis=1)", "triton", "0.10.2", False),
+        ("o_ref[...] = jnp.sort(x_ref[...])", "tpu", "0.12.0.1", True),
+        ("o_ref[...] = x_ref[...].sort()", "triton", "0.12.0.1", True),
+        ("o_ref[...] = jnp.exp(x_ref[...])", "tpu", "0.4.35", False),
+        ("o_ref[...] = jnp.tile(x_ref[...], (2, 1))", "triton", "0.12.0.1", True),
+        ("o_ref[...] = jnp.tile(x_ref[...], (2, 1))", "tpu", "0.12.0.1", False),
+        # Forms decide: Triton takes two operands whose last dimension is 1.
+        ("o_ref[...] = jnp.concatenate([x_ref[...], x_ref[...]])", "triton", "0.12.0.1", False),
+        ("a, b = jnp.unstack(x_ref[...], axis=-1)\no_ref[...] = a", "triton", "0.12.0.1", False),
+        # Questions about types, no operations.
+        ("o_ref[...] = x_ref[...] + jnp.finfo(x_ref.dtype).eps", "tpu", "0.4.35", False),
+    ],
+)
+def test_functions(body: str, backend: str, version: str, flagged: bool) -> None:
+    assert bool(errors(body, backend, version)) is flagged
+
+
+def test_message_says_primitive_backend_and_where_it_works() -> None:
+    (finding,) = [
+        f for f in lint(launch("o_ref[...] = jnp.cumsum(x_ref[...], axis=1)"), "0.10.2") if f.code == "PAL101"
+    ]
+    assert finding.severity is Severity.ERROR
+    assert "`cumsum`" in finding.message and "TPU" in finding.message
+    assert "Triton" in finding.help and "instead" in finding.help
+
+
+def test_unknown_backend() -> None:
+    def severities(body: str) -> list[Severity]:
+        return [f.severity for f in lint(launch(body, None), "0.12.0.1") if f.code == "PAL101"]
+
+    assert severities("o_ref[...] = jnp.sort(x_ref[...])") == [Severity.ERROR]  # on all three
+    assert severities("o_ref[...] = jnp.tile(x_ref[...], (2, 1))") == [Severity.INFO]
+    assert severities("o_ref[...] = jnp.exp(x_ref[...])") == []
+
+
+def test_outside_kernels_and_in_interpret_mode() -> None:
+    code = launch("o_ref[...] = x_ref[...]", operand="jnp.sort(x)")
+    assert "PAL101" not in codes(lint(code, "0.12.0.1"))
+    for backend in ("tpu", None):
+        code = launch("o_ref[...] = jnp.sort(x_ref[...])", backend, extra="interpret=True, ")
+        assert "PAL101" not in codes(lint(code, "0.12.0.1"))
+
+
+def test_specialists_have_the_word() -> None:
+    body = "o_ref[...] = jnp.where(jnp.isfinite(x_ref[...]), 1.0, 0.0)"
+    assert codes(lint(launch(body, "triton"), "0.4.35")) & {"PAL101", "PAL102", "PAL103"} == {"PAL103"}
+    body = "x = x_ref[...].astype(jnp.bfloat16)\no_ref[...] = jnp.where(jnp.mod(x, 2) == 0, 1.0, 0.0)"
+    assert codes(lint(launch(body), "0.12.0.1")) & {"PAL101", "PAL102", "PAL104"} == {"PAL104"}
+
+
+@pytest.mark.parametrize(
+    ("body", "backend", "flagged"),
+    [
+        ("o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16))", "triton", True),
+        ("o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.float32))", "triton", False),
+        ("o_ref[...] = jax.nn.silu(x_ref[...])", "triton", False),
+        ("o_ref[...] = jnp.argmax(x_ref[...].astype(jnp.int32), axis=1)", "tpu", True),
+        ("o_ref[...] = jnp.argmax(x_ref[...].astype(jnp.float32), axis=1)", "tpu", False),
+        ("o_ref[...] = lax.fori_loop(0, 3, lambda i, a: a, x_ref[...].astype(jnp.int8))", "tpu", False),
+    ],
+)
+def test_dtypes(body: str, backend: str, flagged: bool) -> None:
+    assert bool(errors(body, backend, "0.12.0.1", "PAL102")) is flagged
+
+
+def test_dtype_fix() -> None:
+    body = "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16))"
+    after = (
+        "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)"
+    )
+    assert fixed(launch(body, "triton"), "0.12.0.1", None, "PAL102") == launch(after, "triton")
