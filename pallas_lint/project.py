@@ -94,11 +94,15 @@ def discover(
         try:
             is_folder = path.is_dir()
             exists = is_folder or path.exists()
+            is_file = path.is_file()
         except (OSError, ValueError) as error:
             result.errors.append(LintError(str(given), f"cannot be read: {error}"))
             continue
         if not exists:
             result.errors.append(LintError(shown_path(path, cwd), "no such file or folder"))
+        elif not is_folder and not is_file:
+            # Reading a pipe or a device may never end.
+            result.errors.append(LintError(shown_path(path, cwd), "neither a file nor a folder"))
         elif is_folder:
             before = len(found), len(result.errors)
             for file in walk.folder(path):
@@ -171,7 +175,7 @@ class _Walk:
             # Links to folders are not followed: they lead in circles, or to what is linted under its own
             # name.
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not (entry.name.endswith(".py") and entry.is_file()):
+            if not is_folder and not (entry.name.endswith(".py") and _is_file(entry)):
                 continue
             if excludes.match(entry.path, entry.name, is_folder) or _ignored(
                 respected, entry.path, is_folder
@@ -182,6 +186,14 @@ class _Walk:
             else:
                 path = Path(entry.path)
                 yield InputFile(path, shown_path(path, self.cwd), settings)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether there is a file behind `entry`; a link to itself leads to none."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 class _Excludes(NamedTuple):
