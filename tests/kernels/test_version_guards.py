@@ -38,7 +38,10 @@ def reached(code: str, versions: tuple[str, ...] = ALL) -> tuple[str, ...]:
         ("if hasattr(pltpu, 'CompilerParams'):\n    pltpu.X", ("0.7.2", "0.10.2")),
         ("if hasattr(pltpu, 'CompilerParams'):\n    x\nelse:\n    pltpu.X", ("0.5.3",)),
         ("P = getattr(pltpu, 'CompilerParams', None) or pltpu.X", ("0.5.3",)),
-        ("def f():\n    if hasattr(pltpu, 'CompilerParams'):\n        return 1\n    return pltpu.X", ("0.5.3",)),
+        (
+            "def f():\n    if hasattr(pltpu, 'CompilerParams'):\n        return 1\n    return pltpu.X",
+            ("0.5.3",),
+        ),
         ("if jax.__version_info__ >= (0, 7) and debug:\n    pltpu.X", ("0.7.2", "0.10.2")),
         ("if jax.__version_info__ >= (0, 7) and debug:\n    x\nelse:\n    pltpu.X", ALL),
         ("if debug or jax.__version_info__ >= (0, 7):\n    x\nelse:\n    pltpu.X", ("0.5.3",)),

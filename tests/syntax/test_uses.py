@@ -38,7 +38,10 @@ def only(code: str, name: str) -> Use:
         ("import jax.experimental.pallas as pl\npl.load", ["pallas.load"]),
         ("import jax.experimental.pallas\njax.experimental.pallas.load", ["pallas.load"]),
         ("from jax.experimental.pallas import load as l\nl(1)", ["pallas.load"]),
-        ("from jax.experimental.pallas import (\n    load,\n    store,\n)\nstore(load)", ["pallas.store", "pallas.load"]),
+        (
+            "from jax.experimental.pallas import (\n    load,\n    store,\n)\nstore(load)",
+            ["pallas.store", "pallas.load"],
+        ),
         (IMPORTS + "pltpu.MemorySpace.ANY", ["pallas.tpu.MemorySpace.ANY"]),
         (IMPORTS + "@pl.when(x)\ndef f(): ...", ["pallas.when"]),
         (IMPORTS + "f'{pl.cdiv(1, 2)} {{pl.load}}'", ["pallas.cdiv"]),
@@ -80,7 +83,10 @@ def test_hidden_by_another_binding(code: str) -> None:
 
 
 def test_a_comprehension_hides_only_its_own_variable() -> None:
-    assert names(IMPORTS + "[pl.load for x in y]; [z for pl in y]; pl.store") == ["pallas.load", "pallas.store"]
+    assert names(IMPORTS + "[pl.load for x in y]; [z for pl in y]; pl.store") == [
+        "pallas.load",
+        "pallas.store",
+    ]
 
 
 def test_a_fallback_keeps_the_import() -> None:

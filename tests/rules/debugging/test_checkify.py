@@ -48,14 +48,20 @@ def found(code: str, jax: str | None) -> set[str]:
         (RUN + "def outer(x):\n    return run(x)\nchecked = checkify.checkify(outer)", set()),
         (RUN + "def f(g, x):\n    return checkify.checkify(g)(x)", set()),
         (RUN.replace("\ndef", "\n@checkify.checkify\ndef"), set()),
-        (RUN.replace("\ndef", "\n@functools.partial(checkify.checkify, errors=checkify.all_checks)\ndef"), set()),
+        (
+            RUN.replace("\ndef", "\n@functools.partial(checkify.checkify, errors=checkify.all_checks)\ndef"),
+            set(),
+        ),
         (
             "\ndef run(x):\n    f = checkify.checkify(pl.pallas_call(kernel, out_shape=x))\n"
             "    err, out = f(x)\n    err.throw()\n    return out\n",
             set(),
         ),
         # Another function is functionalised, not this one.
-        (RUN + "def other(x):\n    return x\ndef use(x):\n    return checkify.checkify(other)(x)", {"PAL601"}),
+        (
+            RUN + "def other(x):\n    return x\ndef use(x):\n    return checkify.checkify(other)(x)",
+            {"PAL601"},
+        ),
     ],
 )
 @pytest.mark.parametrize("jax", ["0.4.35", "0.9.2", "0.10.0"])
@@ -74,7 +80,9 @@ def test_a_range_over_both() -> None:
 
 
 def test_aliases_and_helpers() -> None:
-    code = KERNEL.replace("from jax.experimental import checkify", "from jax.experimental.checkify import check as ensure")
+    code = KERNEL.replace(
+        "from jax.experimental import checkify", "from jax.experimental.checkify import check as ensure"
+    )
     assert found(code.replace("checkify.check(", "ensure(") + RUN, "0.9.2") == {"PAL601"}
     helper = "def guard(v):\n    checkify.check(v > 0, 'positive')\n\n"
     code = KERNEL.replace('    checkify.check(x_ref[0, 0] > 0, "positive")', "    guard(x_ref[0, 0])")
@@ -95,7 +103,9 @@ def test_runtime_asserts_of_old_versions() -> None:
 
 def test_code_outside_kernels_is_left_alone() -> None:
     code = KERNEL.replace('    checkify.check(x_ref[0, 0] > 0, "positive")\n', "") + RUN
-    assert found(code + "def f(x):\n    checkify.check(x > 0, 'positive')\n    return run(x)", "0.9.2") == set()
+    assert (
+        found(code + "def f(x):\n    checkify.check(x > 0, 'positive')\n    return run(x)", "0.9.2") == set()
+    )
 
 
 def test_another_file_of_the_project_functionalises(tmp_path: Path) -> None:
@@ -141,7 +151,10 @@ HEAD = "import jax\nfrom jax.experimental import checkify\nfrom jax.experimental
         ("(err, out) = checkify.checkify(f)(x)\n    return out", True),
         ("err, out = other(x)\n    return out", False),
         ("g = checkify.checkify(f)\n    g = f\n    err, out = g(x)\n    return out", False),
-        ("err, out = checkify.checkify(f)(x)\n    def later():\n        err.throw()\n    return out, later", False),
+        (
+            "err, out = checkify.checkify(f)(x)\n    def later():\n        err.throw()\n    return out, later",
+            False,
+        ),
         ("self.err, out = checkify.checkify(f)(x)\n    return out", False),
     ],
 )
@@ -151,7 +164,9 @@ def test_the_error_is_lost(body: str, lost: bool) -> None:
 
 def test_throwing_fix() -> None:
     code = f"{HEAD}def run(f, x):\n    checkify.checkify(f)(x)\n"
-    assert fixed(code, "0.9.2", None, "PAL602").endswith("    error, _ = checkify.checkify(f)(x)\n    error.throw()\n")
+    assert fixed(code, "0.9.2", None, "PAL602").endswith(
+        "    error, _ = checkify.checkify(f)(x)\n    error.throw()\n"
+    )
 
 
 def test_throwing_is_unsafe_in_what_is_jitted() -> None:
@@ -173,4 +188,6 @@ def test_automatic_checks_see_no_kernel() -> None:
     use = "def use(x):\n    err, out = checkify.checkify({}, errors=checkify.{})(x)\n    err.throw()\n    return out\n"
     assert found(code + use.format("run", "nan_checks"), "0.12.0") == {"PAL603"}
     assert found(code + use.format("run", "user_checks"), "0.12.0") == set()
-    assert found(code + "def other(x):\n    return x\n" + use.format("other", "nan_checks"), "0.12.0") == set()
+    assert (
+        found(code + "def other(x):\n    return x\n" + use.format("other", "nan_checks"), "0.12.0") == set()
+    )

@@ -46,7 +46,11 @@ def found(code: str, jax: str | None) -> set[str]:
         ("from jax.experimental.pallas import gpu\ngpu.TritonCompilerParams()", "0.6.1", {"PAL701"}),
         (PL + "pl.pallas_call(k, out_shape=x, backend='triton')", "0.9.0", set()),
         (PL + "pl.pallas_call(k, out_shape=x, backend='triton')", "0.9.1", {"PAL701"}),
-        (PL + "import functools\nfunctools.partial(pl.pallas_call, k, backend='triton')", "0.9.1", {"PAL701"}),
+        (
+            PL + "import functools\nfunctools.partial(pl.pallas_call, k, backend='triton')",
+            "0.9.1",
+            {"PAL701"},
+        ),
         (PL + "pl.pallas_call(k, out_shape=x, num_warps=4)", "0.4.35", {"PAL701"}),
         (PL + "pl.pallas_call(k, out_shape=x, compiler_params=dict(mosaic=dict()))", "0.6.0", set()),
         (PL + "pl.pallas_call(k, out_shape=x, compiler_params=dict(mosaic=dict()))", "0.6.1", {"PAL701"}),
@@ -94,7 +98,11 @@ else:
 @pytest.mark.parametrize("jax", ["0.5.3", "0.7.1", "0.12.0", ">=0.5,<0.12"])
 @pytest.mark.parametrize(
     "condition",
-    ["hasattr(pltpu, 'CompilerParams')", "jax.__version_info__ >= (0, 6, 2)", "getattr(pltpu, 'CompilerParams', 0)"],
+    [
+        "hasattr(pltpu, 'CompilerParams')",
+        "jax.__version_info__ >= (0, 6, 2)",
+        "getattr(pltpu, 'CompilerParams', 0)",
+    ],
 )
 def test_guarded_code_is_judged_for_the_versions_that_reach_it(condition: str, jax: str) -> None:
     assert found(GUARDED.format(condition=condition), jax) == set()
@@ -156,7 +164,9 @@ def test_masked_loads_become_the_backends() -> None:
     )
     assert fix(PL + TPU + "pl.store(x, i, v, mask=m)", "0.12.0").endswith("pltpu.store(x.at[i], v, mask=m)")
     # `other=` is Triton's alone.
-    assert fix(PL + TPU + "y = pl.load(x, i, mask=m, other=0)", "0.12.0").endswith("pl.load(x, i, mask=m, other=0)")
+    assert fix(PL + TPU + "y = pl.load(x, i, mask=m, other=0)", "0.12.0").endswith(
+        "pl.load(x, i, mask=m, other=0)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +198,9 @@ def test_masked_loads_become_the_backends() -> None:
         ),
         (
             PL + TRITON + "f = pl.pallas_call(k, out_shape=x, num_warps=4, num_stages=2)",
-            PL + TRITON + "f = pl.pallas_call(k, out_shape=x, compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=2))",
+            PL
+            + TRITON
+            + "f = pl.pallas_call(k, out_shape=x, compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=2))",
         ),
         (
             PL + TPU + "f = pl.pallas_call(k, backend='mosaic_tpu', out_shape=x)",
@@ -212,4 +224,6 @@ def test_no_fix_where_a_version_of_the_range_lacks_the_new_name() -> None:
 
 def test_an_alias_that_is_taken_gets_another_name() -> None:
     code = PL + MGPU + "pl.atomic_add(x, i, v)"
-    assert "triton as pltriton" in fix(code, "0.12.0") and "pltriton.atomic_add(x, i, v)" in fix(code, "0.12.0")
+    assert "triton as pltriton" in fix(code, "0.12.0") and "pltriton.atomic_add(x, i, v)" in fix(
+        code, "0.12.0"
+    )
