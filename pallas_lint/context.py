@@ -114,7 +114,7 @@ class Context:
         places = [Related(_span(place), text) for place, text in related]
         span = _span(where)
         if self.launch is not None:
-            launched = self.launch.site.span
+            launched = self.launch.called_at.span
             if launched.start != span.start or launched.path != span.path:
                 places.append(Related(launched, "launched here"))
         assumptions = self.launch.assumptions if self.launch is not None else {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import define, field
 
-from pallas_lint.kernels.values import Value
+if TYPE_CHECKING:
+    from pallas_lint.kernels.values import Value
 
 
 @define(eq=False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.kernels import members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, dtype_of
@@ -33,6 +31,8 @@ from pallas_lint.kernels.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import libcst as cst
 
     from pallas_lint.kernels.interpreter import Interpreter
 

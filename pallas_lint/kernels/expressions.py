@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import operator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +12,17 @@ from attrs import evolve
 
 from pallas_lint.kernels import arrays, externals, indexing, members
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.symbols import arithmetic
+from pallas_lint.kernels.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.trace import Capture, Guard
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
     Array,
     Choice,
-    Class,
     Const,
     Dictionary,
-    DType,
     External,
     Func,
-    Instance,
     Made,
     Ref,
     Seq,
@@ -34,6 +30,7 @@ from pallas_lint.kernels.values import (
     Sym,
     Value,
     join,
+    truth,
 )
 
 if TYPE_CHECKING:
@@ -45,35 +42,6 @@ if TYPE_CHECKING:
 _BUILTINS = frozenset(dir(builtins))
 _MOST_ELEMENTS = 32
 
-# Operators of arrays under the names of the jnp functions that they call.
-_BINARY: dict[type, tuple[str, str]] = {
-    cst.Add: ("+", "jax.numpy.add"),
-    cst.Subtract: ("-", "jax.numpy.subtract"),
-    cst.Multiply: ("*", "jax.numpy.multiply"),
-    cst.Divide: ("/", "jax.numpy.true_divide"),
-    cst.FloorDivide: ("//", "jax.numpy.floor_divide"),
-    cst.Modulo: ("%", "jax.numpy.remainder"),
-    cst.Power: ("**", "jax.numpy.power"),
-    cst.MatrixMultiply: ("@", "jax.numpy.matmul"),
-    cst.BitAnd: ("&", "jax.numpy.bitwise_and"),
-    cst.BitOr: ("|", "jax.numpy.bitwise_or"),
-    cst.BitXor: ("^", "jax.numpy.bitwise_xor"),
-    cst.LeftShift: ("<<", "jax.numpy.left_shift"),
-    cst.RightShift: (">>", "jax.numpy.right_shift"),
-}
-_AUGMENTED: dict[type, tuple[str, str]] = {
-    getattr(cst, f"{node.__name__}Assign"): names for node, names in _BINARY.items()
-}
-_COMPARISONS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
-    cst.Equal: (operator.eq, "jax.numpy.equal"),
-    cst.NotEqual: (operator.ne, "jax.numpy.not_equal"),
-    cst.LessThan: (operator.lt, "jax.numpy.less"),
-    cst.LessThanEqual: (operator.le, "jax.numpy.less_equal"),
-    cst.GreaterThan: (operator.gt, "jax.numpy.greater"),
-    cst.GreaterThanEqual: (operator.ge, "jax.numpy.greater_equal"),
-}
-_UNARY: dict[type, str] = {cst.Minus: "jax.numpy.negative", cst.BitInvert: "jax.numpy.invert", cst.Plus: "jax.numpy.positive"}
-
 
 def dotted(node: cst.CSTNode | None) -> str:
     """The text of a dotted name; empty for anything else."""
@@ -84,22 +52,6 @@ def dotted(node: cst.CSTNode | None) -> str:
     if not isinstance(node, cst.Name):
         return ""
     return ".".join((node.value, *reversed(parts)))
-
-
-def truth(value: Value) -> bool | None:
-    """Whether the value is true where the text decides it."""
-    if isinstance(value, Const):
-        return bool(value.value)
-    if isinstance(value, Seq):
-        return True if value.items else None if value.open else False
-    if isinstance(value, Ref):
-        return None if value.optional else True
-    if isinstance(value, Func | Class):
-        return True
-    if isinstance(value, Choice):
-        known = {truth(option) for option in value.options}
-        return known.pop() if len(known) == 1 else None
-    return None
 
 
 def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
@@ -233,9 +185,7 @@ def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
     return Dictionary(pairs if exact else (), open=not exact)
 
 
-def _iterate(
-    i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]
-) -> tuple[list[Value], bool]:
+def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = i.evaluate(clause.iter, env)
     exact = isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= _MOST_ELEMENTS
@@ -261,31 +211,15 @@ def _iterate(
 # -- operators -------------------------------------------------------------------------------------------------
 
 
-def binary(
-    i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Value, right: Value
-) -> Value:
-    """The value of `left symbol right`; records an operation when an operand is traced."""
-    if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
-        return i.op(name, node, Arguments([left, right]), result, "operator")
-    if isinstance(left, Choice) or isinstance(right, Choice):
-        return UNKNOWN
-    return arithmetic(symbol, left, right)
-
-
-def _as_array(value: Value) -> Value:
-    return Array(value.shape, value.dtype) if isinstance(value, Ref) else value
-
-
 def _binary(i: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
     left, right = i.evaluate(node.left, env), i.evaluate(node.right, env)
-    symbol, name = _BINARY[node.operator.__class__]
+    symbol, name = BINARY[node.operator.__class__]
     return binary(i, node, symbol, name, left, right)
 
 
 def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
     """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
-    symbol, name = _AUGMENTED[node.operator.__class__]
+    symbol, name = AUGMENTED[node.operator.__class__]
     if isinstance(node.target, cst.Subscript):
         owner = i.evaluate(node.target.value, env)
         index = _index(i, node.target, env)
@@ -294,6 +228,8 @@ def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
             loaded = Array(indexing.result_shape(ref.shape, index), ref.dtype)
             result = binary(i, node, symbol, name, loaded, operand)
             i.access("accumulate", ref, index, node, result)
+        if not isinstance(owner, Ref | Seq | Dictionary | Array):
+            i.lose_sight()
         return
     operand = i.evaluate(node.value, env)
     current = i.evaluate(node.target, env)
@@ -309,7 +245,7 @@ def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
     if isinstance(node.operator, cst.Not):
         known = truth(value)
         return UNKNOWN if known is None else Const(not known)
-    name = _UNARY[node.operator.__class__]
+    name = UNARY[node.operator.__class__]
     if isinstance(value, Array):
         return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}), "operator")
     if isinstance(value, Const) and isinstance(value.value, int | float | complex):
@@ -344,47 +280,6 @@ def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
         result = compare(i, node, target.operator, left, right)
         left = right
     return result if len(node.comparisons) == 1 else UNKNOWN
-
-
-def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value, right: Value) -> Value:
-    if isinstance(how, cst.Is | cst.IsNot):
-        return _identity(left, right, negated=isinstance(how, cst.IsNot))
-    if isinstance(how, cst.In | cst.NotIn):
-        known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
-        if known and isinstance(right, Seq) and isinstance(left, Const):
-            return Const((left in right.items) is isinstance(how, cst.In))
-        return UNKNOWN
-    function, name = _COMPARISONS[how.__class__]
-    if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
-        return i.op(name, node, Arguments([left, right]), result, "operator")
-    version = externals.compare_version(i, function, left, right)
-    if version is not None:
-        return Const(version)
-    if isinstance(left, Const) and isinstance(right, Const):
-        try:
-            return Const(bool(function(left.value, right.value)))
-        except TypeError:
-            return UNKNOWN
-    left_type, right_type = arrays.dtype_of(left), arrays.dtype_of(right)
-    if left_type is not None and right_type is not None and function in (operator.eq, operator.ne):
-        return Const(function(left_type, right_type))
-    if left == right and isinstance(left, Sym):
-        return Const(function(0, 0))
-    return UNKNOWN
-
-
-def _identity(left: Value, right: Value, *, negated: bool) -> Value:
-    if left == NONE and right == NONE:
-        return Const(not negated)
-    one, other = (left, right) if right == NONE else (right, left)
-    if isinstance(one, Ref) and one.optional:
-        return UNKNOWN
-    if other == NONE and isinstance(one, Const | Seq | Dictionary | Array | Ref | Func | Class | Instance | DType):
-        return Const((one == NONE) is not negated)
-    if other == NONE and isinstance(one, Made) and not one.function.startswith(("method:", "builtins.")):
-        return Const(negated)
-    return UNKNOWN
 
 
 def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
@@ -488,6 +383,8 @@ def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None
     for option in owner.options if isinstance(owner, Choice) else (owner,):
         if isinstance(option, Ref):
             i.access("store", option, index, target, value)
+        elif not isinstance(option, Seq | Dictionary | Array):
+            i.lose_sight()  # a ref that is not seen to be one
     if isinstance(target.value, cst.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:

@@ -27,6 +27,8 @@ from pallas_lint.kernels.values import (
     Made,
     Ref,
     Seq,
+    Sym,
+    Unknown,
     Value,
     join,
     options,
@@ -283,11 +285,14 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = name.rpartition(".")[2]
     if i.kernel is None or short[:1].isupper():
+        i.escape_refs(arguments, node)
         made = _made(i, name, arguments, node)
         if short == "BlockSpec":
             i.specs_made.append(made)
         return made
     i.escape_refs(arguments, node)
+    if any(isinstance(value, Unknown | Sym) for value in (*arguments.positional, *arguments.keywords.values())):
+        i.lose_sight()  # it may be a ref
     _run_callbacks(i, arguments)
     i.op(name, node, arguments, UNKNOWN)
     return _made(i, name, arguments, node)

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
     if isinstance(owner, Ref):
-        i.access("load", owner, index, node)
         if owner.dtype == "semaphore" or owner.space == "semaphore":
+            i.access("load", owner, index, node)
             return evolve(owner, view=True)
-        return Array(result_shape(owner.shape, index), owner.dtype)
+        loaded = Array(result_shape(owner.shape, index), owner.dtype)
+        i.access("load", owner, index, node, loaded)
+        return loaded
     if isinstance(owner, Array):
         result = Array(result_shape(owner.shape, index), owner.dtype, owner.weak)
         return i.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")

@@ -229,6 +229,7 @@ class Interpreter:
             method = expressions.attribute_of(self, callee, "__call__", node)
             if isinstance(method, Func):
                 return self.call_function(method, arguments)
+        self.lose_sight()
         self.escape(arguments, node)
         return UNKNOWN
 
@@ -260,6 +261,7 @@ class Interpreter:
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
         if len(self.stack) >= _DEPTH or sum(other.node is func.node for other in self.stack) >= 2:
+            self.lose_sight()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             return UNKNOWN
@@ -376,6 +378,11 @@ class Interpreter:
         self.record(
             Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
         )
+
+    def lose_sight(self) -> None:
+        """Code runs of which nothing is known: what it closes over may be read or written."""
+        if self.kernel is not None and self.kernel.seen_until is None:
+            self.kernel.seen_until = len(self.kernel.events)
 
     def op(
         self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call"

@@ -94,6 +94,7 @@ class Launch:
     open: bool = False  # `**kwargs` of unknown content
     operands: list[Value] | None = None
     operands_open: bool = False
+    options: frozenset[str] = frozenset()  # keywords of the call of a pipeline
     backend: str | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
     evidence: str | None = None  # what told the backend: "params", "mesh", "spec", "body", "function", "import"
@@ -119,6 +120,12 @@ class Launch:
         """The kernels that it surely runs; none where a branch decides which."""
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.kind == "kernel" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
+
+    @property
+    def called_at(self) -> Site:
+        """The launching function's name at the launch: a short place for what may be a call of thirty lines."""
+        function = getattr(self.site.node, "func", None)
+        return self.site if function is None else evolve(self.site, node=function)
 
     def argument(self, *names: str) -> Value | None:
         """The first of these arguments that was passed; None where none was."""

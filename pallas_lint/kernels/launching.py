@@ -20,13 +20,11 @@ from pallas_lint.kernels.values import (
     Dictionary,
     Func,
     Made,
-    Ref,
     Seq,
     Value,
     options,
     shape_of,
 )
-
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -226,6 +224,7 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
         i.launches.append(result)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
+    result.options = frozenset(arguments.keywords)
     if "scratches" in arguments.keywords:
         result.arguments["scratches"] = arguments.keywords["scratches"]
     i.escape_refs(arguments, result.site)

@@ -252,8 +252,9 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
         i.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
     if name == "get":
-        i.access("load", owner, Const(...), node)
-        return Array(owner.shape, owner.dtype)
+        loaded = Array(owner.shape, owner.dtype)
+        i.access("load", owner, Const(...), node, loaded)
+        return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
         shape = indexing.reshaped(owner.shape, arguments.positional) if name == "reshape" else None
         dtype = arrays.dtype_of(arguments.positional[0]) if name == "bitcast" and arguments.positional else owner.dtype

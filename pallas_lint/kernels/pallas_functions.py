@@ -66,8 +66,9 @@ def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
     if not isinstance(ref, Ref):
         return i.op(name, node, arguments, Array())
-    i.access("load", ref, index, node)
-    return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))
+    loaded = i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))
+    i.access("load", ref, index, node, loaded)
+    return loaded
 
 
 def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -80,6 +81,8 @@ def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
         index, value = arguments.positional[1], arguments.positional[2]
     if isinstance(ref, Ref):
         i.access("store", ref, index, node, value)
+    else:
+        i.lose_sight()
     return i.op(name, node, arguments, NONE)
 
 
@@ -89,6 +92,7 @@ def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     if isinstance(ref, Ref):
         i.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
         return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))
+    i.lose_sight()
     return i.op(name, node, arguments, Array())
 
 
@@ -99,6 +103,8 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
         i.access("load", source, Const(...), node)
     if isinstance(target, Ref):
         i.access("store", target, Const(...), node)
+    else:
+        i.lose_sight()
     i.op(name, node, arguments, UNKNOWN)
     return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
 

@@ -12,7 +12,7 @@ import libcst as cst
 from pallas_lint.kernels import expressions
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import Guard, refs_in
-from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Seq
+from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Seq, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
 
 def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     condition = i.evaluate(node.test, env)
-    known = expressions.truth(condition)
+    known = truth(condition)
 
     def otherwise() -> bool:
         if node.orelse is None:

@@ -75,7 +75,10 @@ class Op:
 
 @frozen(eq=False)
 class Access:
-    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": handed to unknown code."""
+    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": handed to unknown code.
+
+    `value` is what was read or written.
+    """
 
     kind: Literal["load", "store", "accumulate", "escape", "delete"]
     ref: Ref
@@ -108,6 +111,8 @@ class KernelTrace:
     refs: list[Ref] = field(factory=list)
     events: list[Event] = field(factory=list)
     complete: bool = True  # False: the trace stopped early (budget, unresolved kernel), absence proves nothing
+    # How many events there were when code ran that may do anything to any ref; None while all that ran was seen.
+    seen_until: int | None = None
     returned: Value = UNKNOWN
 
     def ops(self, *names: str) -> Iterator[Op]:

@@ -351,3 +351,19 @@ def shape_of(value: Value) -> Shape | None:
     if isinstance(value, Const) and isinstance(value.value, int):
         return (value.value,)
     return None
+
+
+def truth(value: Value) -> bool | None:
+    """Whether the value is true where the text decides it."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Seq):
+        return True if value.items else None if value.open else False
+    if isinstance(value, Ref):
+        return None if value.optional else True
+    if isinstance(value, Func | Class):
+        return True
+    if isinstance(value, Choice):
+        known = {truth(option) for option in value.options}
+        return known.pop() if len(known) == 1 else None
+    return None

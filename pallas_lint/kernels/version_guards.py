@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, field
 
-from pallas_lint.kernels import expressions
 from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
 from pallas_lint.kernels.modules import Module
-from pallas_lint.kernels.values import External
+from pallas_lint.kernels.values import External, truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,7 +108,7 @@ class VersionGuards:
             return None
         if isinstance(value, External) and value.name.startswith("jax."):
             return True  # what `getattr(pltpu, "CompilerParams", None)` found
-        return expressions.truth(value)
+        return truth(value)
 
     def _for_version(self, version: str) -> tuple[Interpreter, Module]:
         """An interpreter for this version alone: what the module's names are may differ between versions."""
