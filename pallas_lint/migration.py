@@ -192,7 +192,7 @@ class Migration:
             return f"jax.{inner}.{member}", ()
         if owner == "jax":
             return None
-        taken = {alias for alias in bound} | set(self.context.module.imported)
+        taken = set(bound) | set(self.context.module.imported)
         free = [alias for alias in _ALIASES.get(owner, ()) if alias not in taken]
         if not free:
             return None

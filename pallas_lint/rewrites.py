@@ -237,9 +237,11 @@ def _triton_number(migration: Migration, keyword: Keyword) -> Fix | None:
         return None
     fields = ", ".join(f"{found.name}={found.text}" for found in moved)
     edits = [migration.edit(keyword.node.parent, f"compiler_params={spelled[0]}({fields})")]
-    for other in moved:
-        if other.name != keyword.name and other.node.parent is not None:
-            edits.append(migration.keyword_removed(other.node.parent))
+    edits.extend(
+        migration.keyword_removed(other.node.parent)
+        for other in moved
+        if other.name != keyword.name and other.node.parent is not None
+    )
     return migration.context.safe(f"write `compiler_params={spelled[0]}(...)`", *edits, *spelled[1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Edit, Position, Severity, Span
+from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.functionalised import asserts_are_enabled, may_be_functionalised
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.uses import Uses
@@ -74,7 +74,7 @@ class CheckNeverRuns(Rule):
                 o_ref[...] = x_ref[...]
 
             def run(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+                return pl.pallas_call(kernel, out_shape=x)(x)
             """,
             jax="0.9.2",
             fixed="""
@@ -87,7 +87,7 @@ class CheckNeverRuns(Rule):
                 o_ref[...] = x_ref[...]
 
             def run(x):
-                error, result = checkify.checkify(pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype)))(x)
+                error, result = checkify.checkify(pl.pallas_call(kernel, out_shape=x))(x)
                 error.throw()
                 return result
             """,

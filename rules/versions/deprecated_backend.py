@@ -125,8 +125,8 @@ class DeprecatedBackend(Rule):
         if gone and launch.evidence == "params":
             yield context.finding(
                 launch.site,
-                f"`pallas_call` refuses Mosaic GPU parameters since jax 0.11.2 (AssertionError): {because(context, gone)}",
-                help="launch with `plgpu.kernel`",
+                f"`pallas_call` refuses Mosaic GPU parameters since jax 0.11.2: {because(context, gone)}",
+                help="it dies with a bare AssertionError; launch with `plgpu.kernel`",
                 severity=Severity.ERROR,
                 versions=gone,
                 version_dependent=True,

@@ -9,8 +9,8 @@ from pallas_lint.api_names import PALLAS, api_name, because, keywords, positions
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.migration import Migration, short
-from pallas_lint.rule import Example, Rule
 from pallas_lint.rewrites import KEYWORDS, block_spec_swapped, loaded_index, nested_params, replacing
+from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,11 +208,12 @@ class RemovedApi(Rule):
         for since, found in gone.items():
             named = ", ".join(f"`{keyword.name}`" for keyword, _ in found)
             keyword, failing = found[0]
+            when = f" since jax {since}" if since else ""
             replacement = compat.replacement(name.name, keyword.name)
             fix = self._keyword_fix(Migration(name, context), [keyword for keyword, _ in found])
             yield context.finding(
                 keyword.span,
-                f"`{name.spelled}` takes no {named}{f' since jax {since}' if since else ''}: {because(context, failing)}",
+                f"`{name.spelled}` takes no {named}{when}: {because(context, failing)}",
                 help=replacement.note if replacement is not None else "",
                 severity=Severity.INFO if context.assumed and since else Severity.ERROR,
                 versions=failing,
@@ -261,9 +262,10 @@ class RemovedApi(Rule):
         index = loaded_index(Migration(name, context)) if name.name == f"{PALLAS}.mosaic_gpu.load" else None
         fix = index[1] if index is not None else None
         limit = taken[failing[0]]
+        plural = "s" if limit != 1 else ""
         yield context.finding(
             use.span_of(place),
-            f"`{name.spelled}` takes {limit} positional argument{'s' if limit != 1 else ''} now: {because(context, failing)}",
+            f"`{name.spelled}` takes {limit} positional argument{plural} now: {because(context, failing)}",
             help="load `ref.at[idx]`" if index is not None else "",
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
