@@ -16,7 +16,6 @@ from attrs import define, evolve, field
 
 from pallas_lint.kernels import expressions, externals
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.launch import is_spec
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
 from pallas_lint.kernels.trace import Access, Event, Guard, KernelTrace, Op, refs_in
@@ -286,7 +285,7 @@ class Interpreter:
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
-        if _brings_code(arguments):
+        if arguments.bring_code:
             return True
         text = func.piece.text
         if "pallas_call" in text:
@@ -384,9 +383,7 @@ class Interpreter:
         if self.kernel is not None and self.kernel.seen_until is None:
             self.kernel.seen_until = len(self.kernel.events)
 
-    def op(
-        self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call"
-    ) -> Value:
+    def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""
         if self.kernel is None:
             return result
@@ -497,16 +494,3 @@ class Interpreter:
         node = next((node for node in piece.body if isinstance(node, cst.ClassDef)), None)
         bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
         env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))
-
-
-def _brings_code(arguments: Arguments) -> bool:
-    """Whether a caller hands over functions or specs, without which a launcher cannot be understood."""
-    values = [*arguments.positional, *arguments.keywords.values()]
-    for value in list(values):
-        if isinstance(value, Seq):
-            values.extend(value.items)
-    return any(
-        isinstance(option, Func) or (isinstance(option, Made) and (option.launch is not None or is_spec(option)))
-        for value in values
-        for option in options(value)
-    )
