@@ -78,6 +78,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         open_,
         scope=i.stack[-1].name if i.stack else "",
         assumptions=i.assumptions,
+        beside_grid_spec=beside,
         callers=tuple(i.stack),
     )
     i.launches.append(result)

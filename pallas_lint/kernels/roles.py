@@ -283,6 +283,8 @@ class _Builder:
             return Dictionary(tuple(pairs), value.open)
         if isinstance(value, Instance):
             return UNKNOWN
+        if self.launch.kind == "pipeline":
+            return Ref(name, owner=self.owner)  # some ref of the kernel around it
         return evolve(scratch_ref(name, value), owner=self.owner)
 
 

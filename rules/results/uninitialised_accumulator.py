@@ -1,0 +1,416 @@
+"""PAL401 uninitialised-accumulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity, Span
+from pallas_lint.kernels.index_maps import maps_of
+from pallas_lint.kernels.launch import block_spec
+from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Const, Dictionary, Func, Ref, Seq, Sym, Value
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace
+
+# Functions that take the shape and dtype of an array and leave its values alone.
+_LIKE = frozenset(
+    f"jax.{module}.{name}"
+    for module in ("numpy", "lax")
+    for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type")
+)
+# A value that was read can be thrown away here, under a condition that is another value.
+_SELECTING = frozenset(
+    (
+        "jax.numpy.where", "jax.lax.select", "jax.lax.select_n", "jax.numpy.select", "jax.numpy.choose",
+        "jax.numpy.piecewise", "jax.lax.cond", "jax.lax.switch", "jax.lax.platform_dependent",
+    )
+)  # fmt: skip
+_ADDING = frozenset(("jax.numpy.add", "jax.numpy.subtract"))
+
+
+class UninitialisedAccumulator(Rule):
+    """An output or scratch buffer that is read, or added to, before anything is written to it.
+
+    Outputs and scratch are not zeroed. On TPU the block lies in VMEM that the previous kernel, or the previous grid
+    step, left behind; on GPU it is whatever the allocator returned. `o_ref[...] += v` therefore adds to garbage, and
+    often enough to zeros on the first run, which is why such kernels pass their first test. Interpret mode fills fresh
+    buffers with NaN (the smallest integer for integer dtypes), so that the mistake shows there as NaN everywhere.
+
+    A block that several grid steps visit must be set on the first visit only: that is the step at which every grid
+    index that its index map ignores is 0.
+
+    ## How to fix
+
+    Write the buffer first: under `pl.when(pl.program_id(axis) == 0)` for the reduction axis, or plainly where each
+    block is visited once. To continue from existing values, pass them as an input and alias it with
+    `input_output_aliases`.
+
+    ## Fix safety
+
+    Unsafe: zeros are right for a sum, not for a maximum; the fix is offered for sums only, and on GPU, where grid steps
+    run at the same time, only where each block is visited once.
+
+    ## Known limits
+
+    Any earlier write counts as initialisation, whatever its guard and whatever part it writes. Silent where the
+    buffer was handed to code that is not seen, where a value that was read goes into a `where` or `select`, for
+    aliased outputs and for Mosaic GPU accumulators, which start at zero. Reads under a condition are reported only if
+    nothing in the kernel ever writes the buffer.
+
+    ## References
+
+    - jax issues 19399, 24023, 27227 and 20154: outputs accumulated without initialisation.
+    - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True` and `pltpu.InterpretParams()`: NaN for float32
+      and -2147483648 plus the sum for int32, for outputs and scratch alike.
+    """
+
+    code = "PAL401"
+    name = "uninitialised-accumulator"
+    severity = Severity.ERROR
+    fix = "unsafe"
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(a_ref, b_ref, o_ref):
+                o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)  #!
+
+            def matmul(a, b):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4, 4),
+                    in_specs=[
+                        pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                )(a, b)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(a_ref, b_ref, o_ref):
+                @pl.when(pl.program_id(2) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
+
+            def matmul(a, b):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4, 4),
+                    in_specs=[
+                        pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                )(a, b)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref, max_ref):
+                max_ref[...] = jnp.maximum(max_ref[...], x_ref[...])  #!
+                o_ref[...] = max_ref[...]
+
+            def running_max(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(0) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]
+
+            def total(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, start_ref, o_ref):
+                o_ref[...] += x_ref[...]
+
+            def add_to(x, start):
+                return pl.pallas_call(
+                    kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={1: 0}
+                )(x, start)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                first = pl.program_id(0) == 0
+                o_ref[...] = jnp.where(first, x_ref[...], o_ref[...] + x_ref[...])
+
+            def total(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        if not trace.complete:
+            return
+        owners = {id(launch): launch for launch in context.analysis.launches}
+        done: set[tuple[str, int]] = set()
+        for event in trace.events:
+            if not isinstance(event, Access) or event.ref.buffer in done:
+                continue
+            done.add(event.ref.buffer)
+            launch = owners.get(event.ref.owner, trace.launch)
+            if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner != id(trace.launch):
+                continue  # a body on its own: the buffers it closes over have a history that is not seen
+            if _starts_unwritten(event.ref, launch):
+                yield from self._check(event.ref, trace, launch, context)
+
+    def _check(self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
+        found = _first_read(ref, trace)
+        if found is None:
+            return
+        read, ever_written = found
+        role = "output" if ref.role == "out" else "scratch buffer"
+        doing = "added to" if _is_sum(read, trace) else "updated" if read.kind == "accumulate" else "read"
+        if ever_written:
+            message = f"{role} `{ref.parameter}` is {doing} before anything is written to it"
+        else:
+            message = f"{role} `{ref.parameter}` is {doing}, but nothing initialises it"
+        yield context.finding(
+            read.site,
+            message,
+            help="it starts with whatever the memory held (NaN in interpret mode): write it on the first visit",
+            severity=Severity.ERROR if read.certain else Severity.WARNING,
+            fixes=_fixes(ref, read, trace, launch, context),
+        )
+
+
+def _starts_unwritten(ref: Ref, launch: Launch) -> bool:
+    """Whether the memory behind `ref` surely holds nothing of use when the kernel starts."""
+    if ref.dtype == "semaphore" or ref.space in ("semaphore", "regs", "tmem"):
+        return False
+    if ref.role == "scratch":
+        return True
+    if ref.role != "out":
+        return False
+    if launch.kind == "pipeline":
+        accumulates = launch.argument("should_accumulate_out") not in (None, NONE, Const(False))
+        return not accumulates and not launch.open and launch.options <= {"scratches"}
+    aliases = launch.argument("input_output_aliases")
+    if aliases is None or aliases == NONE:
+        return not launch.open
+    if isinstance(aliases, Dictionary) and not aliases.open:
+        return all(isinstance(out, Const) and out.value != ref.index for _, out in aliases.items)
+    return False
+
+
+def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
+    """The first use of unwritten memory, and whether the kernel writes the buffer at all later on."""
+    conditional: Access | None = None
+    for at, event in enumerate(trace.events):
+        if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
+            continue
+        blind = trace.seen_until is not None and at >= trace.seen_until
+        if event.kind in ("store", "escape") or blind:
+            # Where all reads before it stand under conditions, the first visit may well come here first.
+            return None
+        if event.kind == "load" and not _counts(event, trace):
+            continue
+        if all(guard.kind == "loop" for guard in event.guards):
+            return event, _written(ref, trace)
+        conditional = conditional or event
+    if conditional is None or trace.seen_until is not None or conditional.kind != "accumulate":
+        return None
+    return conditional, False
+
+
+def _written(ref: Ref, trace: KernelTrace) -> bool:
+    return any(
+        isinstance(event, Access) and event.ref.buffer == ref.buffer and event.kind in ("store", "escape")
+        for event in trace.events
+    )
+
+
+def _counts(load: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
+    if not isinstance(load.value, Array):
+        return False
+    tainted: list[Value] = [load.value]
+    consumed = False
+    for event in trace.events:
+        if isinstance(event, Access):
+            consumed |= event.kind in ("store", "accumulate") and any(event.value is value for value in tainted)
+            continue
+        if not isinstance(event, Op):
+            continue
+        touched = [value for value in _operands(event) if any(_is(value, known) for known in tainted)]
+        if event.name in _SELECTING and (touched or any(_is_obscure(value) for value in _operands(event))):
+            return False
+        if touched and event.name not in _LIKE:
+            consumed = True
+            tainted.append(event.result)
+    return consumed
+
+
+def _operands(op: Op) -> Iterator[Value]:
+    for value in (*op.args, *(value for _, value in op.keywords)):
+        yield from value.items if isinstance(value, Seq) else (value,)
+
+
+def _is(value: Value, known: Value) -> bool:
+    """The same array: an operation's result is that of the operation it comes from."""
+    if value is known:
+        return True
+    return isinstance(value, Array) and value.origin is not None and value.origin.result is known
+
+
+def _is_obscure(value: Value) -> bool:
+    """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
+    return value is UNKNOWN or (isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ())
+
+
+def _is_sum(read: Access, trace: KernelTrace) -> bool:
+    """Whether zero is the value to start from: `+=`, or a load that is added to and stored."""
+    if isinstance(read.site.node, cst.AugAssign):
+        return isinstance(read.site.node.operator, cst.AddAssign | cst.SubtractAssign)
+    if read.kind == "accumulate":
+        return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
+    users = [op for op in trace.ops() if any(_is(value, read.value) for value in _operands(op)) and op.name not in _LIKE]
+    return len(users) == 1 and users[0].name in _ADDING
+
+
+# -- the fix -------------------------------------------------------------------------------------------------------
+
+
+def _fixes(ref: Ref, read: Access, trace: KernelTrace, launch: Launch, context: Context) -> list[Fix]:
+    func = next((body for body in launch.bodies if _defines(body, ref)), None)
+    if func is None or not _is_sum(read, trace) or read.site.piece.source is not func.piece.source:
+        return []
+    axes = _revisiting_axes(ref, launch, context)
+    if axes is None or (axes and launch.backend in ("triton", "mosaic_gpu")):
+        return []
+    body = func.node.body
+    assert isinstance(body, cst.IndentedBlock)
+    first = next((s for s in body.body if not _is_docstring(s)), None)
+    if first is None:
+        return []
+    module = context.module_of(read.site)
+    zeros, imports = context.spell("jax.numpy.zeros_like", module)
+    when, more = context.spell("jax.experimental.pallas.when", module)
+    program_id, _ = context.spell("jax.experimental.pallas.program_id", module)
+    start = func.piece.span(first).start
+    indent = " " * (start.column - 1)
+    step = " " * max(start.column - func.piece.span(func.node).start.column, 1)
+    store = f"{ref.parameter}[...] = {zeros}({ref.parameter})"
+    if axes:
+        parts = [f"{program_id}({axis}) == 0" for axis in axes]
+        condition = parts[0] if len(parts) == 1 else " & ".join(f"({part})" for part in parts)
+        text = f"@{when}({condition})\n{indent}def _():\n{indent}{step}{store}\n\n{indent}"
+        imports = (*imports, *more)
+    else:
+        text = f"{store}\n{indent}"
+    where = Span(func.piece.source.path, start, start)
+    return [context.unsafe(f"set `{ref.parameter}` to zero on the first visit", context.replace(where, text), *imports)]
+
+
+def _defines(func: Func, ref: Ref) -> bool:
+    node = func.node
+    if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
+        return False
+    parameters = node.params
+    every = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    return any(parameter.name.value == ref.parameter for parameter in every)
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
+        return False
+    return isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+
+
+def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> list[int] | None:
+    """The grid axes over which the buffer stays the same; None where that is not known."""
+    if launch.kind != "pallas_call":
+        return None
+    if launch.has_grid is False:
+        return []
+    grid, specs = launch.grid, launch.out_specs
+    if grid is None or grid.open or specs is None or specs.open:
+        return None
+    at = ref.index if ref.role == "out" else 0 if len(specs.items) == 1 else None
+    if at is None or at >= len(specs.items):
+        return None
+    spec = block_spec(specs.items[at], "out")
+    maps = list(maps_of(spec, context.analysis.interpreter, launch)) if spec is not None else []
+    if len(maps) != 1 or maps[0].variadic or maps[0].results is None:
+        return None
+    names = [parameter.name.value for parameter in maps[0].parameters][: len(grid.items)]
+    used = {name for _, value in maps[0].results for name in _symbols(value)}
+    if len(names) != len(grid.items) or any(not isinstance(value, Sym | Const) for _, value in maps[0].results):
+        return None
+    return [axis for axis, name in enumerate(names) if name not in used]
+
+
+def _symbols(value: Value) -> set[str]:
+    if not isinstance(value, Sym):
+        return set()
+    if value.operation is None:
+        return {value.text}
+    return _symbols(value.operation[1]) | _symbols(value.operation[2])
