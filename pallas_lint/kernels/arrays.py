@@ -95,6 +95,11 @@ def _same(short: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(first.shape, first.dtype, first.weak) if isinstance(first, Array) else Array()
 
 
+def _clip(short: str, args: list[Value], keywords: Keywords) -> Value:
+    bounds = [keywords[name] for name in ("min", "max", "a_min", "a_max") if name in keywords]
+    return _elementwise(short, [value for value in (*args, *bounds) if value != NONE], {})
+
+
 def _where(short: str, args: list[Value], keywords: Keywords) -> Value:
     if len(args) != 3:
         return Array()
@@ -221,7 +226,9 @@ def _reduction(short: str, args: list[Value], keywords: Keywords) -> Value:
         dtype, weak = (dtype_of(asked) if asked is not None else "i32"), False
     elif short in ("mean", "var", "std", "logsumexp", "nanmean") and dtype is not None and not is_float(dtype):
         dtype = "f32"
-    elif short in ("sum", "prod", "cumsum") and dtype in ("bool", "i8", "i16", "u8", "u16"):
+    elif short.startswith("cum"):
+        dtype = "i32" if dtype == "bool" and short in ("cumsum", "cumprod") else dtype
+    elif short in ("sum", "prod") and dtype in ("bool", "i8", "i16", "u8", "u16"):
         dtype = "i32" if dtype[0] in "bi" else "u32"
     asked = keywords.get("dtype")
     if asked not in (None, NONE) and short != "argmax":
@@ -440,10 +447,11 @@ _register(
 )
 _register(
     _same,
-    "negative neg positive abs absolute fabs sign floor ceil round rint trunc square clip clamp relu stop_gradient"
+    "negative neg positive abs absolute fabs sign floor ceil round rint trunc square clamp relu stop_gradient"
     " invert bitwise_not not_ population_count clz roll flip flipud fliplr sort copy conj conjugate tril triu"
     " multiple_of max_contiguous integer_pow with_sharding_constraint optimization_barrier nan_to_num real cumsum_",
 )
+_register(_clip, "clip")
 _register(_where, "where")
 _register(_same, "dynamic_update_slice")
 _register(_select_n, "select select_n")

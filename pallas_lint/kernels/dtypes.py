@@ -106,8 +106,8 @@ def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[
         return None, False
     if bits(signed) > bits(unsigned):
         return signed, False
-    wider = f"i{bits(unsigned) * 2}"
-    return (wider if wider in _SIGNED else "f32"), False
+    wider = f"i{min(bits(unsigned) * 2, 32)}"  # 64 bits become 32 without the x64 flag
+    return (wider if bits(unsigned) < 64 else "f32"), False
 
 
 def operand_dtype(value: Value) -> tuple[str | None, bool]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint import compat
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.dtypes import bits, is_float, is_integer, long_name
 from pallas_lint.kernels.trace import Access, Op
@@ -218,6 +219,9 @@ class DotAccumulator(Rule):
         )
 
     def _fixes(self, op: Op, context: Context, dtype: str, wide: str) -> list[Fix]:
+        known = compat.known_versions()
+        if bits(dtype) < 16 and known.index(context.jax.oldest) < known.index("0.5.3"):
+            return []  # Mosaic of 0.4.35 has no products of 8-bit operands at all
         module = context.module_of(op.site)
         wide_name, imports = context.spell(f"jax.numpy.{wide}", module)
         argument = f"preferred_element_type={wide_name}"

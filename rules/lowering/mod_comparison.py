@@ -231,8 +231,9 @@ class ModComparison(Rule):
             edit = context.replace(op.site, f"({x} - {floor}({x} / {n}) * {n})")
             return [context.unsafe("subtract the floored multiple", edit, *imports)]
         known = compat.known_versions()
-        if dtype.startswith("u") and known.index(context.jax.oldest) < known.index("0.7.2"):
-            return []  # no cast from 8 and 16 unsigned bits either
+        oldest = known.index(context.jax.oldest)
+        if oldest < known.index("0.7.2" if dtype.startswith("u") else "0.5.3") and dtype not in ("i8", "i16"):
+            return []  # no cast from 8 and 16 unsigned bits either, and no `remf` for float32
         wide_name, imports = context.spell(f"jax.numpy.{wide}", module)
         narrow_name, more = context.spell(f"jax.numpy.{long_name(dtype)}", module)
         casts = [isinstance(value, Array | Ref) for value in op.args]
