@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from attrs import define, frozen
@@ -91,11 +92,16 @@ def api_name(use: Use) -> ApiName | None:
 
 def known_prefix(parts: list[str]) -> int:
     """How many leading components name a module of jax; 0 if none do."""
-    for length in range(len(parts), 1, -1):
-        name = ".".join(parts[:length])
+    return _known_prefix(".".join(parts))
+
+
+@functools.cache
+def _known_prefix(name: str) -> int:
+    while "." in name:
         if compat.known_module(name) or any(compat.module_exists(name, v) for v in compat.known_versions()):
-            return length
-    return 1 if compat.known_module(parts[0]) else 0
+            return name.count(".") + 1
+        name = name.rpartition(".")[0]
+    return 1 if compat.known_module(name) else 0
 
 
 def reached(name: ApiName, context: Context) -> tuple[str, ...]:

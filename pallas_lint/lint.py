@@ -14,7 +14,6 @@ from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.trace import Op
 from pallas_lint.rule import Rule, all_rules
-from pallas_lint.syntax.uses import Uses
 from pallas_lint.targets import Target
 
 if TYPE_CHECKING:
@@ -118,10 +117,7 @@ class _Run:
                             yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        tree = self.module.outline.tree
-        if not rules or tree is None:
-            return
-        for use in Uses(self.module.source, tree.root_node).all:
+        for use in self.module.uses.all if rules else ():
             if use.name.startswith("jax"):
                 for rule in rules:
                     yield from self._guarded(rule, lambda r, c: r.check_use(use, c))  # noqa: B023

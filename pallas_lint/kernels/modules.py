@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.kernels.interpreter import Interpreter
+    from pallas_lint.syntax.uses import Uses
 
 # jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
@@ -45,6 +46,15 @@ class Module:
     @cached_property
     def outline(self) -> Outline:
         return self.graph.syntax.outline(self.file, self.source)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Every use of an imported name: several rules read them."""
+        from pallas_lint.syntax.uses import Uses
+
+        tree = self.outline.tree
+        assert tree is not None, "an outline that was made of a source has its tree"
+        return Uses(self.source, tree.root_node)
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:

@@ -8,7 +8,6 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.functionalised import asserts_are_enabled, may_be_functionalised
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.uses import Uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,7 +160,7 @@ def _wrapped(launch: Launch, context: Context) -> Fix | None:
     tree = context.module.outline.tree
     if tree is None or launch.site.piece.source is not context.module.source:
         return None
-    uses = Uses(context.module.source, tree.root_node).all
+    uses = context.module.uses.all
     start = launch.site.span.start
     call = next((use.call for use in uses if use.call is not None and use.span.start == start), None)
     outer = call.parent if call is not None else None

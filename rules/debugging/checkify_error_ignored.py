@@ -10,7 +10,6 @@ from attrs import frozen
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.functionalised import is_functionalised
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.uses import Uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.syntax.uses import Use
+    from pallas_lint.syntax.uses import Use, Uses
 
 _MODULE = "jax.experimental.checkify"
 _CHECKIFY = f"{_MODULE}.checkify"
@@ -131,7 +130,7 @@ class CheckifyErrorIgnored(Rule):
         tree = context.module.outline.tree
         if tree is None or "checkify" not in context.module.source.text:
             return
-        uses = Uses(context.module.source, tree.root_node)
+        uses = context.module.uses
         wrapped = [use for use in uses.all if use.name == _CHECKIFY and not use.imported]
         for use in wrapped:
             for call in _calls(use):

@@ -9,7 +9,6 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.functionalised import is_functionalised
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.uses import Uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,7 +184,7 @@ class CheckifyUnsupported(Rule):
         if module is not context.module or module.outline.tree is None:
             return None
         start = op.site.span.start
-        uses = Uses(module.source, module.outline.tree.root_node).all
+        uses = module.uses.all
         use = next((use for use in uses if use.call is not None and use.span.start == start), None)
         if use is None or use.name != op.name or len(use.positional) != 2 or use.keywords or use.splat:
             return None
@@ -198,7 +197,7 @@ class CheckifyUnsupported(Rule):
         tree = context.module.outline.tree
         if not failing or tree is None or "checkify" not in context.module.source.text:
             return
-        for use in Uses(context.module.source, tree.root_node).all:
+        for use in context.module.uses.all:
             errors = (
                 use.keyword("errors") if use.name == f"{_CHECKIFY}.checkify" and not use.imported else None
             )

@@ -108,6 +108,8 @@ def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell that starts the tests in the background has them ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
