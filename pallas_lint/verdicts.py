@@ -59,7 +59,8 @@ def failure(context: Context, fails: Fails) -> Failure | None:
         return Failure((backend,), versions, always, Severity.ERROR)
     launch = context.launch
     if launch is not None and (launch.core or launch.interpret or launch.backend is not None):
-        return None  # the backend is known, and the kernel is not judged for it: interpret mode, SparseCore, another
+        return None  # not judged for any: interpret mode, SparseCore, a backend that nobody asked for
+
     def failing(version: str) -> list[str]:
         return [backend for backend in BACKENDS if fails(backend, None, version)]
 

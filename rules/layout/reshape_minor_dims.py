@@ -26,35 +26,41 @@ _RESHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
 class ReshapeMinorDims(Rule):
     """A reshape that changes the last dimensions of a value on TPU.
 
-    A TPU value lives in vector registers of 8 sublanes by 128 lanes (16 by 128 for 16-bit types): the last dimension
-    lies along the lanes, the one before along the sublanes. Leading dimensions are only a count of registers, so
-    reshaping them is free. A reshape that changes the last dimension has to move every element to another lane, and
-    what Mosaic can move, it learnt over time; before, it stops with `unsupported shape cast`:
+    A TPU value lives in vector registers of 8 sublanes by 128 lanes (16 by 128 for 16-bit types): the last
+    dimension lies along the lanes, the one before along the sublanes. Leading dimensions are only a count of
+    registers, so reshaping them is free. A reshape that changes the last dimension has to move every element
+    to another lane, and what Mosaic can move, it learnt over time; before, it stops with `unsupported shape
+    cast`:
 
-    - last dimension a multiple of 128 before and after: 32-bit types from jax 0.6.2 on if the last dimension is only
-      split or merged, else from 0.7.2 on, other types included;
-    - a last dimension of 16 or 64, say, on either side: nothing up to 0.8.3, some shapes from 0.9.2 on, and from 0.12
-      on most, but not rows of more than 128 lanes from rows that do not fill them: `(8, 64)` to `(512,)`;
+    - last dimension a multiple of 128 before and after: 32-bit types from jax 0.6.2 on if the last dimension
+      is only split or merged, else from 0.7.2 on, other types included;
+    - a last dimension of 16 or 64, say, on either side: nothing up to 0.8.3, some shapes from 0.9.2 on, and
+      from 0.12 on most, but not rows of more than 128 lanes from rows that do not fill them: `(8, 64)` to
+      `(512,)`;
     - a new last dimension of size 1 in a 16-bit or 8-bit type (`x[:, :, None]`): from 0.8.3 on.
 
-    Where it compiles it still is a relayout: rotates, selects and stores that cost as much as the arithmetic around.
+    Where it compiles it still is a relayout: rotates, selects and stores that cost as much as the arithmetic
+    around.
 
     ## How to fix
 
-    Reshape in the caller, where it is free or cheap, and let the BlockSpec bring the shape that the kernel wants.
-    Keep reduced dimensions (`keepdims=True`) instead of adding them again. Split and merge leading dimensions only, in
-    steps of the tile (8 rows of 32 bits, 16 of 16 bits). Instead of splitting lanes, slice them at multiples of 128.
+    Reshape in the caller, where it is free or cheap, and let the BlockSpec bring the shape that the kernel
+    wants. Keep reduced dimensions (`keepdims=True`) instead of adding them again. Split and merge leading
+    dimensions only, in steps of the tile (8 rows of 32 bits, 16 of 16 bits). Instead of splitting lanes,
+    slice them at multiples of 128.
 
     ## Known limits
 
-    An error needs both shapes and a jax version in which that kind of reshape was measured to fail. Values of rank 1
-    out of reductions have layouts of their own and are left alone, and so are merges of rows that keep the last
-    dimension. Nothing is said where the shapes are not known and the new last dimension could be the old one.
+    An error needs both shapes and a jax version in which that kind of reshape was measured to fail. Values of
+    rank 1 out of reductions have layouts of their own and are left alone, and so are merges of rows that keep
+    the last dimension. Nothing is said where the shapes are not known and the new last dimension could be the
+    old one.
 
     ## References
 
     - jax issues 21999, 24415 and 29278.
-    - 190 reshapes in float32, bfloat16, int32 and int8, compiled with the libtpu of nine jax releases for v5e and v6e.
+    - 190 reshapes in float32, bfloat16, int32 and int8, compiled with the libtpu of nine jax releases for v5e
+      and v6e.
     """
 
     code = "PAL202"
@@ -256,12 +262,14 @@ def _compiles(before: Shape, after: Shape, dtype: str | None, version: str) -> b
     return False if _up_to("0.6.2", version) else None
 
 
-def _trailing_one(before: Shape, after: Shape, dtype: str | None, version: str) -> bool | None:
-    """A last dimension of size 1 put behind a matrix, or another kind of change that involves one."""
+def _trailing_one(before: Shape, after: Shape, dtype: str | None, version: str) -> bool:
+    """A last dimension of size 1 put behind a matrix, or another kind of change that involves one.
+
+    Of those others nothing is known to fail: layouts differ too much for a verdict from the shapes alone.
+    """
     added = after == (*before, 1) and len(before) > 1
-    if added and dtype is not None and dtype != "bool" and bits(dtype) < 32 and _up_to("0.7.2", version):
-        return False
-    return True  # layouts differ too much here for a verdict from the shapes alone
+    narrow = dtype is not None and dtype != "bool" and bits(dtype) < 32
+    return not (added and narrow and _up_to("0.7.2", version))
 
 
 def _merges(longer: Shape, shorter: Shape) -> bool:

@@ -30,22 +30,24 @@ _KEEPS = ("add", "subtract", "multiply", "maximum", "minimum", "true_divide", "s
 class DotAccumulator(Rule):
     """A product of 16-bit or 8-bit operands that is not accumulated in 32 bits.
 
-    `jnp.dot(a, b)` returns the dtype its operands promote to, so the product of two bfloat16 blocks is bfloat16. The
-    matrix unit of a TPU only ever accumulates into 32 bits: Mosaic's `tpu.matmul` demands a 32-bit accumulator, and
-    the lowering of a 16-bit or 8-bit one fails with `VerificationError: 'tpu.matmul' op Expected accumulator ...`. On
-    Triton the accumulator is 32 bits wide inside, but the result is rounded to 16 bits (8 for int8, where it wraps
-    around) before the next operation sees it: a sum over K blocks then loses what the hardware had computed.
+    `jnp.dot(a, b)` returns the dtype its operands promote to, so the product of two bfloat16 blocks is
+    bfloat16. The matrix unit of a TPU only ever accumulates into 32 bits: Mosaic's `tpu.matmul` demands a
+    32-bit accumulator, and the lowering of a 16-bit or 8-bit one fails with `VerificationError: 'tpu.matmul'
+    op Expected accumulator ...`. On Triton the accumulator is 32 bits wide inside, but the result is rounded
+    to 16 bits (8 for int8, where it wraps around) before the next operation sees it: a sum over K blocks then
+    loses what the hardware had computed.
 
     ## How to fix
 
-    Ask for the accumulator: `jnp.dot(a, b, preferred_element_type=jnp.float32)` for floats, `jnp.int32` for integers;
-    keep sums over blocks in that dtype, and cast once, when the result is stored. `a @ b` has no place for the
-    argument: write `jnp.matmul(a, b, preferred_element_type=jnp.float32)`.
+    Ask for the accumulator: `jnp.dot(a, b, preferred_element_type=jnp.float32)` for floats, `jnp.int32` for
+    integers; keep sums over blocks in that dtype, and cast once, when the result is stored. `a @ b` has no
+    place for the argument: write `jnp.matmul(a, b, preferred_element_type=jnp.float32)`.
 
     ## Fix safety
 
-    Safe, on TPU: the code could not run. Where something other than a 32-bit store, a cast or a 32-bit sum takes the
-    result, the fix casts it back, so that every later dtype stays what it was. There is no fix where the code runs.
+    Safe, on TPU: the code could not run. Where something other than a 32-bit store, a cast or a 32-bit sum
+    takes the result, the fix casts it back, so that every later dtype stays what it was. There is no fix
+    where the code runs.
 
     ## Known limits
 
@@ -75,7 +77,8 @@ class DotAccumulator(Rule):
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.exp(jnp.dot(x, y)).astype(jnp.float32)  #!
+                scores = jnp.dot(x, y)  #!
+                o_ref[...] = jnp.exp(scores).astype(jnp.float32)
 
             def run(x, y):
                 return pl.pallas_call(
@@ -93,7 +96,8 @@ class DotAccumulator(Rule):
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.exp(jnp.dot(x, y, preferred_element_type=jnp.float32).astype(jnp.bfloat16)).astype(jnp.float32)
+                scores = jnp.dot(x, y, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+                o_ref[...] = jnp.exp(scores).astype(jnp.float32)
 
             def run(x, y):
                 return pl.pallas_call(

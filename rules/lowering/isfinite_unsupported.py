@@ -13,7 +13,7 @@ from pallas_lint.kernels.values import Array, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import fitted, operand, spelled_function
-from pallas_lint.verdicts import failure, lowers
+from pallas_lint.verdicts import BACKENDS, failure, lowers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,32 +28,34 @@ _SIXTEEN_BITS = ("bf16", "f16")
 class IsfiniteUnsupported(Rule):
     """`jnp.isfinite` where the backend cannot lower the primitive `is_finite`.
 
-    Almost every jnp function is made of primitives that all backends know; `isfinite` is one of its own. Triton got
-    a rule for it in jax 0.8.2, Mosaic TPU in 0.4.38, and Mosaic GPU has none to this day. The TPU rule asks the
-    vector unit's own test (`tpu.weird`), which exists for 32-bit floats only: for bfloat16 the lowering fails with a
-    `VerificationError` in every version. `jnp.isinf` and `jnp.isnan` are made of `abs` and comparisons, and lower everywhere.
+    Almost every jnp function is made of primitives that all backends know; `isfinite` is one of its own.
+    Triton got a rule for it in jax 0.8.2, Mosaic TPU in 0.4.38, and Mosaic GPU has none to this day. The TPU
+    rule asks the vector unit's own test (`tpu.weird`), which exists for 32-bit floats only: for bfloat16 the
+    lowering fails with a `VerificationError` in every version. `jnp.isinf` and `jnp.isnan` are made of `abs`
+    and comparisons, and lower everywhere.
 
     ## How to fix
 
-    `jnp.abs(x) < jnp.inf` says the same: comparisons with NaN are false, so NaN and both infinities give False and
-    everything else True. It needs `abs` and `lt`, which every backend has. On TPU a bfloat16 value is compared as
-    float32, because the vector units before v6e have no 16-bit comparison. Where the test guards a whole array, it
-    can also be made outside the kernel and passed in as a mask.
+    `jnp.abs(x) < jnp.inf` says the same: comparisons with NaN are false, so NaN and both infinities give
+    False and everything else True. It needs `abs` and `lt`, which every backend has. On TPU a bfloat16 value
+    is compared as float32, because the vector units before v6e have no 16-bit comparison. Where the test
+    guards a whole array, it can also be made outside the kernel and passed in as a mask.
 
     ## Fix safety
 
-    Safe: the result is the same for every value, NaN and the infinities included, and the cast of bfloat16 to float32
-    is exact. The second fix spells out the NaN case for readers; it computes nothing else.
+    Safe: the result is the same for every value, NaN and the infinities included, and the cast of bfloat16 to
+    float32 is exact. The second fix spells out the NaN case for readers; it computes nothing else.
 
     ## Known limits
 
-    Integers are always finite and `jnp.isfinite` of them lowers everywhere, so they are not flagged; a value of
-    unknown dtype is taken for a float. Functions that use `isfinite` inside, such as `jnp.isclose`, are PAL101's.
+    Integers are always finite and `jnp.isfinite` of them lowers everywhere, so they are not flagged; a value
+    of unknown dtype is taken for a float. Functions that use `isfinite` inside, such as `jnp.isclose`, are
+    PAL101's.
 
     ## References
 
-    - The lowering registries of jax 0.4.35 to 0.12.0.1: `is_finite` in `jax/_src/pallas/triton/lowering.py` from 0.8.2,
-      in `jax/_src/pallas/mosaic/lowering.py` from 0.4.38.
+    - The lowering registries of jax 0.4.35 to 0.12.0.1: `is_finite` in `jax/_src/pallas/triton/lowering.py`
+      from 0.8.2, in `jax/_src/pallas/mosaic/lowering.py` from 0.4.38.
     - Lowered and compiled for v5e and v6e with the libtpu of nine jax releases, float32, bfloat16 and int32.
     """
 
@@ -200,7 +202,7 @@ class IsfiniteUnsupported(Rule):
             if not (sixteen_bits and backend == "tpu")
             and (version := compat.primitive_since("is_finite", backend)) is not None
         }
-        works = "".join(f"; lowers on {backend.replace('_', ' ')} from jax {since[backend]}" for backend in since)
+        works = "".join(f"; lowers on {BACKENDS[backend]} from jax {since[backend]}" for backend in since)
         yield context.finding(
             op.site,
             message,

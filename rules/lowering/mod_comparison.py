@@ -37,27 +37,30 @@ _NARROW = frozenset({"bf16", "f16", "i8", "i16", "u8", "u16"})
 class ModComparison(Rule):
     """`jnp.mod` or `%` of a dtype for which Mosaic TPU has no remainder, mostly to compare it.
 
-    `jnp.mod` floors like Python's `%`: its result has the sign of the divisor. It is built on the primitive `rem`,
-    which truncates and has the sign of the dividend, plus two comparisons and a select that correct it. Mosaic turns
-    `rem` into `arith.remf` and `arith.remsi`, and has machine code for them in 32 bits only. A bfloat16, int8 or int16
-    operand lowers, and then the compiler stops: `failed to legalize operation 'arith.remf'`. In jax 0.4.35 float32
-    stops there too. Parity masks such as `jnp.mod(i, 2) == 0` on a bfloat16 index are the usual victims.
+    `jnp.mod` floors like Python's `%`: its result has the sign of the divisor. It is built on the primitive
+    `rem`, which truncates and has the sign of the dividend, plus two comparisons and a select that correct
+    it. Mosaic turns `rem` into `arith.remf` and `arith.remsi`, and has machine code for them in 32 bits only.
+    A bfloat16, int8 or int16 operand lowers, and then the compiler stops: `failed to legalize operation
+    'arith.remf'`. In jax 0.4.35 float32 stops there too. Parity masks such as `jnp.mod(i, 2) == 0` on a
+    bfloat16 index are the usual victims.
 
-    32-bit integers work in every release from 0.4.35 on, compared or not: `pl.program_id(0) % 2 == 0` is fine. (Before
-    that the correction compared booleans, which stopped with `Mixed dtype operands in cmp`, jax issue 21196.)
+    32-bit integers work in every release from 0.4.35 on, compared or not: `pl.program_id(0) % 2 == 0` is
+    fine. (Before that the correction compared booleans, which stopped with `Mixed dtype operands in cmp`, jax
+    issue 21196.)
 
     ## How to fix
 
-    Compute the remainder in 32 bits: `jnp.mod(i.astype(jnp.float32), 2) == 0`, or better keep indices in int32 from
-    the start. Where neither operand can be negative, `lax.rem` gives the same number without the correction. With a
-    negative dividend it does not: `-1 % 4` is 3, `lax.rem(-1, 4)` is -1; `lax.rem(lax.rem(x, n) + n, n)` floors again.
+    Compute the remainder in 32 bits: `jnp.mod(i.astype(jnp.float32), 2) == 0`, or better keep indices in
+    int32 from the start. Where neither operand can be negative, `lax.rem` gives the same number without the
+    correction. With a negative dividend it does not: `-1 % 4` is 3, `lax.rem(-1, 4)` is -1;
+    `lax.rem(lax.rem(x, n) + n, n)` floors again.
 
     ## Fix safety
 
-    Safe: the kernel could not be compiled. Every value of a narrow type is exact in the wider one. The result is cast
-    back, unless comparisons alone use it. The fix with `lax.rem` is offered where both operands are known not to be
-    negative: grid indices, iotas, unsigned values, positive constants, sums and products of these. Float32 in jax
-    0.4.35 has only an unsafe fix, `x - jnp.floor(x / n) * n`, which rounds.
+    Safe: the kernel could not be compiled. Every value of a narrow type is exact in the wider one. The result
+    is cast back, unless comparisons alone use it. The fix with `lax.rem` is offered where both operands are
+    known not to be negative: grid indices, iotas, unsigned values, positive constants, sums and products of
+    these. Float32 in jax 0.4.35 has only an unsafe fix, `x - jnp.floor(x / n) * n`, which rounds.
 
     ## Known limits
 
@@ -66,8 +69,8 @@ class ModComparison(Rule):
     ## References
 
     - jax issues 21196 and 24027.
-    - Compiled with libtpu for v5e and v6e, nine jax releases: six dtypes, divided by constants, by arrays, compared and
-      stored, scalar grid indices.
+    - Compiled with libtpu for v5e and v6e, nine jax releases: six dtypes, divided by constants, by arrays,
+      compared and stored, scalar grid indices.
     """
 
     code = "PAL104"
@@ -302,9 +305,11 @@ def _over(side: Site, text: str) -> Edit:
 
 def _users(op: Op, context: Context) -> Iterator[Op | Access]:
     for event in context.trace.events if context.trace is not None else ():
-        if isinstance(event, Op) and any(array.origin is op for array in event.arrays):
-            yield event
-        elif isinstance(event, Access) and isinstance(event.value, Array) and event.value.origin is op:
+        if isinstance(event, Op):
+            operands = event.arrays
+        else:
+            operands = [event.value] if isinstance(event, Access) and isinstance(event.value, Array) else []
+        if isinstance(event, Op | Access) and any(array.origin is op for array in operands):
             yield event
 
 

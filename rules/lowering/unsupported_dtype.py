@@ -38,30 +38,30 @@ _WORDS = {
 class UnsupportedDtype(Rule):
     """A call that the backend supports, but not for the dtype at hand.
 
-    The primitive has a lowering rule, so the function works in 32 bits; then the hardware or the compiler lacks the
-    operation for a narrower or unsigned type. The vector unit of a TPU computes in 32 bits, and only from v6e on
-    partly in bfloat16; int8 is a storage and matrix-unit format on TPU (`Only vector<i16> and vector<i32> are
-    supported, but got 'i8'`); Triton reduces no booleans. A few operations compile and then compute wrong numbers on
-    the device, which no test in interpret mode shows.
+    The primitive has a lowering rule, so the function works in 32 bits; then the hardware or the compiler
+    lacks the operation for a narrower or unsigned type. The vector unit of a TPU computes in 32 bits, and
+    only from v6e on partly in bfloat16; int8 is a storage and matrix-unit format on TPU (`Only vector<i16>
+    and vector<i32> are supported, but got 'i8'`); Triton reduces no booleans. A few operations compile and
+    then compute wrong numbers on the device, which no test in interpret mode shows.
 
-    The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35 on,
-    compiled with libtpu for v5e and v6e, and run on an NVIDIA H200.
+    The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
+    on, compiled with libtpu for v5e and v6e, and run on an NVIDIA H200.
 
     ## How to fix
 
-    Cast around the call: `f(x.astype(jnp.float32)).astype(x.dtype)`; for whole chains of operations cast once, where
-    the value is loaded, and back where it is stored.
+    Cast around the call: `f(x.astype(jnp.float32)).astype(x.dtype)`; for whole chains of operations cast
+    once, where the value is loaded, and back where it is stored.
 
     ## Fix safety
 
-    Unsafe: the result is computed in 32 bits and rounded once, where the backend, if it could, would round otherwise;
-    integers that overflow in the narrow type no longer do so in between.
+    Unsafe: the result is computed in 32 bits and rounded once, where the backend, if it could, would round
+    otherwise; integers that overflow in the narrow type no longer do so in between.
 
     ## Known limits
 
-    Needs a known dtype. Without a device generation given (`--target tpu:v5e`), a failure counts only if it happens
-    on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders, `isfinite` and
-    reshapes have rules of their own.
+    Needs a known dtype. Without a device generation given (`--target tpu:v5e`), a failure counts only if it
+    happens on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders,
+    `isfinite` and reshapes have rules of their own.
 
     ## References
 
@@ -86,7 +86,8 @@ class UnsupportedDtype(Rule):
 
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = lax.rem(x, y_ref[...].astype(jnp.bfloat16))  #!
+                y = y_ref[...].astype(jnp.bfloat16)
+                o_ref[...] = lax.rem(x, y)  #!
 
             def run(x, y):
                 return pl.pallas_call(
@@ -105,7 +106,8 @@ class UnsupportedDtype(Rule):
 
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = lax.rem(x.astype(jnp.float32), y_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)
+                y = y_ref[...].astype(jnp.bfloat16)
+                o_ref[...] = lax.rem(x.astype(jnp.float32), y.astype(jnp.float32)).astype(jnp.bfloat16)
 
             def run(x, y):
                 return pl.pallas_call(

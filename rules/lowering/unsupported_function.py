@@ -34,28 +34,29 @@ _PRIMITIVES = {"dot": "dot_general", "matmul": "dot_general", "prod": "reduce_pr
 class UnsupportedFunction(Rule):
     """A call in a kernel that the backend cannot lower, whatever the dtypes are.
 
-    A kernel is traced like any jax function, but it is lowered by the backend's own table of rules, one for each
-    primitive: `jnp.cumsum` traces, and then Mosaic says `Unimplemented primitive in Pallas TPU lowering for tc:
-    cumsum`. The tables grow with every release and differ between TPU, Triton and Mosaic GPU, so what a kernel may
-    call depends on backend and jax version. `interpret=True` runs every function and hides all of this: a kernel can
-    pass all its tests on CPU and fail on the first device.
+    A kernel is traced like any jax function, but it is lowered by the backend's own table of rules, one for
+    each primitive: `jnp.cumsum` traces, and then Mosaic says `Unimplemented primitive in Pallas TPU lowering
+    for tc: cumsum`. The tables grow with every release and differ between TPU, Triton and Mosaic GPU, so what
+    a kernel may call depends on backend and jax version. `interpret=True` runs every function and hides all
+    of this: a kernel can pass all its tests on CPU and fail on the first device.
 
-    The verdicts come from measuring: every function was lowered in tiny kernels, for seven dtypes and several ways
-    of calling it, by jax releases from 0.4.35 on. Between two measured releases only a primitive whose rule is
-    missing from that very release's table counts.
+    The verdicts come from measuring: every function was lowered in tiny kernels, for seven dtypes and several
+    ways of calling it, by jax releases from 0.4.35 on. Between two measured releases only a primitive whose
+    rule is missing from that very release's table counts.
 
     ## How to fix
 
-    The finding names the usual substitute and the backends and versions that do have the function. `pallas-lint
-    support FUNCTION` prints the whole table.
+    The finding names the usual substitute and the backends and versions that do have the function.
+    `pallas-lint support FUNCTION` prints the whole table.
 
     ## Known limits
 
-    An error means that a primitive the function cannot do without has no rule. A warning means that there is a rule
-    (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Where the rule of
-    another primitive refuses forms, such as `concatenate` on Triton, nothing is said. Functions that work for some dtypes are
-    PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and so has indexing of values (PAL208).
-    Nothing is measured for SparseCore. In kernels whose backend nothing tells, an info names the backends that fail.
+    An error means that a primitive the function cannot do without has no rule. A warning means that there is
+    a rule (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Where
+    the rule of another primitive refuses forms, such as `concatenate` on Triton, nothing is said. Functions
+    that work for some dtypes are PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and
+    so has indexing of values (PAL208). Nothing is measured for SparseCore. In kernels whose backend nothing
+    tells, an info names the backends that fail.
 
     ## References
 

@@ -15,7 +15,8 @@ from pallas_lint.kernels.values import Array, Const, DType, Seq, Value
 from tests.rules.interpreted import python
 
 F32, BF16, F16 = ("float32", (16, 128)), ("bfloat16", (16, 128)), ("float16", (16, 128))
-I32, I8, U8, U32, BOOL = (("int32", (16, 128)), ("int8", (16, 128)), ("uint8", (16, 128)), ("uint32", (16, 128)), ("bool", (16, 128)))
+I32, I8, BOOL = ("int32", (16, 128)), ("int8", (16, 128)), ("bool", (16, 128))
+U8, U32 = ("uint8", (16, 128)), ("uint32", (16, 128))
 SQUARE, CUBE = ("bfloat16", (128, 128)), ("float32", (2, 16, 128))
 COLUMN, ROW = ("float32", (16, 1)), ("float32", (1, 128))
 VECTOR = ("float32", (128,))
@@ -23,7 +24,8 @@ VECTOR = ("float32", (128,))
 # name, arguments (a pair is an array), keywords ("dtype:x" is a dtype)
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     *((f"jax.numpy.{name}", [a, b], {}) for name in ("add", "multiply", "remainder", "maximum", "power")
-      for a, b in ((F32, 2), (I8, 2), (I8, 2.5), (BF16, 2.5), (I32, F32), (BF16, F32), (I8, U8), (I32, U32), (BOOL, 2), (F16, BF16), (F32, ROW), (COLUMN, ROW))),
+      for a, b in ((F32, 2), (I8, 2), (I8, 2.5), (BF16, 2.5), (I32, F32), (BF16, F32), (I8, U8), (I32, U32),
+                   (BOOL, 2), (F16, BF16), (F32, ROW), (COLUMN, ROW))),
     *(("jax.numpy.true_divide", [a, b], {}) for a, b in ((I32, 2), (BF16, 2), (I8, I8), (F32, COLUMN))),
     *((f"jax.numpy.{name}", [a], {}) for name in ("exp", "sqrt", "negative", "abs", "floor", "square", "sign")
       for a in (F32, BF16, I32)),
