@@ -55,8 +55,9 @@ class DotAccumulator(Rule):
 
     ## References
 
-    - jax issue 26684, and lowering of seven spellings of the product for TPU in nine jax releases.
-    - The same forms compiled with libtpu for v5e and v6e: they pass with `preferred_element_type`.
+    - `jnp.dot` of bfloat16, int8 and float8 for TPU in nine jax releases, and seven other spellings in 0.4.35 and
+      0.12.0.1: all refused, by Mosaic (`only 32-bit matmul results supported`) up to 0.4.35, later by the lowering.
+    - The same with `preferred_element_type`, compiled with libtpu for v5e and v6e: they pass.
     """
 
     code = "PAL106"

@@ -56,6 +56,7 @@ class IsfiniteUnsupported(Rule):
 
     - The lowering registries of jax 0.4.35 to 0.12.0.1: `is_finite` in `jax/_src/pallas/triton/lowering.py`
       from 0.8.2, in `jax/_src/pallas/mosaic/lowering.py` from 0.4.38.
+    - jax issue 32551.
     - Lowered and compiled for v5e and v6e with the libtpu of nine jax releases, float32, bfloat16 and int32.
     """
 

@@ -69,8 +69,8 @@ class ModComparison(Rule):
     ## References
 
     - jax issues 21196 and 24027.
-    - Compiled with libtpu for v5e and v6e, nine jax releases: six dtypes, divided by constants, by arrays,
-      compared and stored, scalar grid indices.
+    - Compiled with libtpu for v5e and v6e: five dtypes in nine jax releases; divided by constants and by arrays,
+      compared and stored, and of grid indices, in 0.4.35, 0.8.3 and 0.12.0.1.
     """
 
     code = "PAL104"

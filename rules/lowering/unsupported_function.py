@@ -62,7 +62,7 @@ class UnsupportedFunction(Rule):
 
     - The lowering registries in `jax/_src/pallas/mosaic/lowering.py`, `triton/lowering.py` and
       `mosaic_gpu/lowering.py` of each release.
-    - jax issues 24582, 32551, 32991 and 24292: primitives that authors found missing.
+    - jax issues 24582, 32991 and 24292: primitives that authors found missing.
     """
 
     code = "PAL101"
