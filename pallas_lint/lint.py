@@ -117,10 +117,9 @@ class _Run:
                             yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        for use in self.module.uses.all if rules else ():
-            if use.name.startswith("jax"):
-                for rule in rules:
-                    yield from self._guarded(rule, lambda r, c: r.check_use(use, c))  # noqa: B023
+        uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
+        for rule in rules:
+            yield from self._guarded(rule, lambda r, c: (f for use in uses for f in r.check_use(use, c)))
 
     def _guarded(
         self,
