@@ -32,9 +32,7 @@ def main(examples: str) -> None:
         assert wanted in files, f"{wanted} is not in the wheel"
     assert any("LICENSE" in file for file in files), "the license is not in the wheel"
     environment = {**os.environ, "PYTHONPATH": ""}
-    ran = subprocess.run(
-        [sys.executable, "-c", CODE, examples], env=environment, capture_output=True, text=True
-    )
+    ran = subprocess.run([sys.executable, "-c", CODE, examples], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     print(f"{len(files)} files, no stray import names, linting imports nothing heavy")
 

@@ -52,9 +52,7 @@ class KeywordHistory:
     def gone_since(self, version: str) -> str:
         """The release that took the keyword away before `version`."""
         known = compat.known_versions()
-        before = [
-            at for at, other in enumerate(known) if other in self.accepted and at < known.index(version)
-        ]
+        before = [at for at, other in enumerate(known) if other in self.accepted and at < known.index(version)]
         return next((other for other in known[before[-1] + 1 :] if other in self.refused), version)
 
 
@@ -111,11 +109,7 @@ def reached(name: ApiName, context: Context) -> tuple[str, ...]:
     """
     versions = context.analysis.guards.reached_in(name.use, context.versions)
     owner = name.name.rpartition(".")[0]
-    if (
-        name.use.imported
-        or not owner.startswith(f"{PALLAS}.")
-        or known_prefix(owner.split(".")) < owner.count(".") + 1
-    ):
+    if name.use.imported or not owner.startswith(f"{PALLAS}.") or known_prefix(owner.split(".")) < owner.count(".") + 1:
         return versions
     return tuple(version for version in versions if compat.module_exists(owner, version))
 

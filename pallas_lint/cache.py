@@ -33,9 +33,7 @@ class Verdict:
     errors: tuple[LintError, ...] = ()
     kernels: int = 0
     dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
-    used_suppressions: tuple[
-        tuple[str, int], ...
-    ] = ()  # (path, line) of comments elsewhere that silenced something
+    used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
     traceback: str | None = None  # of an internal error
 
 

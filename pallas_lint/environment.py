@@ -111,11 +111,7 @@ def _in_active_environment() -> Evidence | None:
 
 def _in_own_environment() -> Evidence | None:
     version = _installed(Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages")))
-    return (
-        Evidence((version,), exact=True, source="from the environment pallas-lint runs in")
-        if version
-        else None
-    )
+    return Evidence((version,), exact=True, source="from the environment pallas-lint runs in") if version else None
 
 
 def _in_folders(folders: list[Path]) -> Evidence | None:
@@ -145,8 +141,7 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
     except OSError:
         config = ""
     values = {
-        key.strip().lower(): value.strip()
-        for key, _, value in (line.partition("=") for line in config.splitlines())
+        key.strip().lower(): value.strip() for key, _, value in (line.partition("=") for line in config.splitlines())
     }
     if values.get("include-system-site-packages", "").lower() == "true" and values.get("home"):
         home = Path(values["home"])
@@ -200,9 +195,7 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
 def _required(place: Path, names: list[str]) -> Evidence | None:
     """The ranges that the requirements in `place` allow: with extras and markers, any may be in force."""
     readers = [("pyproject.toml", _pyproject_lines), ("setup.cfg", lambda text: _requirement_lines(text))]
-    readers += [
-        (name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")
-    ]
+    readers += [(name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")]
     for name, reader in readers:
         if name not in names or not (name.endswith(".txt") or name in REQUIREMENT_FILES):
             continue
@@ -268,9 +261,7 @@ def _pyproject_lines(text: str) -> list[str]:
         lines += _strings(group)
     poetry = _table(_table(data, "tool"), "poetry")
     tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
-    tables += [
-        _table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)
-    ]
+    tables += [_table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)]
     for table in tables:
         for package in ("jax", "jaxlib"):
             constraint = table.get(package)

@@ -99,10 +99,7 @@ def _fits(wanted: set[Replacement], present: set[Replacement]) -> bool:
 
 def _collide(ordered: Sequence[Replacement]) -> bool:
     """Whether two neighbours overlap, or start at one place so that their order would be a guess."""
-    return any(
-        second.start < first.end or second.start == first.start
-        for first, second in itertools.pairwise(ordered)
-    )
+    return any(second.start < first.end or second.start == first.start for first, second in itertools.pairwise(ordered))
 
 
 def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:

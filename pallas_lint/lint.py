@@ -79,7 +79,9 @@ class _Run:
             if problem is None:
                 continue
             self.broken = True
-            place = Span(piece.source.path, problem.position, evolve(problem.position, column=problem.position.column + 1))
+            place = Span(
+                piece.source.path, problem.position, evolve(problem.position, column=problem.position.column + 1)
+            )
             severity = Severity.INFO if problem.limit else Severity.ERROR
             message = problem.message if problem.limit else f"syntax error: {problem.message}"
             yield Finding("PAL001", "syntax-error", severity, message, place, "the rest of the file is still judged")

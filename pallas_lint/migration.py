@@ -28,9 +28,7 @@ _ALIASES = {
     f"{PALLAS}.mosaic_gpu": ("plgpu", "plmgpu"),
     "jax.numpy": ("jnp", "jax_numpy"),
 }
-_SIMPLE = frozenset(
-    {"identifier", "attribute", "subscript", "call", "parenthesized_expression", "tuple", "list"}
-)
+_SIMPLE = frozenset({"identifier", "attribute", "subscript", "call", "parenthesized_expression", "tuple", "list"})
 
 
 @define
@@ -82,13 +80,7 @@ class Migration:
                 continue
             name = api_name(other)
             known = None if name is None else compat.replacement(name.name, version=self.context.versions[-1])
-            if (
-                name is None
-                or known is None
-                or not known.safe
-                or known.new is None
-                or not self.available(known.new)
-            ):
+            if name is None or known is None or not known.safe or known.new is None or not self.available(known.new):
                 return None
             spelled = Migration(name, self.context).spell(known.new)
             if spelled is None or spelled[0].split(".", 1)[0] == alias:
@@ -132,11 +124,7 @@ class Migration:
             # Uses that cannot all be followed keep the name that they have.
             edits, aliased = [], True
         text = f"{member} as {bound}" if aliased and member != bound else member
-        item = (
-            use.node.parent
-            if use.node.parent is not None and use.node.parent.type == "aliased_import"
-            else use.node
-        )
+        item = use.node.parent if use.node.parent is not None and use.node.parent.type == "aliased_import" else use.node
         if module == _text(was_module):
             return [self.edit(item, text), *edits]
         items = statement.children_by_field_name("name")
@@ -145,9 +133,7 @@ class Migration:
         line = self.name.use.span_of(statement).start
         indent = " " * (line.column - 1)
         start = Position(line.line, line.column)
-        added = Edit(
-            Span(self.context.module.source.path, start, start), f"from {module} import {text}\n{indent}"
-        )
+        added = Edit(Span(self.context.module.source.path, start, start), f"from {module} import {text}\n{indent}")
         return [added, self._item_removed(statement, item), *edits]
 
     def _renamed(self, bound: str, member: str) -> list[Edit] | None:

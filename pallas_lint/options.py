@@ -130,9 +130,7 @@ def _selectors(value: object) -> tuple[str, ...]:
     return tuple(_selector(item) for item in _strings(value))
 
 
-def _table(
-    value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]
-) -> dict[str, Any]:
+def _table(value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]) -> dict[str, Any]:
     _expect(value, dict, "a table")
     result: dict[str, Any] = {}
     for key, item in value.items():  # type: ignore[attr-defined]
@@ -205,14 +203,10 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
             raise OptionError(f"unknown rule '{name}'{nearest(name, by_name)}", name)
         try:
             _expect(options, dict, "a table of the rule's options")
-            known: Mapping[str, Any] | None = getattr(
-                getattr(all_rules()[code], "rule", None), "options", None
-            )
+            known: Mapping[str, Any] | None = getattr(getattr(all_rules()[code], "rule", None), "options", None)
             for option in options:
                 if known is not None and option not in known:
-                    has = nearest(option, known) or (
-                        f": it has {', '.join(known)}" if known else ": it has none"
-                    )
+                    has = nearest(option, known) or (f": it has {', '.join(known)}" if known else ": it has none")
                     raise OptionError(f"rule {name} has no option '{option}'{has}", option)
         except OptionError as error:
             raise OptionError(error.message, name, *error.keys) from error

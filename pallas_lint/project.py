@@ -113,9 +113,7 @@ def discover(
             settings = walk.settings(path.parent)
             if settings is not None:
                 # One named twice, or named and in a folder, is linted once.
-                found.setdefault(
-                    _identity(path), InputFile(_normal(path), shown_path(_normal(path), cwd), settings)
-                )
+                found.setdefault(_identity(path), InputFile(_normal(path), shown_path(_normal(path), cwd), settings))
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
     return result
@@ -177,9 +175,7 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not (entry.name.endswith(".py") and _is_file(entry)):
                 continue
-            if excludes.match(entry.path, entry.name, is_folder) or _ignored(
-                respected, entry.path, is_folder
-            ):
+            if excludes.match(entry.path, entry.name, is_folder) or _ignored(respected, entry.path, is_folder):
                 continue
             if is_folder:
                 yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
@@ -210,9 +206,7 @@ class _Excludes(NamedTuple):
         for base, patterns in ((settings.root, configured), (cwd, extra)):
             rest = [pattern for pattern in patterns if pattern not in names]
             if rest:
-                specs.append(
-                    (f"{str(base).rstrip(os.sep)}{os.sep}", _compile(_as_git(p, base) for p in rest))
-                )
+                specs.append((f"{str(base).rstrip(os.sep)}{os.sep}", _compile(_as_git(p, base) for p in rest)))
         return cls(names, tuple(specs))
 
     def match(self, path: str, name: str, is_folder: bool) -> bool:

@@ -60,13 +60,7 @@ def _absent(given: dict[str, tree_sitter.Node], *known: str) -> bool:
 def _load(migration: Migration) -> Fix | None:
     given = _arguments(migration, "x_ref_or_view", "idx")
     call = migration.name.use.call
-    if (
-        given is None
-        or call is None
-        or "x_ref_or_view" not in given
-        or "idx" not in given
-        or _has_comment(call)
-    ):
+    if given is None or call is None or "x_ref_or_view" not in given or "idx" not in given or _has_comment(call):
         return None
     ref = operand(given["x_ref_or_view"])
     if _absent(given, "x_ref_or_view", "idx"):
@@ -78,19 +72,10 @@ def _load(migration: Migration) -> Fix | None:
 def _store(migration: Migration) -> Fix | None:
     given = _arguments(migration, "x_ref_or_view", "idx", "val")
     call = migration.name.use.call
-    if (
-        given is None
-        or call is None
-        or not {"x_ref_or_view", "idx", "val"} <= set(given)
-        or _has_comment(call)
-    ):
+    if given is None or call is None or not {"x_ref_or_view", "idx", "val"} <= set(given) or _has_comment(call):
         return None
     if _absent(given, "x_ref_or_view", "idx", "val"):
-        if (
-            call.parent is None
-            or call.parent.type != "expression_statement"
-            or len(call.parent.children) != 1
-        ):
+        if call.parent is None or call.parent.type != "expression_statement" or len(call.parent.children) != 1:
             return None
         ref = operand(given["x_ref_or_view"])
         text = f"{ref}[{index(given['idx'])}] = {value(given['val'])}"
@@ -109,11 +94,7 @@ def _backend_call(
     parameters = compat.parameters(f"{module}.{function}", migration.context.versions[-1])
     spelled = migration.spell(f"{module}.{function}")
     positional = {"x_ref_or_view", "idx", *further}
-    if (
-        parameters is None
-        or spelled is None
-        or not all(parameters.accepts(n) for n in set(given) - positional)
-    ):
+    if parameters is None or spelled is None or not all(parameters.accepts(n) for n in set(given) - positional):
         return None
     ref = f"{operand(given['x_ref_or_view'])}.at[{index(given['idx'])}]"
     parts = [ref, *(_text(given[name]) for name in further)]
@@ -339,9 +320,7 @@ def _is_function(migration: Migration, node: tree_sitter.Node) -> bool:
     if node.type != "identifier" or call is None:
         return False
     place = migration.name.use.span_of(call).start
-    made = [
-        spec for spec in migration.context.analysis.interpreter.specs_made if spec.site.span.start == place
-    ]
+    made = [spec for spec in migration.context.analysis.interpreter.specs_made if spec.site.span.start == place]
     return bool(made) and all(
         spec.args and all(isinstance(option, Func) for option in options(spec.args[0])) for spec in made
     )

@@ -115,7 +115,9 @@ class RuleEntry:
                 conditions = ", ".join(
                     part for part in (example.target, f"jax {example.jax}" if example.jax else None) if part
                 )
-                parts.append(f"## {title}{f' ({conditions})' if conditions else ''}\n\n```python\n{_shown(example.code)}\n```")
+                parts.append(
+                    f"## {title}{f' ({conditions})' if conditions else ''}\n\n```python\n{_shown(example.code)}\n```"
+                )
                 if example.fixed is not None and title == "Flagged":
                     parts.append(f"## After the fix\n\n```python\n{_shown(example.fixed)}\n```")
         return "\n\n".join(parts)

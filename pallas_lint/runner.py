@@ -109,9 +109,7 @@ def combine(verdicts: Sequence[Verdict]) -> RunResult:
     findings = {finding: None for verdict in verdicts for finding in verdict.findings}
     # A comment in a helper may silence what only the kernel in another file makes of it.
     used = {place for verdict in verdicts for place in verdict.used_suppressions}
-    kept = [
-        f for f in findings if f.code != UNUSED_SUPPRESSION or (f.span.path, f.span.start.line) not in used
-    ]
+    kept = [f for f in findings if f.code != UNUSED_SUPPRESSION or (f.span.path, f.span.start.line) not in used]
     errors = {error: None for verdict in verdicts for error in verdict.errors}
     return RunResult(
         tuple(verdicts),
@@ -217,9 +215,7 @@ def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> li
     left: list[_Task] = []
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(bench,))
     try:
-        futures: list[tuple[list[_Task], Future[list[Verdict]]]] = [
-            (p, pool.submit(_work, p)) for p in portions
-        ]
+        futures: list[tuple[list[_Task], Future[list[Verdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
         for portion, future in futures:
             try:
                 verdicts += future.result()

@@ -87,25 +87,15 @@ class Settings:
     assume: Mapping[str, int] = setting(
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
-    baseline: str | None = setting(
-        "baseline", options.STRING, None, "File of known findings, not reported again."
-    )
-    rules: Mapping[str, Mapping[str, Any]] = setting(
-        "rules", options.RULE_OPTIONS, {}, "Options of single rules."
-    )
+    baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
+    rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
     probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")
 
-    root: Path = field(
-        factory=Path.cwd
-    )  # patterns are relative to it: the folder of the configuration, or of the run
+    root: Path = field(factory=Path.cwd)  # patterns are relative to it: the folder of the configuration, or of the run
     config_file: Path | None = None
-    jax: JaxVersions = field(
-        factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text="")
-    )
+    jax: JaxVersions = field(factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text=""))
     layers: tuple[Layer, ...] = ()  # what configuration and command line select
-    origins: Mapping[str, str] = field(
-        factory=dict
-    )  # key -> where its value came from, for keys not at their default
+    origins: Mapping[str, str] = field(factory=dict)  # key -> where its value came from, for keys not at their default
 
     @cached_property
     def enabled(self) -> frozenset[str]:
@@ -243,9 +233,7 @@ class SettingsFinder:
         except ValueError as error:
             raise SettingsError(str(error)) from error
         values = self._command_line
-        from_command_line = Layer(
-            values.get("select"), values.get("extend-select", ()), values.get("ignore", ())
-        )
+        from_command_line = Layer(values.get("select"), values.get("extend-select", ()), values.get("ignore", ()))
         return evolve(
             settings, jax=jax, layers=(Layer(base.select, base.extend_select, base.ignore), from_command_line)
         )
@@ -308,9 +296,7 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
         raise SettingsError(f"invalid TOML: {message[:1].lower()}{message[1:]}", shown, line) from error
 
 
-def _parsed(
-    values: Mapping[str, Any], shown: str | None, text: str, prefix: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
     """The checked values. Raises SettingsError; `shown` None means the command line."""
     known = configurable()
     result: dict[str, Any] = {}
@@ -323,9 +309,7 @@ def _parsed(
             if shown is None:
                 raise SettingsError(f"--{key}: {error.message}") from error
             where = ".".join((key, *error.keys))
-            message = (
-                error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
-            )
+            message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
             raise SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))) from error
     return result
 
@@ -422,8 +406,7 @@ def schema() -> dict[str, Any]:
         "title": "pallas-lint settings",
         "type": "object",
         "properties": {
-            key: {"description": a.metadata["doc"], **a.metadata["kind"].schema}
-            for key, a in configurable().items()
+            key: {"description": a.metadata["doc"], **a.metadata["kind"].schema} for key, a in configurable().items()
         },
         "additionalProperties": False,
         "definitions": {"rule": {"enum": words}, "selector": {"enum": ["ALL", *sorted(prefixes), *words]}},

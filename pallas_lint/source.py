@@ -69,7 +69,9 @@ class Source:
             raise SourceError(f"the file is not valid {encoding}: {error.reason}", line) from error
         except (LookupError, UnicodeError) as error:
             # Codecs that turn bytes into no text ("hex"), or that refuse to work at all ("undefined").
-            raise SourceError(f"the file declares the encoding {encoding}, which is none for Python source", 1) from error
+            raise SourceError(
+                f"the file declares the encoding {encoding}, which is none for Python source", 1
+            ) from error
 
     def encode(self, text: str) -> bytes:
         """`text` in this file's encoding. Raises UnicodeEncodeError if it cannot hold a character."""

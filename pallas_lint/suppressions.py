@@ -36,9 +36,7 @@ _PROBE_ONLY = "PAL9"
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
 _CODES = re.compile(r"[ \t]*=[ \t]*([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)?")
-_NOQA = re.compile(
-    r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE
-)
+_NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE)
 _CLAUSES = (
     "elif_clause",
     "else_clause",
@@ -168,9 +166,7 @@ def _read(source: Source, tree: _Tree, start: int, end: int) -> Iterator[Suppres
     if noqa:
         entries = _entries(noqa[1] or "", start + noqa.start(1)) if noqa[1] else ()
         if entries or noqa[1] is None:
-            found.append(
-                Suppression(start + noqa.start(), start + noqa.end(), line, entries, line, line, noqa=True)
-            )
+            found.append(Suppression(start + noqa.start(), start + noqa.end(), line, entries, line, line, noqa=True))
     if not found:
         return
     first, last = tree.lines_below(start) if tree.alone(start) else tree.lines_around(start)
@@ -193,9 +189,7 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
 
         near = difflib.get_close_matches(word, DIRECTIVES, n=1)
         said = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
-        problem = (
-            f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
-        )
+        problem = f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
         return Suppression(begin, end, line, (), problem=problem)
     codes = _CODES.match(text, match.end())
     if not codes or not codes[1]:
@@ -245,9 +239,7 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     message = ", ".join(parts)
     start, end = (bad[0].start, bad[0].end) if len(bad) == 1 else (suppression.start, suppression.end)
     help_text = _hint(unknown[0].selector) if unknown else "remove it"
-    yield _finding(
-        source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text
-    )
+    yield _finding(source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text)
 
 
 def _listed(entries: Iterable[Entry]) -> str:
@@ -256,9 +248,7 @@ def _listed(entries: Iterable[Entry]) -> str:
 
 def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
     """Whether an entry that silenced nothing can be blamed: it names no rule, or one that could fire."""
-    return not entry.codes or any(
-        code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes
-    )
+    return not entry.codes or any(code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes)
 
 
 def _hint(selector: str) -> str:
@@ -368,9 +358,7 @@ class _Tree:
     def first_statement(self) -> int:
         """The offset of the first statement that is no docstring."""
         for index, node in enumerate(n for n in self._root.children if n.type != "comment"):
-            docstring = (
-                index == 0 and node.type == "expression_statement" and node.children[0].type == "string"
-            )
+            docstring = index == 0 and node.type == "expression_statement" and node.children[0].type == "string"
             if not docstring:
                 return self._offset(node.start_byte)
         return len(self._text)

@@ -112,15 +112,11 @@ def resolve_jax_version(
         return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest)
     if evidence.exact:
         return _exact(evidence.text, evidence.source, lenient=True)
-    versions = tuple(
-        v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs)
-    )
+    versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))
     if not versions:
         newest = compat.newest()
         note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
-        return JaxVersions(
-            (newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note
-        )
+        return JaxVersions((newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note)
     return JaxVersions(versions, exact=False, assumed=False, source=evidence.source, text=evidence.text)
 
 
@@ -152,9 +148,7 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
     from pallas_lint import compat
 
     if version not in compat.known_versions() and not _is_version(version):
-        raise JaxVersionError(
-            f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
-        )
+        raise JaxVersionError(f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)")
     note: str | None
     try:
         known = compat.nearest(version)

@@ -89,9 +89,7 @@ def test_inserted_lines_end_as_those_around(text: str, offset: int, expected: st
     assert fixer.with_newlines("x\ny", text, offset) == expected
 
 
-REPLACEMENTS = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(0, 6), st.text("xyz\n", max_size=4)), max_size=8
-)
+REPLACEMENTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.text("xyz\n", max_size=4)), max_size=8)
 
 
 @given(st.text(min_size=0, max_size=30), REPLACEMENTS)
@@ -171,9 +169,7 @@ def test_a_broken_file_may_be_fixed() -> None:
     assert fixed({"a": "b"}, one="a BROKEN").sources["one"].text == "b BROKEN"
 
 
-def write(
-    folder: Path, groups: list[frozenset[str]], **texts: tuple[bytes, str]
-) -> tuple[set[str], list[str]]:
+def write(folder: Path, groups: list[frozenset[str]], **texts: tuple[bytes, str]) -> tuple[set[str], list[str]]:
     """Write files with these bytes, then have the fixer replace their text."""
     changed = {}
     for name, (before, after) in texts.items():
@@ -188,9 +184,7 @@ def write(
 
 def test_files_of_a_group_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"other\n")
-    written, errors = write(
-        tmp_path, [frozenset({"a", "b"})], a=(b"a\n", "A\n"), b=(b"b\n", "B\n"), c=(b"c\n", "C\n")
-    )
+    written, errors = write(tmp_path, [frozenset({"a", "b"})], a=(b"a\n", "A\n"), b=(b"b\n", "B\n"), c=(b"c\n", "C\n"))
     assert written == {"c"}
     assert errors == [
         "b: cannot write the fixed file: it was changed by someone else meanwhile",

@@ -43,17 +43,13 @@ def found(root: Path, *paths: str, exclude: Sequence[str] = (), isolated: bool =
 
 
 def test_folders_are_searched_for_python_files(root: Path) -> None:
-    make(
-        root, "b.py", "a.py", "sub/c.py", "sub/deep/d.py", "x.pyi", "notes.txt", "sub/e.ipynb", "dir.py/f.py"
-    )
+    make(root, "b.py", "a.py", "sub/c.py", "sub/deep/d.py", "x.pyi", "notes.txt", "sub/e.ipynb", "dir.py/f.py")
     assert found(root) == ["a.py", "b.py", "dir.py/f.py", "sub/c.py", "sub/deep/d.py"]
     assert found(root, "sub") == ["sub/c.py", "sub/deep/d.py"]
 
 
 def test_default_excludes(root: Path) -> None:
-    make(
-        root, "a.py", *(f"{name}/x.py" for name in (".git", ".venv", "venv", "node_modules", "build", "dist"))
-    )
+    make(root, "a.py", *(f"{name}/x.py" for name in (".git", ".venv", "venv", "node_modules", "build", "dist")))
     make(root, "lib/python3.12/site-packages/x.py", "__pycache__/x.py", ".eggs/x.py", "sub/build/x.py")
     assert found(root) == ["a.py"]
 
@@ -143,9 +139,7 @@ FULL = Finding(
 def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", tmp_path)
     (tmp_path / "dep.py").write_text("1")
-    verdict = Verdict(
-        "k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),)
-    )
+    verdict = Verdict("k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),))
     key = cache.key("k.py", b"data", "settings")
     assert cache.get("k.py", key) is None
     cache.put(verdict, key)
@@ -199,10 +193,7 @@ def test_one_finding_seen_from_two_files_is_one() -> None:
 def test_a_comment_used_from_another_file_is_not_unused() -> None:
     unused = Finding("PAL002", "unused-suppression", Severity.WARNING, "m", SPAN)
     assert combine([Verdict("k.py", (unused,))]).findings == (unused,)
-    assert (
-        combine([Verdict("k.py", (unused,)), Verdict("b.py", used_suppressions=(("k.py", 1),))]).findings
-        == ()
-    )
+    assert combine([Verdict("k.py", (unused,)), Verdict("b.py", used_suppressions=(("k.py", 1),))]).findings == ()
 
 
 def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

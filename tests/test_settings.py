@@ -43,9 +43,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def effective(folder: Path, **values: Any) -> Settings:
     """The settings of `folder`, with these on the command line."""
-    return SettingsFinder(Overrides({k.replace("_", "-"): v for k, v in values.items()}), folder).for_folder(
-        folder
-    )
+    return SettingsFinder(Overrides({k.replace("_", "-"): v for k, v in values.items()}), folder).for_folder(folder)
 
 
 def write(folder: Path, text: str, name: str = "pallas-lint.toml") -> Settings:
@@ -111,9 +109,7 @@ def test_every_key(root: Path) -> None:
 
 
 def test_pyproject_has_the_same_under_its_table(root: Path) -> None:
-    text = (
-        '[project]\nname = "x"\n\n[tool.pallas-lint]\nfail-on = "error"\n[tool.pallas-lint.assume]\nbm = 1\n'
-    )
+    text = '[project]\nname = "x"\n\n[tool.pallas-lint]\nfail-on = "error"\n[tool.pallas-lint.assume]\nbm = 1\n'
     settings = write(root, text, "pyproject.toml")
     assert (settings.fail_on, settings.assume) == (Severity.ERROR, {"bm": 1})
     assert settings.origins == {"fail-on": "pyproject.toml:5", "assume": "pyproject.toml:6"}
@@ -271,9 +267,7 @@ def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_per_file_ignores(root: Path) -> None:
-    settings = write(
-        root / "p", '[per-file-ignores]\n"tests/**" = ["PAL001"]\n"conf.py" = ["unused-suppression"]\n'
-    )
+    settings = write(root / "p", '[per-file-ignores]\n"tests/**" = ["PAL001"]\n"conf.py" = ["unused-suppression"]\n')
     assert settings.enabled - settings.enabled_in("p/tests/deep/k.py") == {"PAL001"}
     assert settings.enabled - settings.enabled_in("p/x/conf.py") == {"PAL002"}
     assert settings.enabled_in("p/k.py") == settings.enabled
@@ -449,9 +443,7 @@ def test_odd_environments(root: Path) -> None:
     assert auto(root).text == "0.9.0"
     install(root / "base", version="0.7.2", python="python3.11")
     (root / "venv").mkdir()
-    (root / "venv" / "pyvenv.cfg").write_text(
-        f"home = {root / 'base' / 'bin'}\ninclude-system-site-packages = true\n"
-    )
+    (root / "venv" / "pyvenv.cfg").write_text(f"home = {root / 'base' / 'bin'}\ninclude-system-site-packages = true\n")
     assert auto(root, str(root / "venv")).text == "0.7.2"
     (root / "win" / "Lib" / "site-packages" / "jax-0.6.2.dist-info").mkdir(parents=True)
     assert auto(root, str(root / "win")).text == "0.6.2"

@@ -186,9 +186,7 @@ def test_findings_in_other_files_pass() -> None:
 
 
 def test_comments_in_use_are_told_by_their_own_line() -> None:
-    source, findings = source_and_findings(
-        "# pallas-lint: disable=PAL301\nx = §f(1)\n# noqa: PAL3\ny = §f(2)\n"
-    )
+    source, findings = source_and_findings("# pallas-lint: disable=PAL301\nx = §f(1)\n# noqa: PAL3\ny = §f(2)\n")
     kept, used = suppressions.silence(source, findings)
     assert kept == findings[1:]
     assert used == {("k.py", 1)}
@@ -207,9 +205,7 @@ COMMENTS = st.sampled_from(
         "# pallas-lint: disable-file=ALL",
     ]
 )
-LINES = st.one_of(
-    COMMENTS, st.text(max_size=12), st.sampled_from(["def f(:", "x = (", ")", "'''", "if a:", "  y"])
-)
+LINES = st.one_of(COMMENTS, st.text(max_size=12), st.sampled_from(["def f(:", "x = (", ")", "'''", "if a:", "  y"]))
 
 
 @settings(max_examples=150, deadline=None)

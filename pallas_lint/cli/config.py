@@ -72,11 +72,7 @@ def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
     for text, origin in entries:
         yield f"{text:{width}}  # {origin}\n"
     jax = settings.jax
-    versions = (
-        jax.newest
-        if len(jax.versions) == 1
-        else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
-    )
+    versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
     yield f"\n# jax: {versions}, {'assumed' if jax.assumed else jax.source}\n"
     if jax.note:
         yield f"# {jax.note}\n"
@@ -110,9 +106,7 @@ def _toml(value: Any) -> str:
         case list():
             return f"[{', '.join(map(_toml, value))}]"
         case dict():
-            inner = ", ".join(
-                f"{json.dumps(key, ensure_ascii=False)} = {_toml(item)}" for key, item in value.items()
-            )
+            inner = ", ".join(f"{json.dumps(key, ensure_ascii=False)} = {_toml(item)}" for key, item in value.items())
             return f"{{{inner}}}"
         case _:
             return str(value)

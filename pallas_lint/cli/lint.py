@@ -71,9 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    found = discover(
-        options.paths or ["."], finder, cwd=cwd, exclude=[p for ps in options.exclude for p in ps]
-    )
+    found = discover(options.paths or ["."], finder, cwd=cwd, exclude=[p for ps in options.exclude for p in ps])
     cache_folder = None if options.no_cache else _project_root(cwd) / ".pallas-lint-cache"
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache_folder)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
@@ -87,9 +85,7 @@ def _with_hints(found: Discovery) -> list[LintError]:
 
         near = difflib.get_close_matches(error.path, COMMANDS, n=1, cutoff=0.75)
         if error.message == "no such file or folder" and error.path in ("check", "lint"):
-            error = evolve(
-                error, message=f"{error.message} (linting needs no command: leave `{error.path}` out)"
-            )
+            error = evolve(error, message=f"{error.message} (linting needs no command: leave `{error.path}` out)")
         elif error.message == "no such file or folder" and near:
             error = evolve(error, message=f"{error.message} (there is a command `{near[0]}`)")
         errors.append(error)
@@ -277,11 +273,7 @@ def _say_errors(linted: _Run) -> None:
             terminal.plain_say(text)
     for error in linted.all_errors:
         where = (
-            f"{visible(error.path)}:{error.line}: "
-            if error.line
-            else f"{visible(error.path)}: "
-            if error.path
-            else ""
+            f"{visible(error.path)}:{error.line}: " if error.line else f"{visible(error.path)}: " if error.path else ""
         )
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")
 

@@ -46,9 +46,7 @@ def command_in(arguments: list[str], commands: tuple[str, ...]) -> int | None:
         if "=" not in word:
             if takes_value is None:
                 takes_value = {
-                    option: action.nargs != 0
-                    for action in _lint_parser()._actions
-                    for option in action.option_strings
+                    option: action.nargs != 0 for action in _lint_parser()._actions for option in action.option_strings
                 }
             index += takes_value.get(word, False)
         index += 1
@@ -70,21 +68,15 @@ def parse_config(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("paths", nargs="*", metavar="FOLDER", help="whose settings (default: .)")
     _add_settings(parser)
-    parser.add_argument(
-        "--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json"
-    )
+    parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of the settings instead")
     return _parse(parser, arguments)
 
 
 def parse_rule(arguments: list[str]) -> argparse.Namespace:
     """The options of `rule`. Raises UsageError."""
-    parser = _Parser(
-        "pallas-lint rule", description="Explain a rule; without one, list them.", allow_abbrev=False
-    )
-    parser.add_argument(
-        "paths", nargs="*", metavar="CODE|NAME", help="rule, or the beginning of codes (PAL1)"
-    )
+    parser = _Parser("pallas-lint rule", description="Explain a rule; without one, list them.", allow_abbrev=False)
+    parser.add_argument("paths", nargs="*", metavar="CODE|NAME", help="rule, or the beginning of codes (PAL1)")
     parser.add_argument("--all", action="store_true", help="every rule")
     parser.add_argument(
         "--output-format",
@@ -109,9 +101,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
     parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="one version or range only")
-    parser.add_argument(
-        "--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json"
-    )
+    parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
     options = _parse(parser, arguments)
     if len(options.paths) != 1:
         raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
@@ -165,9 +155,7 @@ def _lint_parser() -> argparse.ArgumentParser:
     )
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--output-format", type=_format, default="full", metavar="F", help="full, concise or json"
-    )
+    output.add_argument("--output-format", type=_format, default="full", metavar="F", help="full, concise or json")
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
     output.add_argument("-q", "--quiet", action="store_true", help="findings only")
     output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
@@ -207,9 +195,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         help="tpu[:v5e], triton[:rocm], mosaic-gpu[:sm90]; repeatable (default: each kernel's own)",
     )
     group.add_argument("--jax-version", metavar="V", help="auto, a version (0.10.2) or a range (>=0.8,<0.11)")
-    group.add_argument(
-        "--python", metavar="FILE", help="interpreter or environment whose jax counts; it is not run"
-    )
+    group.add_argument("--python", metavar="FILE", help="interpreter or environment whose jax counts; it is not run")
     for name, text in (
         ("select", "rules to use"),
         ("extend-select", "rules to add"),

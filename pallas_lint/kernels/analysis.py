@@ -106,7 +106,9 @@ def _roots(module: Module) -> list[Piece]:
         for piece in module.outline.walk()
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
-        and (LAUNCH_WORDS.search(piece.text) or not leading.isdisjoint(piece.words) or _CHECKIFY_WORD.search(piece.text))
+        and (
+            LAUNCH_WORDS.search(piece.text) or not leading.isdisjoint(piece.words) or _CHECKIFY_WORD.search(piece.text)
+        )
     ]
 
 
@@ -206,4 +208,3 @@ def _run_unresolved(i: Interpreter, module: Module) -> None:
     for piece in module.outline.walk():
         if piece.kind == "def" and not missing.isdisjoint(piece.words) and not LAUNCH_WORDS.search(piece.text):
             _run_root(i, module, piece)
-

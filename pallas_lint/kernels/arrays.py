@@ -485,6 +485,14 @@ _register(_einsum, "einsum")
 _register(_concatenate, "concatenate concat stack")
 _register(_tile, "tile repeat pad")
 _register(_one_hot, "one_hot")
-_register(_gather, "take take_along_axis dynamic_slice dynamic_index_in_dim dynamic_slice_in_dim slice slice_in_dim gather")
+_register(
+    _gather, "take take_along_axis dynamic_slice dynamic_index_in_dim dynamic_slice_in_dim slice slice_in_dim gather"
+)
 # lax functions that share a name, but not a meaning, with one of jnp's.
-_LAX_RULES: dict[str, Callable[[str, list[Value], Keywords], Value]] = {"max": _elementwise, "min": _elementwise, "clamp": _clamp, "argmax": _lax_argmax, "argmin": _lax_argmax}
+_LAX_RULES: dict[str, Callable[[str, list[Value], Keywords], Value]] = {
+    "max": _elementwise,
+    "min": _elementwise,
+    "clamp": _clamp,
+    "argmax": _lax_argmax,
+    "argmin": _lax_argmax,
+}

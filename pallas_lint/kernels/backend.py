@@ -64,15 +64,21 @@ def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[str]]]:
     yield "mesh", _backends_in([Const(None), launch.argument("mesh") or Const(None), External(launch.api)])
     rest = [value for name, value in launch.arguments.items() if name not in ("kernel", "body", "compiler_params")]
     yield "spec", _backends_in(rest)
-    yield "body", {
-        backend
-        for trace in launch.traces
-        for op in trace.events
-        if isinstance(op, Op) and (backend := of_name(op.name)) is not None
-    }
+    yield (
+        "body",
+        {
+            backend
+            for trace in launch.traces
+            for op in trace.events
+            if isinstance(op, Op) and (backend := of_name(op.name)) is not None
+        },
+    )
     piece = launch.site.piece
     aliases = backend_aliases(launch.module, i)
-    yield "function", {backend for name, backend in aliases.items() if name in piece.words} if piece.kind == "def" else set()
+    yield (
+        "function",
+        {backend for name, backend in aliases.items() if name in piece.words} if piece.kind == "def" else set(),
+    )
     yield "import", set(aliases.values())
 
 
@@ -138,7 +144,10 @@ def _core(launch: Launch) -> str | None:
     while stack:
         value = stack.pop()
         name = value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""
-        if name.startswith(f"{PALLAS}.tpu_sc.") or name.rpartition(".")[2] in ("SC_SCALAR_SUBCORE", "SC_VECTOR_SUBCORE"):
+        if name.startswith(f"{PALLAS}.tpu_sc.") or name.rpartition(".")[2] in (
+            "SC_SCALAR_SUBCORE",
+            "SC_VECTOR_SUBCORE",
+        ):
             return "sc_scalar" if "Scalar" in name or "SC_SCALAR" in name else "sc_vector"
         if isinstance(value, Made):
             stack.extend((*value.args, *(item for _, item in value.keywords)))

@@ -82,9 +82,7 @@ def _decorator(model: Callable[[Interpreter, Value, Made, cst.CSTNode], Value]) 
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(i, arguments.positional[0], made, node)
-        return Made(
-            name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
-        )
+        return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
 
     return run
 

@@ -22,8 +22,7 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     same = [other for other in analysis.launches if other.site.key == launch.site.key]
     marked = analysis.interpreter.checkified
     return any(
-        "checkified?" in other.arguments or any(id(caller.node) in marked for caller in other.callers)
-        for other in same
+        "checkified?" in other.arguments or any(id(caller.node) in marked for caller in other.callers) for other in same
     )
 
 
@@ -40,9 +39,7 @@ def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
 def asserts_are_enabled(analysis: Analysis) -> bool:
     """Whether the project turns the runtime asserts of jax 0.4 and 0.5 on, under which checks run on the TPU."""
     words = (b"runtime_assert",)
-    return "runtime_assert" in analysis.module.source.text or _used_elsewhere(
-        analysis.module, words, anywhere=True
-    )
+    return "runtime_assert" in analysis.module.source.text or _used_elsewhere(analysis.module, words, anywhere=True)
 
 
 def _used_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: bool = False) -> bool:

@@ -256,7 +256,7 @@ def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
 
 
 def memory_space(value: Value | None) -> str | None:
-    """"vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
+    """ "vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
     name = getattr(value, "name", None) or getattr(value, "function", None)
     return _SPACES.get(name.rpartition(".")[2]) if isinstance(name, str) else None
 
@@ -266,9 +266,20 @@ def scratch_ref(name: str, value: Value) -> Ref:
     if isinstance(value, Made):
         function = value.function.rpartition(".")[2]
         if function in ("ShapeDtypeStruct",):
-            return Ref(name, "scratch", shape=shape_of(value.argument("shape", 0) or UNKNOWN), dtype=dtype_of(value.argument("dtype", 1)))
+            return Ref(
+                name,
+                "scratch",
+                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+                dtype=dtype_of(value.argument("dtype", 1)),
+            )
         if "Semaphore" in value.function or function in ("Barrier", "ClusterBarrier", "DMA", "REGULAR", "BARRIER"):
-            return Ref(name, "scratch", shape=shape_of(value.argument("shape", 0) or UNKNOWN), dtype="semaphore", space="semaphore")
+            return Ref(
+                name,
+                "scratch",
+                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+                dtype="semaphore",
+                space="semaphore",
+            )
         space = memory_space(value)
         if function == "ACC":
             space = "regs"

@@ -160,7 +160,7 @@ def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: cst.CS
     member = class_member(i, owner.cls, name)
     if isinstance(member, Func):
         if _is_decorated(member, "property", "cached_property"):
-                return i.call_function(evolve(member, method_of=owner), Arguments())
+            return i.call_function(evolve(member, method_of=owner), Arguments())
         return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
     if member is not None:
         return member
@@ -281,12 +281,12 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
         arguments.positional.insert(0, owner)
         return i.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
     i.escape(arguments, node)
-    return Made(f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node))
+    return Made(
+        f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node)
+    )
 
 
-def _sequence_method(
-    i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.Call, env: Env
-) -> Value:
+def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.Call, env: Env) -> Value:
     target = node.func.value if isinstance(node.func, cst.Attribute) else None
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None

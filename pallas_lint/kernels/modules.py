@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
 _INNER_IMPORT = re.compile(
-    r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)", re.MULTILINE
+    r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)",
+    re.MULTILINE,
 )
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 

@@ -55,7 +55,13 @@ def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
 
 def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
-    if isinstance(a, Const) and isinstance(b, Const) and isinstance(a.value, int) and isinstance(b.value, int) and b.value:
+    if (
+        isinstance(a, Const)
+        and isinstance(b, Const)
+        and isinstance(a.value, int)
+        and isinstance(b.value, int)
+        and b.value
+    ):
         return Const(-(-a.value // b.value))
     if isinstance(a, Sym | Const) and isinstance(b, Sym | Const):
         return symbolic("cdiv", a, b)
@@ -75,7 +81,9 @@ def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     ref = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0)
     # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
     if "val" in arguments.keywords or len(arguments.positional) < 3:
-        index = arguments.get("idx") or (arguments.positional[1] if "val" in arguments.keywords and len(arguments.positional) > 1 else Const(...))
+        index = arguments.get("idx") or (
+            arguments.positional[1] if "val" in arguments.keywords and len(arguments.positional) > 1 else Const(...)
+        )
         value = arguments.get("val") or (arguments.positional[-1] if len(arguments.positional) > 1 else UNKNOWN)
     else:
         index, value = arguments.positional[1], arguments.positional[2]
@@ -98,7 +106,10 @@ def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
 
 def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     """A copy from the first ref to the second: reads one, writes the other."""
-    source, target = arguments.get("src_ref", 0) or arguments.get("src", 0), arguments.get("dst_ref", 1) or arguments.get("dst", 1)
+    source, target = (
+        arguments.get("src_ref", 0) or arguments.get("src", 0),
+        arguments.get("dst_ref", 1) or arguments.get("dst", 1),
+    )
     if isinstance(source, Ref):
         i.access("load", source, Const(...), node)
     if isinstance(target, Ref):
@@ -193,5 +204,3 @@ _register(
     "tpu.semaphore_read", "mosaic_gpu.barrier_wait", "mosaic_gpu.barrier_arrive", "mosaic_gpu.commit_smem",
     "mosaic_gpu.wait_smem_to_gmem", "debug_print", "debug_check", "delay", "tpu.delay",
 )  # fmt: skip
-
-

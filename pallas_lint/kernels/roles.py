@@ -73,12 +73,18 @@ class Expected:
         """Names under which scratch is passed."""
         if not isinstance(self.scratch, Dictionary):
             return ()
-        return tuple(key.value for key, _ in self.scratch.items if isinstance(key, Const) and isinstance(key.value, str))
+        return tuple(
+            key.value for key, _ in self.scratch.items if isinstance(key, Const) and isinstance(key.value, str)
+        )
 
     def spelled(self) -> str:
         """ "2 inputs, 1 output and 1 scratch"."""
         parts = [count_of(len(self.leading), "index tuple")] if self.leading else []
-        for number, noun in ((self.prefetch, "scalar-prefetch operand"), (self.inputs, "input"), (self.outputs, "output")):
+        for number, noun in (
+            (self.prefetch, "scalar-prefetch operand"),
+            (self.inputs, "input"),
+            (self.outputs, "output"),
+        ):
             if number:
                 parts.append(count_of(number, noun))
         if self.scratch_count:
@@ -243,7 +249,9 @@ class _Builder:
         if self.launch.kind == "pipeline":
             operand = UNKNOWN if self.wanted.inputs is None else self._operand(self.wanted.inputs + at)
             return self._ref(name, "out", at, operand, spec)
-        return self._ref(name, "out", at, shapes.items[at] if shapes is not None and at < len(shapes.items) else UNKNOWN, spec)
+        return self._ref(
+            name, "out", at, shapes.items[at] if shapes is not None and at < len(shapes.items) else UNKNOWN, spec
+        )
 
     def _ref(self, name: str, role: Role, at: int, declared: Value, spec: Value | None) -> Value:
         """The argument for an operand or output `declared`, which may be a tree of them, and its spec."""
@@ -255,7 +263,9 @@ class _Builder:
                 return Seq((), tree.kind, open=True)
             return Seq(tuple(self._leaf(name, role, at, declared, spec, k) for k in range(len(tree.items))), tree.kind)
         if isinstance(tree, Dictionary):
-            pairs = tuple((key, self._ref(f"{name}[{k}]", role, at, UNKNOWN, None)) for k, (key, _) in enumerate(tree.items))
+            pairs = tuple(
+                (key, self._ref(f"{name}[{k}]", role, at, UNKNOWN, None)) for k, (key, _) in enumerate(tree.items)
+            )
             return Dictionary(pairs, tree.open)
         if isinstance(declared, Instance) or isinstance(spec, Instance):
             return UNKNOWN  # a class that jax knows as a tree
@@ -267,7 +277,9 @@ class _Builder:
 
     def _leaf(self, name: str, role: Role, at: int, declared: Value, spec: Value | None, k: int) -> Value:
         inner = declared.items[k] if isinstance(declared, Seq) and k < len(declared.items) else UNKNOWN
-        inner_spec = spec.items[k] if isinstance(spec, Seq) and k < len(spec.items) else spec if isinstance(spec, Made) else None
+        inner_spec = (
+            spec.items[k] if isinstance(spec, Seq) and k < len(spec.items) else spec if isinstance(spec, Made) else None
+        )
         return self._ref(f"{name}[{k}]", role, at, inner, inner_spec)
 
     def scratch(self, name: str, value: Value) -> Value:

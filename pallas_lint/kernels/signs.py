@@ -11,9 +11,7 @@ from pallas_lint.kernels.values import NONE, Array, Choice, Const, Value
 if TYPE_CHECKING:
     from pallas_lint.kernels.trace import Op
 
-_COUNTS = frozenset(
-    {f"{PALLAS}.program_id", f"{PALLAS}.num_programs", "jax.lax.iota", "jax.lax.broadcasted_iota"}
-)
+_COUNTS = frozenset({f"{PALLAS}.program_id", f"{PALLAS}.num_programs", "jax.lax.iota", "jax.lax.broadcasted_iota"})
 # Not negative if both operands are not, ...
 _BOTH = frozenset("add multiply mul minimum min floor_divide true_divide div divide bitwise_or".split())
 # ... if one of them is not, ...

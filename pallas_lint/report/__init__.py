@@ -33,9 +33,7 @@ class Report:
     quiet: bool = False  # findings only
     statistics: bool = False  # counts by rule (text formats: instead of the findings)
     style: Style = field(factory=Style)
-    source_line: Callable[[str, int], str | None] = lambda path, number: (
-        None
-    )  # the text of a line, None if unknown
+    source_line: Callable[[str, int], str | None] = lambda path, number: None  # the text of a line, None if unknown
 
 
 def render(output_format: str, report: Report) -> Iterator[str]:

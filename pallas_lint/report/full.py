@@ -35,9 +35,7 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
     yield f"{_place(span, report)} {title} [{finding.severity.value}]"
     yield f"  {visible(finding.message)}"
     gutter = _gutter(finding, report)
-    yield from _excerpt(
-        span, report, gutter, lambda text: style.severity(finding.severity, text), context=True
-    )
+    yield from _excerpt(span, report, gutter, lambda text: style.severity(finding.severity, text), context=True)
     for related in finding.related:
         yield f"{' ' * gutter} {style.place('::')} {visible(related.message)}: {_place(related.span, report)}"
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
@@ -67,9 +65,7 @@ def _gutter(finding: Finding, report: Report) -> int:
     return max(len(str(span.end.line)) for span in spans) + 1
 
 
-def _excerpt(
-    span: Span, report: Report, gutter: int, mark: Callable[[str], str], *, context: bool
-) -> Iterator[str]:
+def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str], *, context: bool) -> Iterator[str]:
     """The source lines of `span` with carets below what it covers; nothing where the text is not at hand."""
     dim = report.style.dim
     bar = dim("|")

@@ -35,7 +35,9 @@ _KINDS: dict[str, Kind] = {
     "while_statement": "block",
     "match_statement": "block",
 }
-_STATEMENT_START = re.compile(r"(?:@|(?:async[ \t]+)?(?:def|class|import|from|if|try|with|for|while)\b|[^\W\d]\w*[ \t]*=)")
+_STATEMENT_START = re.compile(
+    r"(?:@|(?:async[ \t]+)?(?:def|class|import|from|if|try|with|for|while)\b|[^\W\d]\w*[ \t]*=)"
+)
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 _HEADER_END = re.compile(r":[ \t]*(?:#.*)?$")
 # Levels of tree-sitter's tree. Kernels as people write them reach 30. libcst parses nested calls in quadratic time and

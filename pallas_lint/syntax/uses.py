@@ -23,13 +23,9 @@ if TYPE_CHECKING:
     from pallas_lint.source import Source
 
 # Nothing in these is evaluated as an expression of the running code.
-_SKIPPED = frozenset(
-    {"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS}
-)
+_SKIPPED = frozenset({"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS})
 # An exception handler that makes the failure of a missing name harmless.
-_HANDLER = re.compile(
-    r"except\s*\*?\s*:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException"
-)
+_HANDLER = re.compile(r"except\s*\*?\s*:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException")
 _EXPECTING = re.compile(r"\b(?:suppress|raises|assertRaises\w*)\(")
 _LEAVING = frozenset({"return_statement", "raise_statement", "continue_statement", "break_statement"})
 
@@ -111,11 +107,7 @@ class Use:
     def call(self) -> tree_sitter.Node | None:
         """The call of the name, if it is called on the spot."""
         parent = self.node.parent
-        if (
-            parent is not None
-            and parent.type == "call"
-            and _same(parent.child_by_field_name("function"), self.node)
-        ):
+        if parent is not None and parent.type == "call" and _same(parent.child_by_field_name("function"), self.node):
             return parent
         return None
 
@@ -176,9 +168,7 @@ class Use:
                 if name is not None and value is not None:
                     span = self._uses.span
                     found.append(Keyword(text_of(name), span(name), span(value), text_of(value), value))
-            elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not _same(
-                argument, self.node
-            ):
+            elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not _same(argument, self.node):
                 found.append(argument)
         return found
 
@@ -190,11 +180,7 @@ class Use:
         child, parent = self.node, self.node.parent
         while parent is not None:
             if parent.type == "try_statement" and child.type in ("block", "except_clause"):
-                heads = [
-                    text_of(each).split("\n", 1)[0]
-                    for each in parent.children
-                    if each.type == "except_clause"
-                ]
+                heads = [text_of(each).split("\n", 1)[0] for each in parent.children if each.type == "except_clause"]
                 if any(_HANDLER.search(head) for head in heads):
                     return True
             elif parent.type == "with_statement" and _EXPECTING.search(text_of(parent.named_children[0])):
@@ -288,9 +274,7 @@ class Uses:
             return None
         names = [text_of(part) for part in reversed(parts)]
         last = parts[0] if parts else node
-        return Use(
-            ".".join((target, *names)), ".".join((text_of(base), *names)), node, self, last, scope=scope
-        )
+        return Use(".".join((target, *names)), ".".join((text_of(base), *names)), node, self, last, scope=scope)
 
     def _set_by_name(self, call: tree_sitter.Node, scope: Scope) -> Iterator[str]:
         """`setattr(pltpu, "CompilerParams", ...)`."""
@@ -306,11 +290,7 @@ class Uses:
         for found in imported_names(node):
             if not found.target.startswith("."):
                 named = found.node
-                last = (
-                    named.named_children[-1]
-                    if named.type == "dotted_name" and named.named_children
-                    else named
-                )
+                last = named.named_children[-1] if named.type == "dotted_name" and named.named_children else named
                 yield Use(found.target, text_of(named), named, self, last, node)
 
     def exits_before(self, block: tree_sitter.Node, statement: tree_sitter.Node) -> Iterator[Branch]:
@@ -351,12 +331,8 @@ def _evaluated(node: tree_sitter.Node) -> Iterator[tuple[str | None, tree_sitter
             if value is not None:
                 yield None, value
         return
-    parameters = (
-        node.child_by_field_name("parameters") if node.type in ("function_definition", "lambda") else None
-    )
-    name = (
-        node.child_by_field_name("name") if node.type in ("function_definition", "class_definition") else None
-    )
+    parameters = node.child_by_field_name("parameters") if node.type in ("function_definition", "lambda") else None
+    name = node.child_by_field_name("name") if node.type in ("function_definition", "class_definition") else None
     for child in reversed(node.named_children):
         if not _same(name, child):
             yield "parameters" if _same(parameters, child) else None, child
@@ -364,9 +340,7 @@ def _evaluated(node: tree_sitter.Node) -> Iterator[tuple[str | None, tree_sitter
 
 def _is_stored(node: tree_sitter.Node) -> bool:
     parent = node.parent
-    return (
-        parent is not None and parent.type == "assignment" and _same(parent.child_by_field_name("left"), node)
-    )
+    return parent is not None and parent.type == "assignment" and _same(parent.child_by_field_name("left"), node)
 
 
 def _same(first: tree_sitter.Node | None, second: tree_sitter.Node) -> bool:

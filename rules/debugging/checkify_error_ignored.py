@@ -199,12 +199,7 @@ def _calls(use: Use) -> Iterator[tree_sitter.Node]:
             return
         # `jax.jit(checkified)` does what it does.
         outer = parent.parent
-        if (
-            parent.type != "argument_list"
-            or outer is None
-            or outer.type != "call"
-            or parent.named_children[0] != made
-        ):
+        if parent.type != "argument_list" or outer is None or outer.type != "call" or parent.named_children[0] != made:
             break
         if _text(outer.child_by_field_name("function")) not in ("jax.jit", "jit"):
             return

@@ -198,9 +198,7 @@ class CheckifyUnsupported(Rule):
         if not failing or tree is None or "checkify" not in context.module.source.text:
             return
         for use in context.module.uses.all:
-            errors = (
-                use.keyword("errors") if use.name == f"{_CHECKIFY}.checkify" and not use.imported else None
-            )
+            errors = use.keyword("errors") if use.name == f"{_CHECKIFY}.checkify" and not use.imported else None
             if errors is None or errors.text.rpartition(".")[2] == "user_checks" or not use.positional:
                 continue
             if not context.analysis.guards.reached_in(use, failing):

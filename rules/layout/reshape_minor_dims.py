@@ -298,5 +298,3 @@ def _count(shape: Shape) -> int:
 def _up_to(last: str, version: str) -> bool:
     known = compat.known_versions()
     return known.index(compat.nearest(version)) <= known.index(last)
-
-

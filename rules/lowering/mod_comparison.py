@@ -245,9 +245,7 @@ class ModComparison(Rule):
             for side, cast in zip(sides, casts, strict=True)
         ]
         edits: list[Edit] = list(imports)
-        edits += [
-            _over(side, text) for side, text, cast in zip(sides, texts, casts, strict=True) if cast
-        ]
+        edits += [_over(side, text) for side, text, cast in zip(sides, texts, casts, strict=True) if cast]
         back = f".astype({narrow_name})" if not _only_compared(op, context) else ""
         if back:
             edits += more
@@ -321,6 +319,3 @@ def _compared(op: Op, context: Context) -> list[Op]:
 def _only_compared(op: Op, context: Context) -> bool:
     users = list(_users(op, context))
     return bool(users) and all(isinstance(user, Op) and user.name in _COMPARISONS for user in users)
-
-
-

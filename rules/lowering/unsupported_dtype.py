@@ -201,9 +201,7 @@ class UnsupportedDtype(Rule):
         return [context.unsafe(f"compute it in {wider}", *edits)]
 
 
-def _wider(
-    support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str
-) -> str | None:
+def _wider(support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str) -> str | None:
     """The 32-bit dtype in which the function works; None where there is none."""
     for candidate in ("f32",) if is_float(dtype) else ("i32", "f32"):
         if candidate != dtype:
@@ -216,15 +214,11 @@ def _wider(
 @lru_cache(maxsize=1)
 def _claimed() -> frozenset[str]:
     rules = all_rules()
-    return frozenset(
-        name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops if name != "*"
-    )
+    return frozenset(name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops if name != "*")
 
 
 @lru_cache(maxsize=8192)
-def _outcome(
-    support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str
-) -> Outcome | None:
+def _outcome(support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str) -> Outcome | None:
     """How every form of the call fails for this dtype, where other dtypes pass in the same forms; else None."""
     verdict = support.verdict(backend, version, dtype=dtype, device=device)
     if verdict.status != "unsupported" or verdict.outcome not in _WORDS:

@@ -323,7 +323,9 @@ def _is(value: Value, known: Value) -> bool:
 
 def _is_obscure(value: Value) -> bool:
     """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
-    return value is UNKNOWN or (isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ())
+    return value is UNKNOWN or (
+        isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ()
+    )
 
 
 def _is_sum(read: Access, trace: KernelTrace) -> bool:
@@ -332,7 +334,9 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
         return isinstance(read.site.node.operator, cst.AddAssign | cst.SubtractAssign)
     if read.kind == "accumulate":
         return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
-    users = [op for op in trace.ops() if any(_is(value, read.value) for value in _operands(op)) and op.name not in _LIKE]
+    users = [
+        op for op in trace.ops() if any(_is(value, read.value) for value in _operands(op)) and op.name not in _LIKE
+    ]
     return len(users) == 1 and users[0].name in _ADDING
 
 

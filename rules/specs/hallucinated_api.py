@@ -149,9 +149,7 @@ class HallucinatedApi(Rule):
 def _nearest(module: str, name: str, context: Context) -> list[str]:
     """The same name in another Pallas module, then names of this module that look like it."""
     version = context.versions[-1]
-    elsewhere = [
-        f"{other}.{name}" for other in _MODULES if other != module and name in compat.names_in(other, version)
-    ]
+    elsewhere = [f"{other}.{name}" for other in _MODULES if other != module and name in compat.names_in(other, version)]
     alike = [f"{module}.{other}" for other in compat.nearest_names(module, name, version)]
     exact = [other for other in alike if other.rpartition(".")[2].lower() == name.lower()]
     return [*exact, *elsewhere, *(other for other in alike if other not in exact)][:3]

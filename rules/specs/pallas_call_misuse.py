@@ -160,7 +160,9 @@ class PallasCallMisuse(Rule):
         twice = [name for name, _ in zip(("kernel", "out_shape"), use.positional, strict=False) if name in given]
         if len(use.positional) > 2 or twice:
             message = f"`{use.spelled}` takes the kernel and `out_shape` by position"
-            message += f", and here `{twice[0]}` twice" if twice else f", not {count_of(len(use.positional), 'argument')}"
+            message += (
+                f", and here `{twice[0]}` twice" if twice else f", not {count_of(len(use.positional), 'argument')}"
+            )
             yield context.finding(
                 use.span, message, help="pass the operands to what it returns: `pl.pallas_call(kernel, ...)(x, y)`"
             )
@@ -226,7 +228,10 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
         if not launch.operands_open and len(operands) - prefetch != len(specs.items):
             inputs = count_of(max(len(operands) - prefetch, 0), "operand")
             beside = f" besides {count_of(prefetch, 'scalar-prefetch operand')}" if prefetch else ""
-            yield f"{count_of(len(specs.items), 'element')} in `in_specs` for {inputs}{beside}", "pass one spec for each operand"
+            yield (
+                f"{count_of(len(specs.items), 'element')} in `in_specs` for {inputs}{beside}",
+                "pass one spec for each operand",
+            )
     yield from _outputs(shape, launch.argument("out_specs"))
 
 
@@ -242,7 +247,10 @@ def _outputs(shape: Value | None, specs: Value | None) -> Iterator[tuple[str, st
         yield "`out_specs` is a single BlockSpec, `out_shape` a sequence", advice
     elif many and isinstance(shape, Seq) and isinstance(specs, Seq) and not specs.open:
         if len(specs.items) != len(shape.items):
-            yield f"{count_of(len(specs.items), 'element')} in `out_specs` for {count_of(len(shape.items), 'output')}", advice
+            yield (
+                f"{count_of(len(specs.items), 'element')} in `out_specs` for {count_of(len(shape.items), 'output')}",
+                advice,
+            )
 
 
 def _is_plain_shape(value: Value) -> bool:

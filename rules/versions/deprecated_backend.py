@@ -112,9 +112,7 @@ class DeprecatedBackend(Rule):
             reached = context.analysis.guards.reached_in(use, context.versions)
             failing = tuple(version for version in reached if parse(version) >= _TRITON_SINCE)
             if failing:
-                yield context.finding(
-                    use.span, f"{what} deprecated since jax 0.11.0", help=instead, versions=failing
-                )
+                yield context.finding(use.span, f"{what} deprecated since jax 0.11.0", help=instead, versions=failing)
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if launch.api != f"{PALLAS}.pallas_call" or launch.backend != "mosaic_gpu" or launch.interpret:

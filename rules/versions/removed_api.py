@@ -199,9 +199,7 @@ class RemovedApi(Rule):
         for keyword, history, failing in keywords(name, context):
             replacement = compat.replacement(name.name, keyword.name)
             before = replacement is not None and replacement.gone_before is not None
-            missing = tuple(
-                v for v in failing if history.status(v) == "removed" or (before and not history.accepted)
-            )
+            missing = tuple(v for v in failing if history.status(v) == "removed" or (before and not history.accepted))
             if missing:
                 since = history.gone_since(missing[0]) if history.accepted else None
                 gone.setdefault(since, []).append((keyword, missing))
@@ -237,20 +235,13 @@ class RemovedApi(Rule):
             if not all(_takes(name, replacement.new, version) for version in context.versions):
                 return None
             edits.append(context.replace(keyword.span, replacement.new))
-        return context.safe(
-            "write the new keywords" if len(edits) > 1 else f"write `{edits[0].text}=`", *edits
-        )
+        return context.safe("write the new keywords" if len(edits) > 1 else f"write `{edits[0].text}=`", *edits)
 
     @staticmethod
     def _positions(name: ApiName, context: Context) -> Iterator[Finding]:
         """More positional arguments than the callable takes now, though it took as many before."""
         use = name.use
-        if (
-            use.call is None
-            or not name.name.startswith(PALLAS)
-            or name.node.id != use.node.id
-            or not use.positional
-        ):
+        if use.call is None or not name.name.startswith(PALLAS) or name.node.id != use.node.id or not use.positional:
             return
         given = len(use.positional)
         taken = {v: positions(name.name, v) for v in compat.known_versions()}
@@ -278,9 +269,7 @@ class RemovedApi(Rule):
             return
         if name.name == f"{PALLAS}.BlockSpec":
             found = block_spec_swapped(Migration(name, context))
-            versions = (
-                context.analysis.guards.reached_in(name.use, context.versions) if found is not None else ()
-            )
+            versions = context.analysis.guards.reached_in(name.use, context.versions) if found is not None else ()
             if found is not None and versions:
                 node, fix = found
                 yield context.finding(

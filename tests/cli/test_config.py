@@ -39,10 +39,7 @@ def test_the_settings_of_another_folder(lint: Lint, folder: Path) -> None:
     (folder / "part").mkdir()
     (folder / "part" / "pallas-lint.toml").write_text('fail-on = "info"\n')
     assert json.loads(lint("config", "--output-format", "json").out)["config_file"] is None
-    assert (
-        json.loads(lint("config", "part", "--output-format", "json").out)["config_file"]
-        == "part/pallas-lint.toml"
-    )
+    assert json.loads(lint("config", "part", "--output-format", "json").out)["config_file"] == "part/pallas-lint.toml"
 
 
 def test_bad_settings_are_one_line(lint: Lint, folder: Path) -> None:

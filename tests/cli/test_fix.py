@@ -28,9 +28,9 @@ def test_fix_changes_the_file_and_reports_what_is_left(folder: Path, lint: Lint)
 
 
 def test_bytes_around_a_fix_stay_as_they_are(folder: Path, lint: Lint) -> None:
-    text = "\ufeff" + KERNEL.replace("    o_ref", "    # é\u2028\x0c 日本\n    o_ref").replace(
-        "\n", "\r\n"
-    ).rstrip("\r\n")
+    text = "\ufeff" + KERNEL.replace("    o_ref", "    # é\u2028\x0c 日本\n    o_ref").replace("\n", "\r\n").rstrip(
+        "\r\n"
+    )
     before = text.encode()
     file = folder / "k.py"
     file.write_bytes(before)
@@ -81,9 +81,7 @@ def test_diff_writes_nothing_and_can_be_applied(folder: Path, lint: Lint) -> Non
     assert (folder / "k.py").read_text() == KERNEL
     assert ran.err == "pallas-lint: would fix 1 finding in 1 file\n"
     try:
-        subprocess.run(
-            ["patch", "-p0"], input=ran.out, text=True, check=True, cwd=folder, capture_output=True
-        )
+        subprocess.run(["patch", "-p0"], input=ran.out, text=True, check=True, cwd=folder, capture_output=True)
     except FileNotFoundError:
         pytest.skip("no patch program")
     ran = lint("--isolated", *OLD, "--diff")

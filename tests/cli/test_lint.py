@@ -74,9 +74,7 @@ def test_statistics_count_by_rule(kernel_file: Path, lint: Lint) -> None:
     ran = lint("--isolated", *OLD, "--statistics")
     assert ran.out.splitlines()[0] == "1  PAL301  [1 fixable]  index-map-element-offset"
     document = json.loads(lint("--isolated", *OLD, "--statistics", "--output-format", "json").out)
-    assert document["statistics"] == [
-        {"code": "PAL301", "name": "index-map-element-offset", "count": 1, "fixable": 1}
-    ]
+    assert document["statistics"] == [{"code": "PAL301", "name": "index-map-element-offset", "count": 1, "fixable": 1}]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +136,7 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["server"], "`server` is not available in this version"),
     ],
 )
-def test_bad_usage_is_one_clear_line_and_status_2(
-    folder: Path, lint: Lint, arguments: list[str], message: str
-) -> None:
+def test_bad_usage_is_one_clear_line_and_status_2(folder: Path, lint: Lint, arguments: list[str], message: str) -> None:
     (folder / "kernel.py").write_text(KERNEL)
     ran = lint(*arguments)
     assert ran.status == 2
@@ -202,9 +198,7 @@ def test_a_broken_configuration_names_file_and_line(kernel_file: Path, lint: Lin
     assert "Traceback" not in ran.err
 
 
-def test_a_broken_configuration_elsewhere_leaves_the_rest_linted(
-    kernel_file: Path, lint: Lint, folder: Path
-) -> None:
+def test_a_broken_configuration_elsewhere_leaves_the_rest_linted(kernel_file: Path, lint: Lint, folder: Path) -> None:
     (folder / "part").mkdir()
     (folder / "part" / "pallas-lint.toml").write_text('selct = ["PAL301"]\n')
     (folder / "part" / "other.py").write_text(KERNEL)
@@ -215,9 +209,7 @@ def test_a_broken_configuration_elsewhere_leaves_the_rest_linted(
     assert "other.py" not in ran.out
 
 
-def test_a_broken_pyproject_that_is_not_ours_does_not_matter(
-    kernel_file: Path, lint: Lint, folder: Path
-) -> None:
+def test_a_broken_pyproject_that_is_not_ours_does_not_matter(kernel_file: Path, lint: Lint, folder: Path) -> None:
     (folder / "pyproject.toml").write_text("[project\n")
     assert lint(*OLD).status == 1
 

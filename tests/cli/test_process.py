@@ -74,9 +74,7 @@ def test_a_cached_file_is_not_parsed(folder: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_any_output_encoding_will_do(folder: Path, encoding: str) -> None:
-    (folder / "kernel.py").write_text(
-        KERNEL.replace("(i * 8, 0))],", "(i * 8, 0))],  # 日本 🚀"), encoding="utf-8"
-    )
+    (folder / "kernel.py").write_text(KERNEL.replace("(i * 8, 0))],", "(i * 8, 0))],  # 日本 🚀"), encoding="utf-8")
     environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:strict"}
     for output_format in ("full", "concise", "json"):
         ran = run("--isolated", *OLD, "--output-format", output_format, cwd=folder, env=environment)

@@ -121,8 +121,7 @@ def test_full_without_the_source() -> None:
 
 def test_concise() -> None:
     assert render("concise", FINDING, quiet=True) == (
-        "src/k.py:4:9: PAL103 `is_finite` has no lowering in Triton before jax 0.8 "
-        "[kernel, triton:rocm, jax 0.4.35]\n"
+        "src/k.py:4:9: PAL103 `is_finite` has no lowering in Triton before jax 0.8 [kernel, triton:rocm, jax 0.4.35]\n"
     )
 
 
@@ -249,9 +248,7 @@ def test_no_text_spoils_a_report(lines: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(source.text)))
     end = data.draw(st.integers(start, len(source.text)))
     place = Span("k.py", source.position(start), source.position(end))
-    finding = Finding(
-        "PAL103", "n", Severity.ERROR, data.draw(LINE), place, related=(Related(place, "here"),)
-    )
+    finding = Finding("PAL103", "n", Severity.ERROR, data.draw(LINE), place, related=(Related(place, "here"),))
     given = Report([finding], source_line=lambda path, number: source.line(number))
     for output_format in report.FORMATS:
         "".join(report.render(output_format, given)).encode("ascii", "backslashreplace")

@@ -252,7 +252,9 @@ def test_kernel_and_helper_of_other_modules(tmp_path: Path) -> None:
     (package / "sub").mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "sub" / "__init__.py").write_text("from .maths import order as order\n")
-    (package / "sub" / "maths.py").write_text("import jax.numpy as jnp\ndef order(v): return jnp.sort(v)\ndef flip(v): return jnp.flip(v)\n")
+    (package / "sub" / "maths.py").write_text(
+        "import jax.numpy as jnp\ndef order(v): return jnp.sort(v)\ndef flip(v): return jnp.flip(v)\n"
+    )
     (package / "body.py").write_text(
         "from pkg import sub\nimport pkg.sub.maths\n"
         "def kernel(x_ref, o_ref): o_ref[...] = sub.order(pkg.sub.maths.flip(x_ref[...]))\n"

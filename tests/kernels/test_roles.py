@@ -207,7 +207,11 @@ def test_roles(name: str) -> None:
 def accesses(code: str) -> list[tuple[str, str | None]]:
     traces = run(textwrap.dedent(code)).traces
     trace = next(trace for trace in traces if trace.launch.kind in ("pallas_call", "kernel"))
-    return [(event.ref.parameter, event.ref.role) for event in trace.events if isinstance(event, Access) and event.kind != "escape"]
+    return [
+        (event.ref.parameter, event.ref.role)
+        for event in trace.events
+        if isinstance(event, Access) and event.kind != "escape"
+    ]
 
 
 def test_pipeline_body_on_tpu() -> None:
@@ -235,19 +239,31 @@ def test_pipeline_body_on_mosaic_gpu_gets_indices_first() -> None:
 
 
 def test_buffers_of_the_same_name_are_told_apart() -> None:
-    trace = run(textwrap.dedent("""
+    trace = run(
+        textwrap.dedent("""
         def kernel(x_ref, o_ref):
             def body(x_ref, o_ref): o_ref[...] = x_ref[...]
             spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
             pltpu.emit_pipeline(body, grid=(4,), in_specs=[spec], out_specs=[spec])(x_ref, o_ref)
         def f(x): return pl.pallas_call(kernel, out_shape=SHAPE)(x)
-    """)).traces[-1]
+    """)
+    ).traces[-1]
     stores = {event.ref.buffer for event in trace.events if isinstance(event, Access) and event.kind == "store"}
     escapes = {event.ref.buffer for event in trace.events if isinstance(event, Access) and event.kind == "escape"}
     assert stores and not stores & escapes
 
 
 def test_counts_that_are_not_seen() -> None:
-    assert counts("def k(*r): pass\ndef f(x, specs): return pl.pallas_call(k, out_shape=SHAPE, in_specs=specs)(x)") == (0, None, 1, 0)
-    assert counts("def k(*r): pass\ndef f(x, n): return pl.pallas_call(k, out_shape=SHAPE, grid_spec=n)(x)") == (None, None, 1, None)
+    assert counts("def k(*r): pass\ndef f(x, specs): return pl.pallas_call(k, out_shape=SHAPE, in_specs=specs)(x)") == (
+        0,
+        None,
+        1,
+        0,
+    )
+    assert counts("def k(*r): pass\ndef f(x, n): return pl.pallas_call(k, out_shape=SHAPE, grid_spec=n)(x)") == (
+        None,
+        None,
+        1,
+        None,
+    )
     assert counts("def k(*r): pass\ndef f(x, out): return pl.pallas_call(k, out_shape=out)(x)") == (0, 1, None, 0)

@@ -23,7 +23,7 @@ SOURCES = [
     for file in sorted((ROOT / folder).rglob("*.py"))
 ]
 MOST_LINES = 500
-LONG_FILES: dict[str, str] = {}
+LONG_FILES = {"tests/test_settings.py": "every key of the settings, in one table after the other"}
 
 
 def test_files_stay_readable() -> None:
@@ -51,9 +51,7 @@ def test_every_package_and_its_data_are_installed() -> None:
             name = ".".join(package.parent.relative_to(ROOT).parts)
             top, _, rest = name.partition(".data")
             patterns = data.get(top, [])
-            assert any(package.match(pattern) for pattern in patterns), (
-                f"{package} would not be installed {rest}"
-            )
+            assert any(package.match(pattern) for pattern in patterns), f"{package} would not be installed {rest}"
 
 
 def test_no_text_names_a_machine() -> None:
@@ -86,7 +84,7 @@ EXPECTED = {
     "guarded.py": ["PAL603"],
     "index_map.py": ["PAL301"],
     "legacy/softmax_triton.py": ["PAL103"],
-    "matmul_tpu.py": ["PAL106"],
+    "matmul_tpu.py": ["PAL401", "PAL106"],
     "numerics.py": ["PAL101"],
     "old_api.py": ["PAL701", "PAL701"],
     "ragged.py": [],

@@ -66,9 +66,7 @@ class TestRule:
 
     def test_speaks_as_the_others_do(self, entry: RuleEntry) -> None:
         findings = [
-            finding
-            for example in entry.rule.invalid
-            for finding in found(example.code, example.jax, example.target)
+            finding for example in entry.rule.invalid for finding in found(example.code, example.jax, example.target)
         ]
         findings = [finding for finding in findings if finding.code == entry.code]
         assert findings

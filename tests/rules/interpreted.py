@@ -33,9 +33,7 @@ def python() -> str:
     return sys.executable
 
 
-def run(
-    code: str, operands: list[tuple[list[float], tuple[int, ...], str]], shape: tuple[int, ...], dtype: str
-) -> str:
+def run(code: str, operands: list[tuple[list[float], tuple[int, ...], str]], shape: tuple[int, ...], dtype: str) -> str:
     """The bytes, in hex, that the kernel writes; each operand is (values, shape, dtype)."""
     done = subprocess.run(
         [python(), "-c", _RUNNER],

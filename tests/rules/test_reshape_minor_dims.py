@@ -11,15 +11,11 @@ from tests.rules.kernels import launch, line_of
 CODE = "PAL202"
 
 
-def reshaped(
-    before: tuple[int, ...], expression: str, dtype: str = "float32", backend: str | None = "tpu"
-) -> str:
+def reshaped(before: tuple[int, ...], expression: str, dtype: str = "float32", backend: str | None = "tpu") -> str:
     return launch(f"o_ref[...] = {expression}", backend, operand=f"jnp.ones({before}, jnp.{dtype})")
 
 
-def severity(
-    before: tuple[int, ...], after: tuple[int, ...], version: str, dtype: str = "float32"
-) -> Severity | None:
+def severity(before: tuple[int, ...], after: tuple[int, ...], version: str, dtype: str = "float32") -> Severity | None:
     code = reshaped(before, f"x_ref[...].reshape({after})", dtype)
     found = [f.severity for f in lint(code, version) if f.code == CODE]
     return found[0] if found else None

@@ -84,7 +84,5 @@ def test_dtypes(body: str, backend: str, flagged: bool) -> None:
 
 def test_dtype_fix() -> None:
     body = "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16))"
-    after = (
-        "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)"
-    )
+    after = "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)"
     assert fixed(launch(body, "triton"), "0.12.0.1", None, "PAL102") == launch(after, "triton")

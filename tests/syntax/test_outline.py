@@ -26,8 +26,7 @@ def outlined(text: str) -> Outline:
 
 def pieces(text: str) -> list[tuple[str, int, int, tuple[str, ...]]]:
     return [
-        (piece.kind, piece.first, piece.last, piece.names)
-        for piece in outlined(inspect.cleandoc(text) + "\n").pieces
+        (piece.kind, piece.first, piece.last, piece.names) for piece in outlined(inspect.cleandoc(text) + "\n").pieces
     ]
 
 
@@ -201,9 +200,7 @@ def test_a_broken_member_leaves_the_others_whole(line: str, members: str) -> Non
 def test_a_broken_statement_leaves_the_others_whole(line: str) -> None:
     text = f"import a\n\ndef f():\n    pass\n\n{line}\n\ndef g():\n    pass\n\nfrom b import c\n"
     found = outlined(text)
-    assert {("a",), ("f",), ("g",), ("c",)} <= {
-        piece.names for piece in found.walk() if piece.problem is None
-    }
+    assert {("a",), ("f",), ("g",), ("c",)} <= {piece.names for piece in found.walk() if piece.problem is None}
     assert [item.name for _, item in found.imports] == ["a", "c"]
     (broken,) = problems(text)
     assert broken.problem is not None
@@ -218,9 +215,9 @@ def test_the_place_of_an_error_counts_characters() -> None:
 
 
 @given(
-    st.lists(
-        st.sampled_from([*"ab=(){}[]:;,.'\"#@\\ \n\r\t\fé\0", "def ", "class ", "if 1:\n    "]), max_size=40
-    ).map("".join)
+    st.lists(st.sampled_from([*"ab=(){}[]:;,.'\"#@\\ \n\r\t\fé\0", "def ", "class ", "if 1:\n    "]), max_size=40).map(
+        "".join
+    )
 )
 def test_no_text_is_too_broken(text: str) -> None:
     source = Source("a.py", text)

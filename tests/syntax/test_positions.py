@@ -90,13 +90,9 @@ def test_kernels_that_jax_ships(name: str) -> None:
 def test_one_node_costs_no_other() -> None:
     nodes = tree("x = f(1)\ny = g(2)\n")
     (call,) = [
-        node
-        for node in nodes
-        if isinstance(node, cst.Call) and cst.ensure_type(node.func, cst.Name).value == "g"
+        node for node in nodes if isinstance(node, cst.Call) and cst.ensure_type(node.func, cst.Name).value == "g"
     ]
-    assert offsets(cst.ensure_type(nodes[0], cst.Module), "x = f(1)\ny = g(2)\n", [call]) == {
-        id(call): (13, 17)
-    }
+    assert offsets(cst.ensure_type(nodes[0], cst.Module), "x = f(1)\ny = g(2)\n", [call]) == {id(call): (13, 17)}
 
 
 def test_spaces_that_libcst_forgets_shift_nothing() -> None:
@@ -127,9 +123,7 @@ def calls(piece: Piece) -> list[cst.CSTNode]:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("before", ["", "# é\n\n\n", "x = '''\n日本\n'''\n"])
-@pytest.mark.parametrize(
-    "text", [MEMBER.replace("\n    ", "\n")[4:], LONG_CLASS, LONG_CLASS.replace("    ", "\t")]
-)
+@pytest.mark.parametrize("text", [MEMBER.replace("\n    ", "\n")[4:], LONG_CLASS, LONG_CLASS.replace("    ", "\t")])
 def test_places_in_a_piece_are_places_in_the_file(text: str, before: str, newline: str) -> None:
     source = Source("a.py", (before + text).replace("\n", newline))
     piece = list(outline(source).walk())[-1]

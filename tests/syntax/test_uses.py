@@ -106,9 +106,7 @@ def test_an_alias_of_two_modules_stands_for_none() -> None:
     assert all(use.handled for use in uses(code))
 
 
-@pytest.mark.parametrize(
-    "code", ["pltpu.New = pltpu.Old\npltpu.New", "setattr(pltpu, 'New', pltpu.Old)\npltpu.New"]
-)
+@pytest.mark.parametrize("code", ["pltpu.New = pltpu.Old\npltpu.New", "setattr(pltpu, 'New', pltpu.Old)\npltpu.New"])
 def test_names_that_the_file_puts_there(code: str) -> None:
     assert "pallas.tpu.New" not in names(IMPORTS + code)
     assert "pallas.tpu.Old" in names(IMPORTS + code)

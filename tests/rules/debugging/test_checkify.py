@@ -103,9 +103,7 @@ def test_runtime_asserts_of_old_versions() -> None:
 
 def test_code_outside_kernels_is_left_alone() -> None:
     code = KERNEL.replace('    checkify.check(x_ref[0, 0] > 0, "positive")\n', "") + RUN
-    assert (
-        found(code + "def f(x):\n    checkify.check(x > 0, 'positive')\n    return run(x)", "0.9.2") == set()
-    )
+    assert found(code + "def f(x):\n    checkify.check(x > 0, 'positive')\n    return run(x)", "0.9.2") == set()
 
 
 def test_another_file_of_the_project_functionalises(tmp_path: Path) -> None:
@@ -164,9 +162,7 @@ def test_the_error_is_lost(body: str, lost: bool) -> None:
 
 def test_throwing_fix() -> None:
     code = f"{HEAD}def run(f, x):\n    checkify.checkify(f)(x)\n"
-    assert fixed(code, "0.9.2", None, "PAL602").endswith(
-        "    error, _ = checkify.checkify(f)(x)\n    error.throw()\n"
-    )
+    assert fixed(code, "0.9.2", None, "PAL602").endswith("    error, _ = checkify.checkify(f)(x)\n    error.throw()\n")
 
 
 def test_throwing_is_unsafe_in_what_is_jitted() -> None:
@@ -188,6 +184,4 @@ def test_automatic_checks_see_no_kernel() -> None:
     use = "def use(x):\n    err, out = checkify.checkify({}, errors=checkify.{})(x)\n    err.throw()\n    return out\n"
     assert found(code + use.format("run", "nan_checks"), "0.12.0") == {"PAL603"}
     assert found(code + use.format("run", "user_checks"), "0.12.0") == set()
-    assert (
-        found(code + "def other(x):\n    return x\n" + use.format("other", "nan_checks"), "0.12.0") == set()
-    )
+    assert found(code + "def other(x):\n    return x\n" + use.format("other", "nan_checks"), "0.12.0") == set()

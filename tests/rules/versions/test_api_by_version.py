@@ -164,9 +164,7 @@ def test_masked_loads_become_the_backends() -> None:
     )
     assert fix(PL + TPU + "pl.store(x, i, v, mask=m)", "0.12.0").endswith("pltpu.store(x.at[i], v, mask=m)")
     # `other=` is Triton's alone.
-    assert fix(PL + TPU + "y = pl.load(x, i, mask=m, other=0)", "0.12.0").endswith(
-        "pl.load(x, i, mask=m, other=0)"
-    )
+    assert fix(PL + TPU + "y = pl.load(x, i, mask=m, other=0)", "0.12.0").endswith("pl.load(x, i, mask=m, other=0)")
 
 
 @pytest.mark.parametrize(
@@ -224,6 +222,4 @@ def test_no_fix_where_a_version_of_the_range_lacks_the_new_name() -> None:
 
 def test_an_alias_that_is_taken_gets_another_name() -> None:
     code = PL + MGPU + "pl.atomic_add(x, i, v)"
-    assert "triton as pltriton" in fix(code, "0.12.0") and "pltriton.atomic_add(x, i, v)" in fix(
-        code, "0.12.0"
-    )
+    assert "triton as pltriton" in fix(code, "0.12.0") and "pltriton.atomic_add(x, i, v)" in fix(code, "0.12.0")
