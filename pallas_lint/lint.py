@@ -146,25 +146,25 @@ class _Run:
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 
 
-def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...]:
+def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     """What a launch is judged for: its own backend where the code says it, else the targets asked for.
 
-    Empty where nothing tells the backend, where it is pinned to one that nobody asked for, on SparseCore (for which
-    nothing is measured), and in interpret mode, where no backend compiles it.
+    Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
+    on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
     """
-    if launch.core is not None:
-        return ()
+    if launch.core is not None or (launch.interpret and not settings.target):
+        return None
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
-        if launch.interpret and not settings.target:
-            return ()
         own = tuple(target for target in settings.target if target.backend == launch.backend)
-        return own if settings.target else (Target(launch.backend),)  # type: ignore[arg-type]
+        return (own or None) if settings.target else (Target(launch.backend),)  # type: ignore[arg-type]
     return settings.target
 
 
-def _targets_for(rule: type[Rule], targets: tuple[Target, ...]) -> tuple[Target | None, ...]:
+def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[Target | None, ...]:
     if rule.backends is None:
         return (None,)
+    if targets is None:
+        return ()
     if not targets:
         return (None,) if rule.unknown_backend else ()
     return tuple(target for target in targets if target.backend in rule.backends)

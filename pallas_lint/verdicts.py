@@ -57,9 +57,6 @@ def failure(context: Context, fails: Fails) -> Failure | None:
             return None
         always = context.everywhere(lambda version: fails(backend, device, version))
         return Failure((backend,), versions, always, Severity.ERROR)
-    launch = context.launch
-    if launch is not None and (launch.core or launch.interpret or launch.backend is not None):
-        return None  # not judged for any: interpret mode, SparseCore, a backend that nobody asked for
 
     def failing(version: str) -> list[str]:
         return [backend for backend in BACKENDS if fails(backend, None, version)]
