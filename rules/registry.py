@@ -24,6 +24,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL305": ("pallas-call-misuse", "specs.pallas_call_misuse"),
     "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
     "PAL401": ("uninitialised-accumulator", "results.uninitialised_accumulator"),
+    "PAL501": ("captured-array", "tracing.captured_array"),
     "PAL601": ("check-never-runs", "debugging.check_never_runs"),
     "PAL602": ("checkify-error-ignored", "debugging.checkify_error_ignored"),
     "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.kernels.launch import is_spec
-from pallas_lint.kernels.values import Func, Made, Seq, options
+from pallas_lint.kernels.values import Array, Func, Made, Ref, Seq, Slice, options
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.values import Value
@@ -29,6 +29,12 @@ class Arguments:
             return self.positional[position]
         return None
 
+    @property
+    def on_host(self) -> bool:
+        """Whether numpy arrays are among them and nothing that is traced: Python computes with these."""
+        arrays = [value for value in self.positional if isinstance(value, Array)]
+        return bool(arrays) and not any(map(_is_traced, self.positional))
+
     def rest(self, start: int) -> Arguments:
         """The arguments after the first `start` positional ones."""
         return Arguments(self.positional[start:], dict(self.keywords), self.open)
@@ -45,3 +51,14 @@ class Arguments:
             for value in values
             for option in options(value)
         )
+
+
+def _is_traced(value: Value) -> bool:
+    """Whether something traced is in it: an index may hold some."""
+    if isinstance(value, Array):
+        return not value.host
+    if isinstance(value, Seq):
+        return any(map(_is_traced, value.items))
+    if isinstance(value, Slice):
+        return any(_is_traced(part) for part in (value.start, value.stop, value.step, value.size) if part is not None)
+    return isinstance(value, Ref)

@@ -66,7 +66,7 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
     if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
         return Seq((Sym("index", id(node)), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
-        return Array(iterable.shape[1:], iterable.dtype, iterable.weak)
+        return Array(iterable.shape[1:], iterable.dtype, iterable.weak, host=iterable.host)
     return UNKNOWN
 
 

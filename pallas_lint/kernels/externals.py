@@ -273,7 +273,7 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     short = name.rpartition(".")[2]
     if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith("numpy."):
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
-        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
+        return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
     if short in BUILTINS and short in _STATIC:
         return BUILTINS[short](i, name, arguments, node)
     if name == "math.prod" or name == "numpy.prod":

@@ -53,6 +53,22 @@ class IndexMap:
             env.vars[param.name.value] = Sym(param.name.value, id(self))
         return env
 
+    def value_of(self, name: cst.Name) -> Value | None:
+        """What a name in the map stands for; None for its own parameters and locals."""
+        if name.value in self._env.vars and name.value not in dict(self.func.keywords):
+            return None
+        return self._value(name)
+
+    def depends_on_grid(self, node: cst.Subscript) -> bool:
+        """Whether the map's own parameters or locals stand in the index."""
+        stack: list[cst.CSTNode] = [element.slice for element in node.slice]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, cst.Name) and current.value in self._env.vars:
+                return True
+            stack.extend(current.children)
+        return False
+
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""
         return isinstance(value, Sym) and value.owner == id(self) and value.operation is None

@@ -385,6 +385,8 @@ class Interpreter:
 
     def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""
+        if form != "call" and arguments.on_host:
+            return evolve(result, host=True) if isinstance(result, Array) else result
         if self.kernel is None:
             return result
         op = Op(
@@ -459,7 +461,7 @@ class Interpreter:
                 items[star:stop] = [Seq(tuple(items[star:stop]), "list")]
             parts = items
         elif isinstance(value, Array) and value.shape:
-            parts = [Array(value.shape[1:], value.dtype, value.weak)] * len(elements)
+            parts = [Array(value.shape[1:], value.dtype, value.weak, host=value.host)] * len(elements)
         elif isinstance(value, Sym) and star is None:
             parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
         else:

@@ -104,6 +104,7 @@ class Array:
     """A traced array inside a kernel (or an array outside one).
 
     `weak` is jax's weak typing (from Python scalars), None where unknown. `origin` is the operation that made it.
+    `host`: a numpy array, with which Python computes while the kernel is traced.
     """
 
     shape: Shape | None = None
@@ -111,6 +112,7 @@ class Array:
     weak: bool = False
     origin: Op | None = field(default=None, eq=False, repr=False)
     site: Site | None = field(default=None, eq=False, repr=False)
+    host: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -303,6 +305,7 @@ def join_arrays(first: Array, second: Array) -> Array:
         first.dtype if first.dtype == second.dtype else None,
         first.weak and second.weak,
         first.origin if first.origin is second.origin else None,
+        host=first.host and second.host,
     )
 
 
