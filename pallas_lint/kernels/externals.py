@@ -51,7 +51,8 @@ _STATIC = frozenset(
 _TRANSPARENT = frozenset(
     {
         "jax.jit", "jax.named_call", "jax.checkpoint", "jax.remat", "jax.custom_vjp", "jax.custom_jvp",
-        "jax.named_scope", "functools.wraps", "functools.cache", "functools.lru_cache", "jax.profiler.annotate_function",
+        "jax.named_scope", "functools.wraps", "functools.cache", "functools.lru_cache",
+        "jax.profiler.annotate_function",
         "jax.experimental.shard_map.shard_map", "jax.shard_map", "jax.custom_batching.custom_vmap", "jax.pmap",
         "staticmethod", "builtins.staticmethod", "builtins.classmethod", "jax.experimental.pjit.pjit",
         "contextlib.contextmanager", "jax.linear_util.wrap_init", "jax.api_util.flatten_fun",
@@ -172,7 +173,9 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
     if callee.function == "functools.partial" and callee.callee is not None:
         merged = Arguments(
-            [*callee.args, *arguments.positional], {**dict(callee.keywords), **arguments.keywords}, callee.open or arguments.open
+            [*callee.args, *arguments.positional],
+            {**dict(callee.keywords), **arguments.keywords},
+            callee.open or arguments.open,
         )
         if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
             return launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
@@ -271,7 +274,9 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
 
 def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     short = name.rpartition(".")[2]
-    if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith("numpy."):
+    if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith(
+        "numpy."
+    ):
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
     if short in BUILTINS and short in _STATIC:
@@ -355,7 +360,12 @@ def compare_version(i: Interpreter, function: Callable[[Any, Any], bool], left: 
 
 def _is_jax_version(value: Value) -> bool:
     if isinstance(value, External):
-        return value.name in ("jax.__version_info__", "jax.__version__", "jax.version.__version_info__", "jax.version.__version__")
+        return value.name in (
+            "jax.__version_info__",
+            "jax.__version__",
+            "jax.version.__version_info__",
+            "jax.version.__version__",
+        )
     if isinstance(value, Made) and value.function in ("packaging.version.parse", "packaging.version.Version"):
         return bool(value.args) and _is_jax_version(value.args[0])
     return False

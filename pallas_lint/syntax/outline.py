@@ -303,10 +303,10 @@ def _cuts(source: Source, lines: tuple[int, int], indent: str) -> Iterator[tuple
     start, last = lines
     for number in range(start + 1, last + 1):
         line = source.line(number)
-        if line.startswith(indent) and _STATEMENT_START.match(line, len(indent)):
-            if not source.line(number - 1).startswith(f"{indent}@"):
-                yield start, number - 1
-                start = number
+        begins = line.startswith(indent) and _STATEMENT_START.match(line, len(indent))
+        if begins and not source.line(number - 1).startswith(f"{indent}@"):
+            yield start, number - 1
+            start = number
     yield start, last
 
 

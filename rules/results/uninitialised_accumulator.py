@@ -69,7 +69,8 @@ class UninitialisedAccumulator(Rule):
     ## References
 
     - jax issues 19399, 24023, 27227 and 20154: outputs accumulated without initialisation.
-    - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True` and `pltpu.InterpretParams()`: NaN for float32
+    - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True` and
+      `pltpu.InterpretParams()`: NaN for float32
       and -2147483648 plus the sum for int32, for outputs and scratch alike.
     """
 

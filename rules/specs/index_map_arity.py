@@ -107,7 +107,8 @@ class IndexMapArity(Rule):
                     in_specs=[pl.BlockSpec((1, 128), lambda i, rows_ref: (rows_ref[i], 0))],
                     out_specs=pl.BlockSpec((1, 128), lambda i: (i, 0)),  #!
                 )
-                return pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(rows, x)
+                out = jax.ShapeDtypeStruct((8, 128), x.dtype)
+                return pl.pallas_call(kernel, grid_spec=spec, out_shape=out)(rows, x)
             """
         ),
     )
@@ -160,7 +161,7 @@ class IndexMapArity(Rule):
         yield context.finding(
             where,
             message,
-            help="one parameter for each grid dimension, then one for each scalar-prefetch operand; `*_` takes the rest",
+            help="a parameter for each grid dimension, then one for each scalar-prefetch operand; `*_` takes the rest",
             severity=None if index_map.sure else Severity.WARNING,
             related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
             fixes=_fixes(index_map, rank + prefetch, context),

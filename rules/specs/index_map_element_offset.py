@@ -109,7 +109,7 @@ class IndexMapElementOffset(Rule):
             yield context.finding(
                 site,
                 f"index map returns `{spelled}` for a dimension in blocks: Pallas multiplies by the block size itself",
-                help=f"return the block index for dimension {at}, or declare it as `pl.Element(...)` for element offsets",
+                help=f"return the block index for dimension {at}, or make it `pl.Element(...)` for element offsets",
                 related=[(index_map.spec.site, "block shape given here")],
                 fixes=fixes,
             )

@@ -114,7 +114,8 @@ class IndexMapRank(Rule):
         if not block.open and count is not None and count != len(block.items):
             yield context.finding(
                 index_map.site_of(node),
-                f"index map returns {count_of(count, 'value')} for a block of {count_of(len(block.items), 'dimension')}",
+                f"index map returns {count_of(count, 'value')} for a block of "
+                f"{count_of(len(block.items), 'dimension')}",
                 help="return one block index for each entry of `block_shape`, squeezed ones (`None`) included",
                 severity=None if index_map.sure else Severity.WARNING,
                 related=[(index_map.spec.site, "block shape given here")],

@@ -224,14 +224,20 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
     if specs is not None and is_spec(specs):
         yield "`in_specs` is a single BlockSpec", "pass a list or tuple with one spec for each operand"
     prefetch, operands = launch.prefetch_count, launch.operands
-    if isinstance(specs, Seq) and not specs.open and prefetch is not None and operands is not None:
-        if not launch.operands_open and len(operands) - prefetch != len(specs.items):
-            inputs = count_of(max(len(operands) - prefetch, 0), "operand")
-            beside = f" besides {count_of(prefetch, 'scalar-prefetch operand')}" if prefetch else ""
-            yield (
-                f"{count_of(len(specs.items), 'element')} in `in_specs` for {inputs}{beside}",
-                "pass one spec for each operand",
-            )
+    if (
+        isinstance(specs, Seq)
+        and not specs.open
+        and prefetch is not None
+        and operands is not None
+        and not launch.operands_open
+        and len(operands) - prefetch != len(specs.items)
+    ):
+        inputs = count_of(max(len(operands) - prefetch, 0), "operand")
+        beside = f" besides {count_of(prefetch, 'scalar-prefetch operand')}" if prefetch else ""
+        yield (
+            f"{count_of(len(specs.items), 'element')} in `in_specs` for {inputs}{beside}",
+            "pass one spec for each operand",
+        )
     yield from _outputs(shape, launch.argument("out_specs"))
 
 
@@ -245,12 +251,13 @@ def _outputs(shape: Value | None, specs: Value | None) -> Iterator[tuple[str, st
         yield "`out_specs` is a sequence, `out_shape` a single output", advice
     elif many and is_spec(specs):
         yield "`out_specs` is a single BlockSpec, `out_shape` a sequence", advice
-    elif many and isinstance(shape, Seq) and isinstance(specs, Seq) and not specs.open:
-        if len(specs.items) != len(shape.items):
-            yield (
-                f"{count_of(len(specs.items), 'element')} in `out_specs` for {count_of(len(shape.items), 'output')}",
-                advice,
-            )
+    elif many and isinstance(shape, Seq) and isinstance(specs, Seq) and len(specs.items) != len(shape.items):
+        if specs.open:
+            return
+        yield (
+            f"{count_of(len(specs.items), 'element')} in `out_specs` for {count_of(len(shape.items), 'output')}",
+            advice,
+        )
 
 
 def _is_plain_shape(value: Value) -> bool:

@@ -168,7 +168,7 @@ class CapturedArray(Rule):
                 yield context.finding(
                     event.site,
                     "a list of numbers becomes an array constant, which a kernel cannot capture",
-                    help="use Python numbers one by one, build it from `lax.broadcasted_iota`, or pass it as an operand",
+                    help="use Python numbers one by one, build it from `lax.broadcasted_iota`, or make it an operand",
                     op=event,
                     version_dependent=since is not None,
                     versions=versions if since is not None else None,
@@ -316,7 +316,9 @@ def _certainty(operand: Sym, launch: Launch) -> Severity:
     while stack:
         value = stack.pop()
         if isinstance(value, Sym):
-            if value.owner == operand.owner and value.text.startswith((f"{operand.text}.shape", f"{operand.text}.dtype")):
+            if value.owner == operand.owner and value.text.startswith(
+                (f"{operand.text}.shape", f"{operand.text}.dtype")
+            ):
                 return Severity.ERROR
         elif isinstance(value, Seq):
             stack.extend(value.items)

@@ -153,7 +153,7 @@ def test_a_helper_module_that_is_no_file(lint: Lint, folder: Path) -> None:
         "pallas = (",
         "import jax.experimental.pallas as pl\npl.pallas_call()\npl.pallas_call(1, 2, 3)(4)\n",
         "from jax.experimental import pallas as pl\npl.pallas_call(*a, **b)(*c)\nx = pl.pallas_call\nx(x)(x)\n",
-        "from jax.experimental import pallas as pl\n@pl.pallas_call\ndef k(*refs, **kw): refs[0][...] = refs[-1][...]\n",
+        "from jax.experimental import pallas as pl\n@pl.pallas_call\ndef k(*refs, **kw): refs[0][...] = refs[-1]\n",
         "from jax.experimental.pallas import *\npallas_call(lambda: 0, out_shape=None, grid=-1, in_specs=7)()\n",
         "from jax.experimental import pallas as pl\npl.BlockSpec((8, 128), lambda *i, **k: i[0])\npl.BlockSpec(1, 2)\n",
         "from jax.experimental import pallas as pl\npl.pallas_call(k, grid=(0,), out_shape=(), out_specs=[])()\n",

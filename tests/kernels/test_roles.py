@@ -145,7 +145,8 @@ CASES = {
     "outputs and scratch from the back": (
         """
         def kernel(a, b, o, s): o[...] = a[...]
-        def f(*xs): return pl.pallas_call(kernel, out_shape=SHAPE, scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)])(*xs)
+        scratch = [pltpu.VMEM((8, 128), jnp.float32)]
+        def f(*xs): return pl.pallas_call(kernel, out_shape=SHAPE, scratch_shapes=scratch)(*xs)
         """,
         ["a:in", "b:in", "o:out", "s:scratch"],
     ),

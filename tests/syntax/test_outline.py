@@ -140,7 +140,8 @@ def test_pieces_are_the_statements_of_real_files(file: Path) -> None:
 
 
 def test_a_long_class_is_its_members() -> None:
-    text = f"@decorated\nclass C[T](Base, option=(\n    1)):  # a comment: with a colon\n    # and another\n{MEMBERS}    def method(self):\n        return 1\n\nafter = 1\n"
+    header = "@decorated\nclass C[T](Base, option=(\n    1)):  # a comment: with a colon\n    # and another\n"
+    text = f"{header}{MEMBERS}    def method(self):\n        return 1\n\nafter = 1\n"
     class_, after = outlined(text).pieces
     assert class_.names == ("C",)
     assert after.names == ("after",)
@@ -185,7 +186,8 @@ def test_a_broken_function_leaves_the_others_whole() -> None:
 )
 @pytest.mark.parametrize("members", [MEMBERS, "    x44 = 1\n"], ids=["long", "short"])
 def test_a_broken_member_leaves_the_others_whole(line: str, members: str) -> None:
-    text = f"import a\nclass C:  # c\n{members}    def half(self):\n{line}\n\n    @d\n    def last(self):\n        return 1\n\nb = 1\nimport c\n"
+    after = "    @d\n    def last(self):\n        return 1\n\nb = 1\nimport c\n"
+    text = f"import a\nclass C:  # c\n{members}    def half(self):\n{line}\n\n{after}"
     found = outlined(text)
     names = [piece.names for piece in found.walk() if piece.problem is None]
     assert {("a",), ("C",), ("x44",), ("last",), ("b",), ("c",)} <= set(names)
