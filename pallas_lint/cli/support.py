@@ -33,7 +33,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
 _MODULES = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special", "jax.random", "jax")
 _PALLAS_MODULES = tuple(PALLAS + part for part in ("", ".tpu", ".triton", ".mosaic_gpu", ".tpu_sc", ".fuser"))
 BACKENDS = ("tpu", "triton", "mosaic_gpu")
-_WORDS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
+_WORDS = {"supported": "yes", "unsupported": "no", "depends": "some", "lowers": "lowers", "unknown": "?"}
 
 
 def run(
@@ -158,7 +158,7 @@ def _function(name: str, backends: Sequence[str], versions: Sequence[str]) -> di
         newest = support.verdict(backend, columns[-1])
         shown[backend] = {
             "dtypes": {
-                dtype: [support.verdict(backend, version, dtype=dtype).status for version in columns]
+                dtype: [_status(support, backend, version, dtype) for version in columns]
                 for dtype in compat.DTYPES
             },
             "status": newest.status,
@@ -180,6 +180,14 @@ def _function(name: str, backends: Sequence[str], versions: Sequence[str]) -> di
         "api": _api(name, versions) if history is not None and PALLAS in name else None,
         "source": compat.provenance(),
     }
+
+
+def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str) -> str:
+    """The verdict's status; "lowers" where no TPU compiler was asked whether that is enough."""
+    status = support.verdict(backend, version, dtype=dtype).status
+    if status == "supported" and backend == "tpu" and not support.was_compiled(version, dtype):
+        return "lowers"
+    return status
 
 
 def _failures(verdict: compat.Verdict) -> list[str]:
@@ -271,7 +279,8 @@ def _spans(versions: Sequence[str], held: Iterable[bool | None]) -> list[list[st
 def _print(matches: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    terminal = sys.stdout.isatty()
+    console = Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 140)
     for number, match in enumerate(matches):
         if number:
             console.print()
@@ -292,7 +301,7 @@ def _print_function(console: Any, match: dict[str, Any]) -> None:
     table.add_column("backend")
     table.add_column("dtype")
     for version in match["versions"]:
-        table.add_column(version, justify="center")
+        table.add_column(version, justify="center", no_wrap=True)
     for backend, shown in match["backends"].items():
         groups: dict[tuple[str, ...], list[str]] = {}
         for dtype, row in shown["dtypes"].items():

@@ -114,6 +114,19 @@ class FunctionSupport:
                 found.append(Elsewhere(other, since, status))
         return tuple(found)
 
+    def was_compiled(self, version: str, dtype: str) -> bool:
+        """Whether a TPU compiler was asked about this dtype at this version; else a verdict rests on lowering."""
+        index, _ = _speaking("tpu", version)
+        if index is None:
+            return False
+        at = tables.functions()["dtypes"].index(dtype)
+        targets = [target for target in _targets("tpu", None) if _compiled(target, index)]
+        return any(
+            _outcomes(_row(self.name, variant, target, index))[at][3] != "-"
+            for target in targets
+            for variant in self.variants
+        )
+
     def primitives(self, version: str) -> tuple[str, ...]:
         """Primitives that the function is made of at this version."""
         index = position(version, measured_versions()) or 0
