@@ -108,7 +108,7 @@ class IndexMapRank(Rule):
 
     def _check(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         block, node = index_map.spec.block_shape, index_map.returned
-        if block is None or node is None or getattr(index_map.func.node, "decorators", ()):
+        if block is None or node is None or getattr(index_map.func.node, "decorators", None):
             return
         count = index_map.result_count
         if not block.open and count is not None and count != len(block.items):
