@@ -145,9 +145,21 @@ def _cast(kind: type) -> Model:
                 return UNKNOWN
         if isinstance(value, Array):
             i.op(name, node, arguments, UNKNOWN)
-        return value if isinstance(value, Sym) else UNKNOWN
+        if not isinstance(value, Sym):
+            return UNKNOWN
+        # What is computed with integers stays what it is; a quotient does not.
+        same = kind is int and not _divides(value)
+        return value if same else Sym(f"{kind.__name__}({value.text})", value.owner)
 
     return run
+
+
+def _divides(value: Value) -> bool:
+    """Whether true division took part in the value."""
+    if not isinstance(value, Sym) or value.operation is None:
+        return False
+    symbol, left, right = value.operation
+    return symbol == "/" or _divides(left) or _divides(right)
 
 
 def _getattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

@@ -174,7 +174,8 @@ class Launch:
         """The outputs' shape structs; None where their number is not known."""
         value = self.argument("out_shape", "out_type", "out_types")
         if isinstance(value, Seq):
-            return None if value.open else value
+            plain = value.items and all(isinstance(item, Const) and item != NONE for item in value.items)
+            return None if value.open or plain else value  # a plain shape is no sequence of outputs
         if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
             return Seq((value,))
         if isinstance(value, Array | Dictionary):

@@ -61,10 +61,11 @@ class UninitialisedAccumulator(Rule):
 
     ## Known limits
 
-    Any earlier write counts as initialisation, whatever its guard and whatever part it writes. Silent where the
-    buffer was handed to code that is not seen, where a value that was read goes into a `where` or `select`, for
-    aliased outputs and for Mosaic GPU accumulators, which start at zero. Reads under a condition are reported only if
-    nothing in the kernel ever writes the buffer.
+    A buffer that is read and then set anew, to carry something into the next step, is a warning: the first step may
+    be one that nobody uses. Any earlier write counts as initialisation, whatever its guard and whatever part it
+    writes. Silent where the buffer was handed to code that is not seen, where a value that was read goes into a
+    `where` or `select`, for aliased outputs and for Mosaic GPU accumulators, which start at zero. Reads under a
+    condition are reported only if nothing in the kernel ever writes the buffer.
 
     ## References
 
@@ -238,7 +239,7 @@ class UninitialisedAccumulator(Rule):
             read.site,
             message,
             help="it starts with whatever the memory held (NaN in interpret mode): write it on the first visit",
-            severity=Severity.ERROR if read.certain else Severity.WARNING,
+            severity=Severity.ERROR if read.certain and not _is_replaced(read, trace) else Severity.WARNING,
             fixes=_fixes(ref, read, trace, launch, context),
         )
 
@@ -289,24 +290,51 @@ def _written(ref: Ref, trace: KernelTrace) -> bool:
     )
 
 
+def _is_replaced(read: Access, trace: KernelTrace) -> bool:
+    """Whether the buffer later gets a value that owes nothing to what was read.
+
+    Such a buffer carries something from one grid step to the next; the first step may be the one that nobody uses.
+    """
+    if read.kind != "load":
+        return False
+    tainted = _derived(read, trace)
+    return any(
+        isinstance(event, Access)
+        and event.kind == "store"
+        and event.ref.buffer == read.ref.buffer
+        and not _among(event.value, tainted)
+        for event in trace.events
+    )
+
+
+def _derived(load: Access, trace: KernelTrace) -> set[int]:
+    """The identities of what was loaded and of all that operations made of it."""
+    tainted = {id(load.value)}
+    for op in trace.ops():
+        if op.name not in _LIKE and any(_among(value, tainted) for value in _operands(op)):
+            tainted.add(id(op.result))
+    return tainted
+
+
 def _counts(load: Access, trace: KernelTrace) -> bool:
     """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
     if not isinstance(load.value, Array):
         return False
-    tainted: list[Value] = [load.value]
+    tainted = {id(load.value)}
     consumed = False
     for event in trace.events:
         if isinstance(event, Access):
-            consumed |= event.kind in ("store", "accumulate") and any(event.value is value for value in tainted)
+            consumed |= event.kind in ("store", "accumulate") and _among(event.value, tainted)
             continue
         if not isinstance(event, Op):
             continue
-        touched = [value for value in _operands(event) if any(_is(value, known) for known in tainted)]
-        if event.name in _SELECTING and (touched or any(_is_obscure(value) for value in _operands(event))):
+        operands = list(_operands(event))
+        touched = any(_among(value, tainted) for value in operands)
+        if event.name in _SELECTING and (touched or any(_is_obscure(value) for value in operands)):
             return False
         if touched and event.name not in _LIKE:
             consumed = True
-            tainted.append(event.result)
+            tainted.add(id(event.result))
     return consumed
 
 
@@ -315,11 +343,11 @@ def _operands(op: Op) -> Iterator[Value]:
         yield from value.items if isinstance(value, Seq) else (value,)
 
 
-def _is(value: Value, known: Value) -> bool:
-    """The same array: an operation's result is that of the operation it comes from."""
-    if value is known:
+def _among(value: Value, identities: set[int]) -> bool:
+    """Whether the value is one of these; an operation's result is that of the operation it comes from."""
+    if id(value) in identities:
         return True
-    return isinstance(value, Array) and value.origin is not None and value.origin.result is known
+    return isinstance(value, Array) and value.origin is not None and id(value.origin.result) in identities
 
 
 def _is_obscure(value: Value) -> bool:
@@ -335,9 +363,8 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
         return isinstance(read.site.node.operator, cst.AddAssign | cst.SubtractAssign)
     if read.kind == "accumulate":
         return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
-    users = [
-        op for op in trace.ops() if any(_is(value, read.value) for value in _operands(op)) and op.name not in _LIKE
-    ]
+    loaded = {id(read.value)}
+    users = [op for op in trace.ops() if op.name not in _LIKE and any(_among(v, loaded) for v in _operands(op))]
     return len(users) == 1 and users[0].name in _ADDING
 
 
