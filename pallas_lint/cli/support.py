@@ -158,8 +158,7 @@ def _function(name: str, backends: Sequence[str], versions: Sequence[str]) -> di
         newest = support.verdict(backend, columns[-1])
         shown[backend] = {
             "dtypes": {
-                dtype: [_status(support, backend, version, dtype) for version in columns]
-                for dtype in compat.DTYPES
+                dtype: [_status(support, backend, version, dtype) for version in columns] for dtype in compat.DTYPES
             },
             "status": newest.status,
             "since": support.since(backend),
