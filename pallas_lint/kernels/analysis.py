@@ -101,6 +101,7 @@ def _roots(module: Module) -> list[Piece]:
     leading = _leading_names(module)
     if not _IMPORTS_PALLAS.search(module.source.text) and not leading and "pallas_call" not in module.source.text:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
+    leading |= _launches_by_name(module)
     return [
         piece
         for piece in module.outline.walk()
@@ -110,6 +111,20 @@ def _roots(module: Module) -> list[Piece]:
             LAUNCH_WORDS.search(piece.text) or not leading.isdisjoint(piece.words) or _CHECKIFY_WORD.search(piece.text)
         )
     ]
+
+
+def _launches_by_name(module: Module) -> set[str]:
+    """Names of the file's top level that are launches themselves: `@partial(pl.pallas_call, ...)`, `f = pl.kernel(...)`.
+
+    Those who call them know the operands.
+    """
+    return {
+        name
+        for piece in module.outline.pieces
+        if (piece.kind == "assign" or (piece.kind == "def" and piece.text.startswith("@")))
+        and LAUNCH_WORDS.search(piece.text)
+        for name in piece.names
+    }
 
 
 def _leading_names(module: Module) -> set[str]:
