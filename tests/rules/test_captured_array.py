@@ -165,7 +165,8 @@ def test_index_map_with_an_operand() -> None:
     code = module("""
         def f(x, rows):
             spec = pl.BlockSpec((1, 128), lambda i: (rows[i], 0))
-            return pl.pallas_call(lambda r, a, o: None, grid=(8,), in_specs=[pl.BlockSpec(), spec], out_shape=OUT)(rows, x)
+            specs = [pl.BlockSpec(), spec]
+            return pl.pallas_call(lambda r, a, o: None, grid=(8,), in_specs=specs, out_shape=OUT)(rows, x)
     """)
     findings = [finding for finding in lint(code) if finding.code == "PAL501"]
     assert [finding.message for finding in findings] == ["index map captures `rows`, an operand of the launch"]

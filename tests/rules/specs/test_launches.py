@@ -46,7 +46,8 @@ def test_message_counts_by_role() -> None:
         """,
         "PAL304",
     ) == [
-        "`copy` takes 2 arguments, but the launch passes 5 (1 scalar-prefetch operand, 2 inputs, 1 output and 1 scratch)"
+        "`copy` takes 2 arguments, but the launch passes 5 "
+        "(1 scalar-prefetch operand, 2 inputs, 1 output and 1 scratch)"
     ]
 
 
@@ -64,7 +65,7 @@ def test_message_counts_by_role() -> None:
         "@unknown\ndef kernel(x_ref): pass\ndef f(x): return pl.pallas_call(kernel, out_shape=OUT)(x)",
         "import library\ndef f(x): return library.pallas_call(copy, out_shape=OUT)(x, x)",
         "def f(x): return jax.vmap(pl.pallas_call(copy, out_shape=OUT))(x)",
-        "def f(x, y, flag):\n    ops = [x]\n    if flag: ops.append(y)\n    return pl.pallas_call(copy, out_shape=OUT)(*ops)",
+        "def f(x, y, b):\n    ops = [x]\n    if b: ops.append(y)\n    return pl.pallas_call(copy, out_shape=OUT)(*ops)",
         "def f(x, n): return pl.pallas_call(copy, out_shape=OUT, scratch_shapes=[VMEM] * n)(x)",
     ],
 )
@@ -77,7 +78,8 @@ def test_arity_is_not_seen(code: str) -> None:
     [
         "@jax.named_scope('k')\ndef kernel(x_ref): pass\ndef f(x): return pl.pallas_call(kernel, out_shape=OUT)(x)",
         "@functools.partial(pl.pallas_call, out_shape=OUT)\ndef kernel(x_ref): pass\ndef f(x): return kernel(x)",
-        "class Op:\n    def kernel(self, x_ref): pass\n    def run(self, x): return pl.pallas_call(self.kernel, out_shape=OUT)(x)",
+        "class Op:\n    def kernel(self, x_ref): pass\n"
+        "    def run(self, x): return pl.pallas_call(self.kernel, out_shape=OUT)(x)",
         "def f(x):\n    def kernel(x_ref): pass\n    call = pl.pallas_call(kernel, out_shape=OUT)\n    return call(x)",
         "def f(x):\n    kernel = functools.partial(copy, n=1)\n    return pl.pallas_call(kernel, out_shape=OUT)(x, x)",
         "def f(x): return jax.jit(pl.pallas_call(copy, out_shape=OUT, scratch_shapes=[VMEM]))(x)",
