@@ -268,3 +268,30 @@ def test_counts_that_are_not_seen() -> None:
         None,
     )
     assert counts("def k(*r): pass\ndef f(x, out): return pl.pallas_call(k, out_shape=out)(x)") == (0, 1, None, 0)
+
+
+def test_launch_behind_a_flag_that_every_caller_sets_alike() -> None:
+    found = run(
+        textwrap.dedent("""
+        def first(x_ref, o_ref): o_ref[...] = x_ref[...]
+        def second(x_ref, o_ref): o_ref[...] = x_ref[...]
+        def launch(x, fast=False):
+            if fast:
+                return pl.pallas_call(first, out_shape=SHAPE)(x)
+            return pl.pallas_call(second, out_shape=SHAPE)(x)
+        def f(x): return launch(x + pl.pallas_call(second, out_shape=SHAPE)(x))
+    """)
+    )
+    assert {trace.name for trace in found.traces} == {"first", "second"}
+
+
+def test_a_launch_bound_by_name_gets_the_operands_of_its_callers() -> None:
+    found = run(
+        textwrap.dedent("""
+        @functools.partial(pl.pallas_call, out_shape=SHAPE)
+        def kernel(a, b, o): o[...] = a[...] + b[...]
+        def f(x): return kernel(x, jnp.zeros((8, 128), jnp.bfloat16))
+    """)
+    )
+    refs = [ref for trace in found.traces for ref in trace.refs]
+    assert ("b", "in", "bf16") in {(ref.parameter, ref.role, ref.dtype) for ref in refs}
