@@ -269,7 +269,6 @@ def test_verbose_says_what_was_used(kernel_file: Path, lint: Lint) -> None:
 
 
 def test_support_takes_its_options(lint: Lint) -> None:
-    pytest.importorskip("pallas_lint.cli.support")
     assert lint("support", "jnp.cumsum", "--target", "tpu").status == 0
     assert "did you mean 'tpu'?" in lint("support", "jnp.cumsum", "--target", "tpuu").err
     assert lint("support").status == 2
