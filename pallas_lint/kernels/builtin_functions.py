@@ -138,7 +138,7 @@ def _prod(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 def _cast(kind: type) -> Model:
     def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
-        if isinstance(value, Const) and isinstance(value.value, int | float):
+        if isinstance(value, Const) and isinstance(value.value, int | float | str):
             try:
                 return Const(kind(value.value))
             except (OverflowError, ValueError):

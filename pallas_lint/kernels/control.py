@@ -8,7 +8,7 @@ from attrs import evolve
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
-from pallas_lint.kernels.trace import Guard
+from pallas_lint.kernels.trace import Guard, loop_index
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter import Interpreter
 
     Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
-
-_INDEX = Array((), "i32")
 
 
 def _callable(value: Value | None) -> bool:
@@ -105,7 +103,11 @@ def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
         return UNKNOWN
     if made.function.endswith("parallel_loop"):
         carry = made.argument("carry")
-    result = _loop_body(i, body, [_INDEX], carry if carry not in (None, NONE) else None, node)
+    lower, upper = made.argument("lower", 0) or UNKNOWN, made.argument("upper", 1)
+    if upper is None:
+        lower, upper = Const(0), lower
+    index = loop_index(made.site, lower, upper)
+    result = _loop_body(i, body, [index], carry if carry not in (None, NONE) else None, node)
     return NONE if carry is None else result
 
 
@@ -143,7 +145,8 @@ def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNod
         i.escape(arguments, node)
         return UNKNOWN
     assert body is not None
-    return _loop_body(i, body, [_INDEX], init if init is not None else UNKNOWN, node)
+    index = loop_index(i.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
+    return _loop_body(i, body, [index], init if init is not None else UNKNOWN, node)
 
 
 def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

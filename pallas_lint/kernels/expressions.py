@@ -15,6 +15,7 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.trace import Capture, Guard
 from pallas_lint.kernels.values import (
+    NAMED_NUMBERS,
     NONE,
     UNKNOWN,
     Array,
@@ -62,7 +63,8 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
             result = join(result, item)
         return result
     if isinstance(iterable, Made) and iterable.function == "builtins.range":
-        return Sym("index", id(node))
+        bounds = (Const(0), *iterable.args) if len(iterable.args) == 1 else iterable.args
+        return Sym("index", id(node), operation=("range", bounds[0], bounds[1]) if len(bounds) > 1 else None)
     if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
         return Seq((Sym("index", id(node)), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
@@ -104,7 +106,7 @@ def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
         return constant
     value = lookup(i, node.value, env)
     if isinstance(value, External):
-        return evolve(value, site=i.site(node))
+        return NAMED_NUMBERS.get(value.name) or evolve(value, site=i.site(node))
     if i.kernel is not None and isinstance(value, Array | Sym) and i.is_captured(node.value, env):
         i.record(Capture(node.value, value, i.site(node)))
     return value

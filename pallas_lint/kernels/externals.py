@@ -222,7 +222,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return launching.attach_kernel(i, decorator, target)
     if decorator.function in _TRANSPARENT:
         return target
-    if decorator.function in CONTROL and isinstance(target, Func | Choice):
+    method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
+    if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
     if decorator.function == "functools.partial" and decorator.callee is not None:
         inner = decorator.callee

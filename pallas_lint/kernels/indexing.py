@@ -51,7 +51,7 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
     if isinstance(owner, Made) and owner.function == "method:at":
         base = owner.args[0]
         if isinstance(base, Ref):
-            return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index)
+            return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
         return Made("method:at[]", (base, index), (), i.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, evolve, field
 
-from pallas_lint.kernels import expressions, externals
+from pallas_lint.kernels import expressions, externals, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
@@ -214,6 +214,9 @@ class Interpreter:
         if isinstance(callee, External):
             return externals.call(self, callee, arguments, node)
         if isinstance(callee, Made):
+            if callee.function.startswith("method:") and isinstance(callee.args[0], Made):
+                # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
+                return members.call_method(self, callee, arguments, node, Env(self.module))
             return externals.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
             return self._instantiate(callee, arguments, node)
@@ -280,8 +283,14 @@ class Interpreter:
         if self.kernel is None or func.env.parent is not None:
             return None
         keywords = tuple(arguments.keywords.items())
-        where = (id(self.kernel), self.guards, self.uncertain > 0)
-        return (func, tuple(arguments.positional), keywords, arguments.open, where)
+        where = (self.kernel, self.guards, self.uncertain > 0)
+        # Equal scalars may be different values: the grid indices of two axes.
+        scalars = tuple(
+            id(value.origin)
+            for value in (*arguments.positional, *arguments.keywords.values())
+            if isinstance(value, Array) and value.shape == ()
+        )
+        return (func, tuple(arguments.positional), keywords, scalars, arguments.open, where)
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""

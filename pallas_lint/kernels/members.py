@@ -10,6 +10,7 @@ from attrs import evolve
 from pallas_lint.kernels import arrays, indexing
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.values import (
+    NAMED_NUMBERS,
     UNKNOWN,
     Array,
     Choice,
@@ -82,6 +83,9 @@ def _external_attribute(i: Interpreter, owner: External, name: str, node: cst.CS
     if module is not None:
         return module.lookup(name, i) or _submodule(i, owner, name)
     dotted = f"{owner.name}.{name}"
+    number = NAMED_NUMBERS.get(dotted)
+    if number is not None:
+        return number
     if i.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(i, owner.name, name)
         if value is not None:
@@ -213,7 +217,7 @@ def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
-def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.Call, env: Env) -> Value:
+def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
     """Call `owner.name(...)`, `method` being what the attribute gave."""
     owner, name = method.args[0], method.function.removeprefix("method:")
     if isinstance(owner, Array):
@@ -234,7 +238,7 @@ def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.Ca
     return UNKNOWN
 
 
-def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.Call) -> Value:
+def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
     if function is None:
@@ -247,7 +251,7 @@ def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments,
     return i.op(function, node, arguments, result, "method")
 
 
-def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: cst.Call) -> Value:
+def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     if name == "set" and arguments.positional:
         i.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
@@ -264,7 +268,7 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
     return UNKNOWN
 
 
-def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: cst.Call) -> Value:
+def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     base = at.args[0]
     if not isinstance(base, Array):
         return UNKNOWN
@@ -274,7 +278,7 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
-def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: cst.Call) -> Value:
+def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
     if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
@@ -286,7 +290,7 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
     )
 
 
-def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.Call, env: Env) -> Value:
+def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
     target = node.func.value if isinstance(node.func, cst.Attribute) else None
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None

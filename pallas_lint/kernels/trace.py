@@ -100,6 +100,13 @@ class Capture:
 
 Event = Op | Access | Capture
 
+LOOP_INDEX = "loop index"
+
+
+def loop_index(site: Site, lower: Value, upper: Value) -> Array:
+    """The index of a loop from `lower` to `upper`; its origin, no event of its own, keeps the bounds."""
+    return Array((), "i32", origin=Op(LOOP_INDEX, site, (lower, upper), ()))
+
 
 @define(eq=False)
 class KernelTrace:
@@ -141,7 +148,7 @@ def is_full_index(index: Value) -> bool:
 
 def refs_in(value: Value) -> Iterator[Ref]:
     """The refs that a value holds, inside tuples, lists and choices too."""
-    from pallas_lint.kernels.values import Dictionary, Instance, Seq
+    from pallas_lint.kernels.values import Dictionary, Instance, Made, Seq
 
     for option in options(value):
         if isinstance(option, Ref):
@@ -154,4 +161,8 @@ def refs_in(value: Value) -> Iterator[Ref]:
                 yield from refs_in(item)
         elif isinstance(option, Instance):
             for item in option.attributes.values():
+                yield from refs_in(item)
+        elif isinstance(option, Made) and option.function.endswith("_copy"):
+            # The descriptor of an asynchronous copy: who has it can start it and wait for it.
+            for item in (*option.args, *(value for _, value in option.keywords)):
                 yield from refs_in(item)

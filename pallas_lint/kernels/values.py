@@ -45,6 +45,11 @@ class Const:
 
 NONE = Const(None)
 
+# Numbers that have a name in a module.
+NAMED_NUMBERS = {
+    f"{module}.{name}": Const(float(name)) for module in ("jax.numpy", "numpy", "math") for name in ("inf", "nan")
+}
+
 
 @frozen
 class Sym:
@@ -134,6 +139,7 @@ class Ref:
     space: str | None = None  # "vmem", "smem", "any", "hbm", "gmem", "semaphore", ...; None: unknown
     view: bool = False
     indexer: Value | None = field(default=None, eq=False)
+    parent: Ref | None = field(default=None, eq=False, repr=False)  # what the indexer was applied to
     owner: int = 0  # which pipeline or scope made it: buffers of several may have the same name
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
 
