@@ -10,6 +10,8 @@ from pallas_lint.kernels.launch import is_spec
 from pallas_lint.kernels.values import Array, Func, Made, Ref, Seq, Slice, options
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from pallas_lint.kernels.values import Value
 
 
@@ -38,6 +40,13 @@ class Arguments:
     def rest(self, start: int) -> Arguments:
         """The arguments after the first `start` positional ones."""
         return Arguments(self.positional[start:], dict(self.keywords), self.open)
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """The same for the same arguments. Equal scalars may be the indices of two axes: what made them counts."""
+        every = (*self.positional, *self.keywords.values())
+        makers = tuple(id(value.origin) for value in every if isinstance(value, Array) and value.shape == ())
+        return tuple(self.positional), tuple(self.keywords.items()), makers, self.open
 
     @property
     def bring_code(self) -> bool:

@@ -282,15 +282,7 @@ class Interpreter:
         """
         if self.kernel is None or func.env.parent is not None:
             return None
-        keywords = tuple(arguments.keywords.items())
-        where = (self.kernel, self.guards, self.uncertain > 0)
-        # Equal scalars may be different values: the grid indices of two axes.
-        scalars = tuple(
-            id(value.origin)
-            for value in (*arguments.positional, *arguments.keywords.values())
-            if isinstance(value, Array) and value.shape == ()
-        )
-        return (func, tuple(arguments.positional), keywords, scalars, arguments.open, where)
+        return func, arguments.key, self.kernel, self.guards, self.uncertain > 0
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""

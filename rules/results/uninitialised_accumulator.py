@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.kernels.index_maps import maps_of
-from pallas_lint.kernels.launch import block_spec
+from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Const, Dictionary, Func, Ref, Seq, Sym, Value
+from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Const, Dictionary, Func, Ref, Seq, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -417,32 +416,11 @@ def _is_docstring(statement: cst.CSTNode) -> bool:
     return isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
 
 
-def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> list[int] | None:
+def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> tuple[int, ...] | None:
     """The grid axes over which the buffer stays the same; None where that is not known."""
-    if launch.kind != "pallas_call":
+    blocks = blocks_of(launch, context.analysis.interpreter) if launch.kind == "pallas_call" else None
+    if blocks is None or not blocks.outputs:
         return None
-    if launch.has_grid is False:
-        return []
-    grid, specs = launch.grid, launch.out_specs
-    if grid is None or grid.open or specs is None or specs.open:
-        return None
-    at = ref.index if ref.role == "out" else 0 if len(specs.items) == 1 else None
-    if at is None or at >= len(specs.items):
-        return None
-    spec = block_spec(specs.items[at], "out")
-    maps = list(maps_of(spec, context.analysis.interpreter, launch)) if spec is not None else []
-    if len(maps) != 1 or maps[0].variadic or maps[0].results is None:
-        return None
-    names = [parameter.name.value for parameter in maps[0].parameters][: len(grid.items)]
-    used = {name for _, value in maps[0].results for name in _symbols(value)}
-    if len(names) != len(grid.items) or any(not isinstance(value, Sym | Const) for _, value in maps[0].results):
-        return None
-    return [axis for axis, name in enumerate(names) if name not in used]
-
-
-def _symbols(value: Value) -> set[str]:
-    if not isinstance(value, Sym):
-        return set()
-    if value.operation is None:
-        return {value.text}
-    return _symbols(value.operation[1]) | _symbols(value.operation[2])
+    at = ref.index if ref.role == "out" else 0 if len(blocks.outputs) == 1 else None
+    block = blocks.outputs[at] if at is not None and at < len(blocks.outputs) else None
+    return block.ignored_axes if block is not None and block.sure else None
