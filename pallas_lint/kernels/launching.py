@@ -84,6 +84,8 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
     i.launches.append(result)
     if i.kernel is None:
         i.pending.append(result)
+    elif kind not in ("pipeline", "core_map"):
+        i.lose_sight()  # programs within a kernel are not run
     return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result)
 
 
@@ -146,7 +148,11 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
 
 def results_of(result: Launch) -> Value:
     """The arrays that a launch returns."""
-    shapes = result.argument("out_shape", "out_type")
+    return declared_arrays(result.argument("out_shape", "out_type"))
+
+
+def declared_arrays(shapes: Value | None) -> Value:
+    """The arrays, or the one, of these shapes and dtypes."""
     if isinstance(shapes, Seq):
         return Seq(tuple(_array(item) for item in shapes.items), shapes.kind, shapes.open)
     return _array(shapes) if shapes is not None else UNKNOWN

@@ -1,0 +1,184 @@
+"""Asynchronous copies of a kernel: what starts them, what waits for them, and on which semaphore or barrier.
+
+A copy and its wait are tied together by the semaphore alone: the descriptor that waits is often made anew, in another
+function or another loop step, with other refs of the same size.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.trace import Access, Op, refs_in
+from pallas_lint.kernels.values import NONE, UNKNOWN, Const, Made, Ref, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.trace import KernelTrace
+
+_MODULES = ("", "tpu.")
+LOCAL = frozenset(f"{PALLAS}.{module}{name}" for module in _MODULES for name in ("make_async_copy", "async_copy"))
+REMOTE = frozenset(
+    f"{PALLAS}.{module}{name}" for module in _MODULES for name in ("make_async_remote_copy", "async_remote_copy")
+)
+GPU = f"{PALLAS}.mosaic_gpu"
+TO_SMEM = f"{GPU}.copy_gmem_to_smem"
+TO_GMEM = f"{GPU}.copy_smem_to_gmem"
+WAIT_TO_GMEM = f"{GPU}.wait_smem_to_gmem"
+COMMIT_SMEM = f"{GPU}.commit_smem"
+_BARRIER_WAITS = frozenset((f"{GPU}.barrier_wait", f"{GPU}.barrier_test"))
+_BARRIER_ARRIVES = frozenset((f"{GPU}.barrier_arrive",))
+_METHODS = frozenset(("start", "wait", "wait_send", "wait_recv"))
+
+
+@frozen(eq=False)
+class Signal:
+    """The start of a copy that signals `semaphore`, an arrival at a barrier, or a wait. `at` counts events."""
+
+    kind: Literal["start", "arrive", "wait"]
+    semaphore: Value
+    op: Op
+    at: int
+    source: Value = UNKNOWN
+    target: Value = UNKNOWN
+
+    @property
+    def ref(self) -> Ref | None:
+        """The semaphore, where it is surely one buffer of this kernel."""
+        value = self.semaphore
+        if not isinstance(value, Ref) or (value.role is None and value.owner):
+            return None  # a pipeline's argument may be any ref of the kernel around it
+        return value
+
+    @property
+    def slot(self) -> tuple[int, ...] | None:
+        """The constant index into an array of semaphores; empty for the whole, None where it is not known."""
+        ref = self.ref
+        if ref is None or (ref.view and (ref.parent is None or ref.parent.view)):
+            return None
+        if not ref.view:
+            return ()
+        parts = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
+        numbers = [part.value for part in parts if isinstance(part, Const) and isinstance(part.value, int)]
+        return tuple(numbers) if len(numbers) == len(parts) else None
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """The conditions and loops around it."""
+        return tuple(guard for guard in self.op.guards if guard.kind != "checkify")
+
+    @property
+    def in_loop(self) -> bool:
+        return any(guard.kind == "loop" for guard in self.op.guards)
+
+    def may_meet(self, other: Signal) -> bool:
+        """Whether both may concern the same semaphore."""
+        if self.ref is None or other.ref is None:
+            return True
+        if self.ref.buffer != other.ref.buffer:
+            return False
+        return not self.slot or not other.slot or self.slot == other.slot
+
+    @property
+    def spelled(self) -> str:
+        """ "sem", "sems.at[1]"."""
+        ref = self.ref
+        if ref is None:
+            return "the semaphore"
+        return f"{ref.parameter}.at[{', '.join(map(str, self.slot))}]" if self.slot else ref.parameter
+
+
+@define(eq=False, slots=False)
+class Copies:
+    """All asynchronous copies of one kernel."""
+
+    trace: KernelTrace
+    signals: list[Signal] = field(factory=list)
+    made: dict[object, Op] = field(factory=dict)  # descriptors made but not started, by place
+    used: set[object] = field(factory=set)  # places whose descriptors were started or waited for
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that the kernel does is seen, so that what is not there is missing."""
+        return self.trace.complete and self.trace.seen_until is None
+
+    @cached_property
+    def foreign(self) -> set[tuple[str, int]]:
+        """Semaphores that reach code which is not seen, or are counted by hand."""
+        found = {event.ref.buffer for event in self.trace.accesses() if event.kind == "escape"}
+        for op in self.trace.ops():
+            if op.name.endswith((".semaphore_signal", ".semaphore_wait", ".semaphore_read")):
+                found |= {ref.buffer for value in op.args for ref in refs_in(value)}
+        return found
+
+    def of(self, *kinds: str) -> Iterator[Signal]:
+        return (signal for signal in self.signals if signal.kind in kinds)
+
+    def judged(self, signal: Signal) -> bool:
+        """Whether all that happens to the semaphore is seen."""
+        ref = signal.ref
+        return ref is not None and ref.role in ("scratch", None) and ref.buffer not in self.foreign
+
+
+def copies_of(trace: KernelTrace) -> Copies:
+    """The asynchronous copies in a trace, in order."""
+    copies = Copies(trace)
+    for at, event in enumerate(trace.events):
+        if not isinstance(event, Op):
+            continue
+        name, _, method = event.name.rpartition(".")
+        if method in _METHODS and name in LOCAL | REMOTE:
+            _method(copies, event, at, method)
+        elif event.name in LOCAL | REMOTE:
+            if ".make_" in event.name:
+                copies.made.setdefault(event.site.key, event)
+            else:
+                copies.signals.extend(_signals("start", event, event, at))
+        elif event.name == TO_SMEM:
+            barrier = event.argument("barrier", 2)
+            if barrier not in (None, NONE):
+                copies.signals.append(Signal("start", barrier or UNKNOWN, event, at, *_ends(event)))
+        elif event.name in _BARRIER_WAITS | _BARRIER_ARRIVES:
+            kind: Literal["wait", "arrive"] = "wait" if event.name in _BARRIER_WAITS else "arrive"
+            copies.signals.append(Signal(kind, event.argument("barrier", 0) or UNKNOWN, event, at))
+    return copies
+
+
+def _method(copies: Copies, op: Op, at: int, method: str) -> None:
+    descriptor = op.args[0]
+    if not isinstance(descriptor, Made):
+        return
+    copies.used.add(descriptor.site.key)
+    kind: Literal["start", "wait"] = "start" if method == "start" else "wait"
+    copies.signals.extend(_signals(kind, descriptor, op, at, method))
+
+
+def _signals(
+    kind: Literal["start", "wait"], descriptor: Made | Op, op: Op, at: int, method: str = ""
+) -> Iterator[Signal]:
+    name = descriptor.function if isinstance(descriptor, Made) else descriptor.name
+    ends = _ends(descriptor)
+    if name in LOCAL:
+        yield Signal(kind, descriptor.argument("sem", 2) or UNKNOWN, op, at, *ends)
+        return
+    if method != "wait_recv":
+        yield Signal(kind, descriptor.argument("send_sem", 2) or UNKNOWN, op, at, *ends)
+    if method != "wait_send":
+        yield Signal(kind, descriptor.argument("recv_sem", 3) or UNKNOWN, op, at, *ends)
+
+
+def _ends(descriptor: Made | Op) -> tuple[Value, Value]:
+    source = descriptor.argument("src_ref", 0) or descriptor.argument("src", 0) or UNKNOWN
+    target = descriptor.argument("dst_ref", 1) or descriptor.argument("dst", 1) or UNKNOWN
+    return source, target
+
+
+def stores_between(trace: KernelTrace, buffer: tuple[str, int], first: int, last: int) -> Iterator[Access]:
+    """Writes to a buffer by the kernel's own instructions after event `first` and before `last`."""
+    for event in trace.events[first + 1 : last]:
+        if isinstance(event, Access) and event.kind in ("store", "accumulate") and event.ref.buffer == buffer:
+            yield event

@@ -1,0 +1,331 @@
+"""PAL415 dma-unpaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of
+from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.values import Const, Dictionary, Func, Made, Ref
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace
+
+_BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
+
+
+class DmaUnpaired(Rule):
+    """An asynchronous copy that nobody waits for, or a wait that no copy ends.
+
+    A started copy runs beside the kernel. Until a wait on its semaphore (on Mosaic GPU: its barrier) has returned,
+    the destination holds old data, and a semaphore that is not back at zero when the kernel ends corrupts the next
+    one. A wait without a copy hangs the chip. A descriptor that is neither started nor waited for copies nothing.
+
+    Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either.
+
+    Two different kernels of one program that use the barrier semaphore under one `collective_id` get the same
+    semaphore: a device that is ahead signals its neighbour's previous kernel.
+
+    ## How to fix
+
+    Call `.wait()` on the descriptor, or on a new one with the same refs and semaphore, on every path on which
+    `.start()` ran, before the destination is read. A remote copy needs both waits: `wait_send` before the source is
+    overwritten and `wait_recv` before the destination is read. `copy_smem_to_gmem` needs `wait_smem_to_gmem` before
+    its source is overwritten and before the kernel ends.
+
+    ## Known limits
+
+    Starts and waits are matched by semaphore alone, whatever the refs, in any order and in any grid step, and
+    semaphores in arrays by index only where all indices are constant. Silent for semaphores that come from outside
+    the kernel or reach code that is not seen, and where the number of starts and waits differs only by how often
+    loops run.
+
+    ## References
+
+    - jax documentation, "Async operations" and the docstrings of `make_async_copy`, `make_async_remote_copy` and
+      `get_barrier_semaphore`.
+    - jax issue 27963: one `collective_id` in two kernels.
+    - Run with jax 0.8.3, 0.10.2 and 0.12.0.1. Without wait: right with `interpret=True` and NaN with
+      `pltpu.InterpretParams(dma_execution_mode="on_wait")`, "Semaphore has non-zero count at kernel exit" with
+      "eager". Descriptor never used: NaN. Wait without start: NaN with `interpret=True`, hangs with InterpretParams.
+      Read after the first of two waits on one semaphore: NaN with "on_wait".
+    """
+
+    code = "PAL415"
+    name = "dma-unpaired"
+    severity = Severity.ERROR
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref, buffer, sem):
+                pltpu.make_async_copy(x_ref, buffer, sem).start()  #!
+                o_ref[...] = buffer[...] * 2
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref, buffer, sems):
+                pltpu.make_async_copy(x_ref, buffer, sems.at[0]).start()  #!
+                pltpu.make_async_copy(x_ref, buffer, sems.at[1]).wait()  #!
+                o_ref[...] = buffer[...] * 2
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def copy(x_ref, buffer, sem, slot):
+                return pltpu.make_async_copy(x_ref.at[pl.ds(slot * 8, 8)], buffer.at[slot % 2], sem.at[slot % 2])
+
+            def kernel(x_ref, o_ref, buffer, sem):
+                step = pl.program_id(0)
+
+                @pl.when(step == 0)
+                def _():
+                    copy(x_ref, buffer, sem, step).start()
+
+                @pl.when(step + 1 < pl.num_programs(0))
+                def _():
+                    copy(x_ref, buffer, sem, step + 1).start()
+
+                copy(x_ref, buffer, sem, step).wait()
+                o_ref[...] = buffer[step % 2] * 2
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((2, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        copies = copies_of(trace)
+        if not copies.complete or trace.launch.kind == "mpmd_map" or len(trace.launch.bodies) > 1:
+            return
+        yield from _unmatched(copies, context)
+        yield from _never_used(copies, context)
+        yield from _conditional(copies, context)
+        yield from _shared(copies, context)
+        yield from _to_gmem(trace, context)
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        if "auto_assign_collective_ids" in context.module.source.text:
+            return
+        launches = [launch for launch in context.analysis.launches if launch.kind != "pipeline"]
+        seen: list[tuple[Launch, int]] = []
+        for launch in launches:
+            number = _collective_id(launch)
+            if number is None or not _uses_barrier(launch):
+                continue
+            for other, taken in seen:
+                if taken == number and _are_rivals(launch, other):
+                    yield context.finding(
+                        launch.called_at,
+                        f"another kernel of the program has the same barrier semaphore: `collective_id={number}` twice",
+                        help="give each kernel that synchronises differently a `collective_id` of its own",
+                        severity=Severity.WARNING,
+                        related=[(other.called_at, "the other kernel")],
+                    )
+                    break
+            seen.append((launch, number))
+
+
+def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
+    """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
+    for signal in copies.of("start", "wait"):
+        opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
+        if not copies.judged(signal) or any(other.may_meet(signal) for other in copies.of(*opposite)):
+            continue
+        surely = signal.op.certain and signal.ref is not None and signal.ref.role == "scratch"
+        if signal.kind == "wait":
+            message = f"this wait never ends: no copy that is started signals `{signal.spelled}`"
+            help_ = "call `.start()` on the copy first"
+        else:
+            message = f"nothing waits for this copy: no wait on `{signal.spelled}` in the whole kernel"
+            help_ = "wait before the destination is used and before the kernel ends"
+        level = Severity.ERROR if surely else Severity.WARNING
+        yield context.finding(signal.op.site, message, help=help_, severity=level)
+
+
+def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
+    for key, op in copies.made.items():
+        refs = [value for value in (*op.args, *(value for _, value in op.keywords)) if isinstance(value, Ref)]
+        if key in copies.used or op.open or not refs or any(ref.buffer in copies.foreign for ref in refs):
+            continue
+        yield context.finding(
+            op.site,
+            f"`{op.name.rpartition('.')[2]}` only describes a copy: it is neither started nor waited for",
+            help="call `.start()` and `.wait()` on the result",
+            severity=Severity.WARNING,
+            op=op,
+        )
+
+
+def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
+    """A single start and a single wait of the same copy, of which one runs under more conditions than the other."""
+    for start in copies.of("start"):
+        if not copies.judged(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
+            continue
+        meeting = [other for other in copies.signals if other is not start and other.may_meet(start)]
+        if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0]):
+            continue
+        wait = meeting[0]
+        if start.in_loop or wait.in_loop or not (start.op.certain and wait.op.certain):
+            continue
+        inner, outer = wait.conditions, start.conditions
+        if len(inner) > len(outer) and inner[: len(outer)] == outer:
+            message = f"the copy is always started, but waited for only under a condition (`{start.spelled}`)"
+            where, other, text = wait.op.site, start.op.site, "started here"
+        elif len(outer) > len(inner) and outer[: len(inner)] == inner:
+            message = f"waits always, but the copy is started only under a condition (`{start.spelled}`)"
+            where, other, text = wait.op.site, start.op.site, "started here"
+        else:
+            continue
+        help_ = "start and wait under the same conditions"
+        yield context.finding(where, message, help=help_, severity=Severity.WARNING, related=[(other, text)])
+
+
+def _same_copy(one: Signal, other: Signal) -> bool:
+    """Whether both surely concern copies of the same size: between the same refs."""
+    return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
+
+
+def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
+    """Two copies in flight on one semaphore, and data of the first used before the second is waited for."""
+    plain = [signal for signal in copies.signals if copies.judged(signal) and not signal.in_loop and signal.op.certain]
+    for at, first in enumerate(plain):
+        if first.kind != "start" or not isinstance(first.target, Ref):
+            continue
+        rest = [signal for signal in plain[at + 1 :] if _is_same_semaphore(signal, first)]
+        if [signal.kind for signal in rest[:3]] != ["start", "wait", "wait"]:
+            continue
+        second, wait, last = rest[:3]
+        if not isinstance(second.target, Ref) or not isinstance(wait.target, Ref):
+            continue
+        if not isinstance(last.target, Ref) or last.target.buffer == wait.target.buffer:
+            continue
+        if second.target.buffer == first.target.buffer:
+            continue
+        if len({signal.conditions for signal in (first, second, wait, last)}) > 1:
+            continue
+        for event in copies.trace.events[wait.at : last.at]:
+            if isinstance(event, Access) and event.kind == "load" and event.ref.buffer == wait.target.buffer:
+                if _is_copy(event, copies):
+                    continue
+                yield context.finding(
+                    wait.op.site,
+                    f"two copies are in flight on `{first.spelled}`: the other one may end this wait",
+                    help="give each copy its own semaphore, or wait for both before the data is used",
+                    severity=Severity.WARNING,
+                    related=[(second.op.site, "the other copy"), (event.site, "used here")],
+                )
+                return
+
+
+def _is_same_semaphore(one: Signal, other: Signal) -> bool:
+    same = one.ref is not None and other.ref is not None and one.ref.buffer == other.ref.buffer
+    return same and one.slot is not None and one.slot == other.slot
+
+
+def _is_copy(access: Access, copies: Copies) -> bool:
+    return access.site.key in copies.made or access.site.key in {signal.op.site.key for signal in copies.signals}
+
+
+# -- Mosaic GPU: copies to GMEM ------------------------------------------------------------------------------------
+
+
+def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """`copy_smem_to_gmem` in a kernel that never waits for such copies."""
+    if any(True for _ in trace.ops(WAIT_TO_GMEM)):
+        return
+    for op in trace.ops(TO_GMEM):
+        source = op.argument("src", 0)
+        if not isinstance(source, Ref) or source.owner == id(trace.launch) or source.role == "out":
+            continue
+        if any(isinstance(ref, Ref) and ref.buffer == source.buffer for ref in _pipelined(trace)):
+            continue
+        yield context.finding(
+            op.site,
+            f"nothing waits for this copy out of `{source.parameter}`: no `wait_smem_to_gmem` in the whole kernel",
+            help="call `wait_smem_to_gmem(0)` before the source is overwritten and before the kernel ends",
+            op=op,
+        )
+
+
+def _pipelined(trace: KernelTrace) -> list[Ref]:
+    """Refs of pipelines, which wait for all copies when they end."""
+    return [ref for ref in trace.refs if ref.owner]
+
+
+# -- collective ids ------------------------------------------------------------------------------------------------
+
+
+def _collective_id(launch: Launch) -> int | None:
+    params = launch.argument("compiler_params")
+    value = None
+    if isinstance(params, Made):
+        value = params.argument("collective_id")
+    elif isinstance(params, Dictionary):
+        inner = params.get("mosaic") or params
+        value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
+    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+
+
+def _uses_barrier(launch: Launch) -> bool:
+    return any(
+        isinstance(event, Op) and event.name == _BARRIER_SEMAPHORE for trace in launch.traces for event in trace.events
+    )
+
+
+def _are_rivals(one: Launch, other: Launch) -> bool:
+    """Whether two launches surely run different kernels in one program."""
+    first, second = one.kernel, other.kernel
+    if not isinstance(first, Func) or not isinstance(second, Func) or first.node is second.node:
+        return False
+    return bool(one.callers and other.callers) and one.callers[0].node is other.callers[0].node
