@@ -12,6 +12,7 @@ from pallas_lint.context import Context
 from pallas_lint.finding import Finding, LintError, Severity, Span
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
+from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
 from pallas_lint.kernels.trace import Op
 from pallas_lint.rule import Rule, all_rules
 from pallas_lint.targets import Target
@@ -41,7 +42,7 @@ class FileResult:
 
 def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
-    if "pallas" not in source.text:
+    if "pallas" not in source.text and not any(word in source.text for word in FOREIGN_WORDS):
         return FileResult(source.path)
     graph = project.graph()
     module = graph.add(source, project.file(source.path))

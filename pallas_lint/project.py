@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.source import Source
 
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
-_WORDS = (b"pallas", b"jax_triton")
+_WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
 
 
 def concerns_pallas(data: bytes) -> bool:

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from pallas_lint.kernels import launching
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
 from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import Class, Func, Instance, Made
@@ -102,7 +103,9 @@ def _assumed(text: str, *, inside: bool) -> dict[str, int]:
 
 def _roots(module: Module) -> list[Piece]:
     leading = _leading_names(module)
-    if not _IMPORTS_PALLAS.search(module.source.text) and not leading and "pallas_call" not in module.source.text:
+    text = module.source.text
+    foreign = any(word in text for word in FOREIGN_WORDS)
+    if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module)
     return [
@@ -111,7 +114,10 @@ def _roots(module: Module) -> list[Piece]:
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
         and (
-            LAUNCH_WORDS.search(piece.text) or not leading.isdisjoint(piece.words) or _CHECKIFY_WORD.search(piece.text)
+            LAUNCH_WORDS.search(piece.text)
+            or not leading.isdisjoint(piece.words)
+            or _CHECKIFY_WORD.search(piece.text)
+            or (foreign and FOREIGN_LAUNCH.search(piece.text))
         )
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, launching
+from pallas_lint.kernels import arrays, foreign_calls, launching
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -88,6 +88,8 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     if name in _FOREIGN:
         i.escape_refs(arguments, node)
         return _made(i, name, arguments, node)
+    if name in foreign_calls.FOREIGN_CALLS:
+        return foreign_calls.call(i, name, arguments, node)
     if name == _CHECKIFY:
         mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
         return _made(i, name, arguments, node)
@@ -171,6 +173,8 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     if callee.function in _FOREIGN:
         i.escape_refs(arguments, node)
         return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
+    if callee.function in foreign_calls.FOREIGN_CALLS:
+        return foreign_calls.call_result(i, callee, arguments)
     if callee.function == "functools.partial" and callee.callee is not None:
         merged = Arguments(
             [*callee.args, *arguments.positional],

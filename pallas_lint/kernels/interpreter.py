@@ -43,6 +43,7 @@ from pallas_lint.syntax import Piece, Site
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    from pallas_lint.kernels.foreign_calls import ForeignCall
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module, ModuleGraph
 
@@ -67,6 +68,7 @@ class Interpreter:
     entered: set[int] = field(factory=set)  # ids of functions that ran, whatever for
     contexts: dict[tuple[int, int], int] = field(factory=dict)  # (launch site, kernel) -> how often it was traced
     specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
+    foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
     checkified_unknown: bool = False  # something that is not known was handed to it too
     piece: Piece = field(init=False)
