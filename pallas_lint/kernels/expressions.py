@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -382,11 +383,12 @@ def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None
     """`owner[index] = value`."""
     owner = i.evaluate(target.value, env)
     index = _index(i, target, env)
-    for option in owner.options if isinstance(owner, Choice) else (owner,):
-        if isinstance(option, Ref):
-            i.access("store", option, index, target, value)
-        elif not isinstance(option, Seq | Dictionary | Array):
-            i.lose_sight()  # a ref that is not seen to be one
+    with i.maybe() if isinstance(owner, Choice) else contextlib.nullcontext():
+        for option in owner.options if isinstance(owner, Choice) else (owner,):
+            if isinstance(option, Ref):
+                i.access("store", option, index, target, value)
+            elif not isinstance(option, Seq | Dictionary | Array):
+                i.lose_sight()  # a ref that is not seen to be one
     if isinstance(target.value, cst.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:

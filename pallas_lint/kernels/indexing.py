@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter import Interpreter
 
+REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is read as yet
+
 
 def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
@@ -51,6 +53,7 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
     if isinstance(owner, Made) and owner.function == "method:at":
         base = owner.args[0]
         if isinstance(base, Ref):
+            i.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
             return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
         return Made("method:at[]", (base, index), (), i.site(node))
     if isinstance(owner, Seq):
@@ -69,9 +72,10 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
         return UNKNOWN
     if isinstance(owner, Choice):
         result_value: Value | None = None
-        for option in owner.options:
-            value = subscript(i, node, option, index)
-            result_value = value if result_value is None else join(result_value, value)
+        with i.maybe():
+            for option in owner.options:
+                value = subscript(i, node, option, index)
+                result_value = value if result_value is None else join(result_value, value)
         return UNKNOWN if result_value is None else result_value
     return UNKNOWN
 

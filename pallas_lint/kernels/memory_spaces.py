@@ -1,0 +1,85 @@
+"""Where the memory behind a ref lies on TPU: as declared, or VMEM where nothing is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels.launch import block_spec
+from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import Access
+
+# Launches whose blocks are copied to VMEM unless their spec says otherwise; the others hand over whole arrays in HBM.
+_BLOCKED = ("pallas_call", "pipeline")
+
+
+def tpu_space(ref: Ref, launches: Iterable[Launch], launch: Launch) -> str | None:
+    """The memory space that the ref surely has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not known.
+
+    `launch` is the one that the kernel at hand runs under, `launches` are all: a pipeline's refs are its own.
+    """
+    if ref.space is not None or ref.role not in ("in", "out") or ref.index is None:
+        return ref.space
+    owner = launch
+    if ref.owner:
+        found = next((other for other in launches if id(other) == ref.owner), None)
+        if found is None:
+            return None
+        owner = found
+    if owner.kind not in _BLOCKED or owner.core is not None:
+        return None
+    if ref.role == "out" and owner.kind == "pallas_call" and not _is_plain_output(owner, ref.index):
+        return None
+    return "vmem" if _says_nothing(owner, ref.role, ref.index) else None
+
+
+def _is_plain_output(launch: Launch, at: int) -> bool:
+    """Whether the output is declared by shape and dtype alone: `pltpu.SMEM(shape, dtype)` has a memory space too."""
+    shapes = launch.out_shapes
+    if shapes is None or shapes.open or at >= len(shapes.items):
+        return False
+    stack = [shapes.items[at]]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Seq):
+            stack.extend(value.items)
+        elif isinstance(value, Dictionary):
+            stack.extend(item for _, item in value.items)
+        elif not isinstance(value, Array) and not (
+            isinstance(value, Made) and value.function.rpartition(".")[2] == "ShapeDtypeStruct"
+        ):
+            return False
+    return True
+
+
+def _says_nothing(launch: Launch, role: str, at: int) -> bool:
+    """Whether no spec of the parameter can have a memory space."""
+    argument = launch.argument("in_specs" if role == "in" else "out_specs")
+    if argument in (None, NONE):
+        return not launch.open and "grid_spec?" not in launch.arguments
+    specs = launch.in_specs if role == "in" else launch.out_specs
+    if specs is None or specs.open or at >= len(specs.items):
+        return False
+    return _no_space(specs.items[at])
+
+
+def _no_space(value: Value) -> bool:
+    if isinstance(value, Choice):
+        return all(_no_space(option) for option in value.options)
+    if isinstance(value, Seq):
+        return not value.open and all(_no_space(item) for item in value.items)
+    spec = block_spec(value)
+    if spec is None:
+        return value == NONE
+    return not spec.value.open and spec.value.argument("memory_space") in (None, NONE)
+
+
+def is_copy(access: Access) -> bool:
+    """Whether the access is a copy's or other whole-ref helper's: it moves memory, no value comes into registers."""
+    return isinstance(access.site.node, cst.Call) and access.value is UNKNOWN
