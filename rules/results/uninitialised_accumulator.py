@@ -8,8 +8,9 @@ import libcst as cst
 
 from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Const, Dictionary, Func, Ref, Seq, Value
+from pallas_lint.kernels.dataflow import LIKE, derived, is_among, operands, reaches_result
+from pallas_lint.kernels.trace import Access
+from pallas_lint.kernels.values import NONE, Const, Dictionary, Func, Ref
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
 
-# Functions that take the shape and dtype of an array and leave its values alone.
-_LIKE = frozenset(
-    f"jax.{module}.{name}"
-    for module in ("numpy", "lax")
-    for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type")
-)
-# A value that was read can be thrown away here, under a condition that is another value.
-_SELECTING = frozenset(
-    (
-        "jax.numpy.where", "jax.lax.select", "jax.lax.select_n", "jax.numpy.select", "jax.numpy.choose",
-        "jax.numpy.piecewise", "jax.lax.cond", "jax.lax.switch", "jax.lax.platform_dependent",
-    )
-)  # fmt: skip
 _ADDING = frozenset(("jax.numpy.add", "jax.numpy.subtract"))
 
 
@@ -272,7 +260,7 @@ def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
         if event.kind in ("store", "escape") or blind:
             # Where all reads before it stand under conditions, the first visit may well come here first.
             return None
-        if event.kind == "load" and not _counts(event, trace):
+        if event.kind == "load" and not reaches_result(event, trace):
             continue
         if all(guard.kind == "loop" for guard in event.guards):
             return event, _written(ref, trace)
@@ -296,63 +284,13 @@ def _is_replaced(read: Access, trace: KernelTrace) -> bool:
     """
     if read.kind != "load":
         return False
-    tainted = _derived(read, trace)
+    tainted = derived(read, trace)
     return any(
         isinstance(event, Access)
         and event.kind == "store"
         and event.ref.buffer == read.ref.buffer
-        and not _among(event.value, tainted)
+        and not is_among(event.value, tainted)
         for event in trace.events
-    )
-
-
-def _derived(load: Access, trace: KernelTrace) -> set[int]:
-    """The identities of what was loaded and of all that operations made of it."""
-    tainted = {id(load.value)}
-    for op in trace.ops():
-        if op.name not in _LIKE and any(_among(value, tainted) for value in _operands(op)):
-            tainted.add(id(op.result))
-    return tainted
-
-
-def _counts(load: Access, trace: KernelTrace) -> bool:
-    """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
-    if not isinstance(load.value, Array):
-        return False
-    tainted = {id(load.value)}
-    consumed = False
-    for event in trace.events:
-        if isinstance(event, Access):
-            consumed |= event.kind in ("store", "accumulate") and _among(event.value, tainted)
-            continue
-        if not isinstance(event, Op):
-            continue
-        operands = list(_operands(event))
-        touched = any(_among(value, tainted) for value in operands)
-        if event.name in _SELECTING and (touched or any(_is_obscure(value) for value in operands)):
-            return False
-        if touched and event.name not in _LIKE:
-            consumed = True
-            tainted.add(id(event.result))
-    return consumed
-
-
-def _operands(op: Op) -> Iterator[Value]:
-    for value in (*op.args, *(value for _, value in op.keywords)):
-        yield from value.items if isinstance(value, Seq) else (value,)
-
-
-def _among(value: Value, identities: set[int]) -> bool:
-    """Whether the value is one of these; an operation's result is that of the operation it comes from."""
-    if id(value) in identities:
-        return True
-    return isinstance(value, Array) and value.origin is not None and id(value.origin.result) in identities
-
-
-def _is_obscure(value: Value) -> bool:
-    """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
-    return value is UNKNOWN or (
-        isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ()
     )
 
 
@@ -363,7 +301,7 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
     if read.kind == "accumulate":
         return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
     loaded = {id(read.value)}
-    users = [op for op in trace.ops() if op.name not in _LIKE and any(_among(v, loaded) for v in _operands(op))]
+    users = [op for op in trace.ops() if op.name not in LIKE and any(is_among(v, loaded) for v in operands(op))]
     return len(users) == 1 and users[0].name in _ADDING
 
 

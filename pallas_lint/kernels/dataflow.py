@@ -1,0 +1,78 @@
+"""Where a loaded value goes within a kernel, by the operations that were seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.values import UNKNOWN, Array, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.trace import KernelTrace
+
+# Functions that take the shape and dtype of an array and leave its values alone.
+LIKE = frozenset(
+    f"jax.{module}.{name}"
+    for module in ("numpy", "lax")
+    for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type")
+)
+# A value can be thrown away here, under a condition that is another value.
+SELECTING = frozenset(
+    (
+        "jax.numpy.where", "jax.lax.select", "jax.lax.select_n", "jax.numpy.select", "jax.numpy.choose",
+        "jax.numpy.piecewise", "jax.lax.cond", "jax.lax.switch", "jax.lax.platform_dependent",
+    )
+)  # fmt: skip
+
+
+def operands(op: Op) -> Iterator[Value]:
+    """The operands of an operation, those inside a tuple or list too."""
+    for value in (*op.args, *(value for _, value in op.keywords)):
+        yield from value.items if isinstance(value, Seq) else (value,)
+
+
+def is_among(value: Value, identities: set[int]) -> bool:
+    """Whether the value is one of these; an operation's result is that of the operation it comes from."""
+    if id(value) in identities:
+        return True
+    return isinstance(value, Array) and value.origin is not None and id(value.origin.result) in identities
+
+
+def derived(load: Access, trace: KernelTrace) -> set[int]:
+    """The identities of what was loaded and of all that operations made of it."""
+    tainted = {id(load.value)}
+    for op in trace.ops():
+        if op.name not in LIKE and any(is_among(value, tainted) for value in operands(op)):
+            tainted.add(id(op.result))
+    return tainted
+
+
+def reaches_result(load: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
+    if not isinstance(load.value, Array):
+        return False
+    tainted = {id(load.value)}
+    consumed = False
+    for event in trace.events:
+        if isinstance(event, Access):
+            consumed |= event.kind in ("store", "accumulate") and is_among(event.value, tainted)
+            continue
+        if not isinstance(event, Op):
+            continue
+        found = list(operands(event))
+        touched = any(is_among(value, tainted) for value in found)
+        if event.name in SELECTING and (touched or any(is_obscure(value) for value in found)):
+            return False
+        if touched and event.name not in LIKE:
+            consumed = True
+            tainted.add(id(event.result))
+    return consumed
+
+
+def is_obscure(value: Value) -> bool:
+    """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
+    return value is UNKNOWN or (
+        isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ()
+    )
