@@ -123,6 +123,8 @@ def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
 
 
 def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: cst.CSTNode) -> Value:
+    if i.kernel is not None:
+        i.kernel.scopes.add(id(node))
     func = next((option for option in options(body) if isinstance(option, Func)), None)
     names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
 

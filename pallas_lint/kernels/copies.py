@@ -121,7 +121,9 @@ class Copies:
     def judged(self, signal: Signal) -> bool:
         """Whether all that happens to the semaphore is seen."""
         ref = signal.ref
-        return ref is not None and ref.role in ("scratch", None) and ref.buffer not in self.foreign
+        if ref is None or ref.role not in ("scratch", None) or not self.trace.owns(ref):
+            return False
+        return ref.buffer not in self.foreign
 
 
 def copies_of(trace: KernelTrace) -> Copies:

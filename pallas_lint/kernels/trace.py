@@ -98,7 +98,28 @@ class Capture:
     site: Site
 
 
-Event = Op | Access | Capture
+Asking = Literal[
+    "if", "while", "assert", "ternary", "and", "or", "not", "chain", "in", "match", "filter", "call", "index", "slice",
+    "size", "iterate", "method", "format",
+]  # fmt: skip
+
+
+@frozen(eq=False)
+class Demand:
+    """Python wants to know, while the kernel is traced, what a value is: an `if`, `range(n)`, an index of a list.
+
+    `name` is the function that asks, where one does.
+    """
+
+    kind: Asking
+    value: Value
+    site: Site
+    name: str = ""
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+
+
+Event = Op | Access | Capture | Demand
 
 LOOP_INDEX = "loop index"
 
@@ -121,6 +142,11 @@ class KernelTrace:
     # How many events there were when code ran that may do anything to any ref; None while all that ran was seen.
     seen_until: int | None = None
     returned: Value = UNKNOWN
+    scopes: set[int] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
+
+    def owns(self, ref: Ref) -> bool:
+        """Whether the buffer surely lives no longer than the kernel (or a block of it), and all its uses are here."""
+        return ref.owner == 0 or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
         for event in self.events:

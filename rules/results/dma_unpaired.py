@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of
-from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import Const, Dictionary, Func, Made, Ref
 from pallas_lint.rule import Example, Rule
 
@@ -161,7 +161,7 @@ class DmaUnpaired(Rule):
         seen: list[tuple[Launch, int]] = []
         for launch in launches:
             number = _collective_id(launch)
-            if number is None or not _uses_barrier(launch):
+            if number is None or not _barriers(launch):
                 continue
             for other, taken in seen:
                 if taken == number and _are_rivals(launch, other):
@@ -286,9 +286,7 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
         return
     for op in trace.ops(TO_GMEM):
         source = op.argument("src", 0)
-        if not isinstance(source, Ref) or source.owner == id(trace.launch) or source.role == "out":
-            continue
-        if any(isinstance(ref, Ref) and ref.buffer == source.buffer for ref in _pipelined(trace)):
+        if not isinstance(source, Ref) or source.role != "scratch" or not trace.owns(source):
             continue
         yield context.finding(
             op.site,
@@ -296,11 +294,6 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             help="call `wait_smem_to_gmem(0)` before the source is overwritten and before the kernel ends",
             op=op,
         )
-
-
-def _pipelined(trace: KernelTrace) -> list[Ref]:
-    """Refs of pipelines, which wait for all copies when they end."""
-    return [ref for ref in trace.refs if ref.owner]
 
 
 # -- collective ids ------------------------------------------------------------------------------------------------
@@ -317,14 +310,15 @@ def _collective_id(launch: Launch) -> int | None:
     return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
 
 
-def _uses_barrier(launch: Launch) -> bool:
-    return any(
-        isinstance(event, Op) and event.name == _BARRIER_SEMAPHORE for trace in launch.traces for event in trace.events
-    )
+def _barriers(launch: Launch) -> set[object]:
+    """The places at which the launch's kernel gets the barrier semaphore."""
+    return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER_SEMAPHORE)}
 
 
 def _are_rivals(one: Launch, other: Launch) -> bool:
-    """Whether two launches surely run different kernels in one program."""
+    """Whether two launches surely run different kernels, which synchronise in code of their own, in one program."""
+    if _barriers(one) & _barriers(other):
+        return False
     first, second = one.kernel, other.kernel
     if not isinstance(first, Func) or not isinstance(second, Func) or first.node is second.node:
         return False
