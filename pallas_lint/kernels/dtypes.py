@@ -1,4 +1,7 @@
-"""Dtypes by the names that jax prints in avals, and jax's promotion of them."""
+"""Dtypes by the names that jax prints in avals, and jax's promotion of them.
+
+Promotion is that of jax with 64-bit types; `canonical` makes of its results what they are without.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ _LONG = {
     "float8_e3m4": "f8_e3m4", "float8_e8m0fnu": "f8_e8m0fnu", "float4_e2m1fn": "f4_e2m1fn",
     "single": "f32", "double": "f64", "half": "f16", "float_": "f32", "int_": "i32", "uint": "u32",
 }  # fmt: skip
-# jax's own names, without the x64 flag: Python's int and float are 32 bits wide.
-_PYTHON = {"builtins.int": "i32", "builtins.float": "f32", "builtins.bool": "bool", "builtins.complex": "c64"}
+_PYTHON = {"builtins.int": "i64", "builtins.float": "f64", "builtins.bool": "bool", "builtins.complex": "c128"}
+_KINDS = {bool: "bool", int: "i64", float: "f64", complex: "c128"}
+_NARROWED = {"i64": "i32", "u64": "u32", "f64": "f32", "c128": "c64"}
 _SIGNED = ("i2", "i4", "i8", "i16", "i32", "i64")
 _UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
 _DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes")
@@ -46,6 +50,18 @@ def dtype_of(value: Value | None) -> str | None:
         names = {dtype_of(option) for option in value.options}
         return names.pop() if len(names) == 1 else None
     return None
+
+
+def canonical(dtype: str | None, x64: bool = False) -> str | None:
+    """The dtype that an array of jax gets where this one is asked for; `x64`: whether jax has 64-bit types."""
+    return dtype if x64 or dtype is None else _NARROWED.get(dtype, dtype)
+
+
+def inexact(dtype: str | None) -> str | None:
+    """The dtype in which functions of real numbers compute: floats stay, integers become 32 or 64 bits wide."""
+    if dtype is None or is_float(dtype) or dtype[0] == "c":
+        return dtype
+    return "f64" if bits(dtype) == 64 else "f32"
 
 
 def bits(dtype: str) -> int:
@@ -88,34 +104,37 @@ def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[
         return (b, weak_b) if a == "bool" else (a, weak_a)
     if weak_a != weak_b:
         strong, weak = (b, a) if weak_a else (a, b)
-        if not (is_float(weak) and is_integer(strong)):
+        if _rank(weak) <= _rank(strong):
             return strong, False
-        return "f32", True  # an integer array and a Python float
-    if is_float(a) and is_float(b):
+        return {1: "f64", 2: "c128"}[_rank(weak)], True  # an integer array and a Python float
+    weak = weak_a and weak_b
+    if _rank(a) != _rank(b):
+        return (a if _rank(a) > _rank(b) else b), weak
+    if _rank(a) == 2:
+        return ("c128" if "c128" in (a, b) else "c64"), weak
+    if is_float(a):
         if bits(a) < 16 or bits(b) < 16:
             return None, False  # 8-bit floats have no implicit promotion
         if bits(a) == bits(b):
-            return "f32", weak_a and weak_b  # bf16 and f16
-        return (a if bits(a) > bits(b) else b), weak_a and weak_b
-    if is_float(a) or is_float(b):
-        return (a if is_float(a) else b), weak_a and weak_b
-    if (a in _SIGNED and b in _SIGNED) or (a in _UNSIGNED and b in _UNSIGNED):
-        return (a if bits(a) > bits(b) else b), weak_a and weak_b
-    signed, unsigned = (a, b) if a in _SIGNED else (b, a)
-    if signed not in _SIGNED or unsigned not in _UNSIGNED:
-        return None, False
+            return "f32", weak  # bf16 and f16
+        return (a if bits(a) > bits(b) else b), weak
+    if is_signed(a) == is_signed(b):
+        return (a if bits(a) > bits(b) else b), weak
+    signed, unsigned = (a, b) if is_signed(a) else (b, a)
     if bits(signed) > bits(unsigned):
         return signed, False
-    wider = f"i{min(bits(unsigned) * 2, 32)}"  # 64 bits become 32 without the x64 flag
-    return (wider if bits(unsigned) < 64 else "f32"), False
+    return ("f64", True) if unsigned == "u64" else (f"i{bits(unsigned) * 2}", False)
+
+
+def _rank(dtype: str) -> int:
+    """Integers come before floats, and these before complex numbers."""
+    return 2 if dtype[0] == "c" else 1 if is_float(dtype) else 0
 
 
 def operand_dtype(value: Value) -> tuple[str | None, bool]:
     """The (dtype, weak) with which a value takes part in promotion."""
     if isinstance(value, Array):
-        return value.dtype, value.weak
+        return value.dtype, value.weak and value.dtype != "bool"
     if isinstance(value, Const):
-        kind = type(value.value)
-        known = {bool: "bool", int: "i32", float: "f32", complex: "c64"}.get(kind)
-        return known, kind is not bool
+        return _KINDS.get(value.kind), value.kind is not bool
     return None, False

@@ -7,6 +7,7 @@ take part).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
@@ -47,7 +48,9 @@ NONE = Const(None)
 
 # Numbers that have a name in a module.
 NAMED_NUMBERS = {
-    f"{module}.{name}": Const(float(name)) for module in ("jax.numpy", "numpy", "math") for name in ("inf", "nan")
+    f"{module}.{name}": Const(getattr(math, name))
+    for module in ("jax.numpy", "numpy", "math")
+    for name in ("inf", "nan", "pi", "e")
 }
 
 
