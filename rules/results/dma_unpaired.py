@@ -164,12 +164,13 @@ class DmaUnpaired(Rule):
             if number is None or not _barriers(launch):
                 continue
             for other, taken in seen:
-                if taken == number and _are_rivals(launch, other):
+                together = _are_rivals(launch, other) if taken == number else None
+                if together is not None:
                     yield context.finding(
                         launch.called_at,
-                        f"another kernel of the program has the same barrier semaphore: `collective_id={number}` twice",
+                        f"another kernel has the same barrier semaphore: `collective_id={number}` is used twice",
                         help="give each kernel that synchronises differently a `collective_id` of its own",
-                        severity=Severity.WARNING,
+                        severity=Severity.WARNING if together else Severity.INFO,
                         related=[(other.called_at, "the other kernel")],
                     )
                     break
@@ -315,11 +316,17 @@ def _barriers(launch: Launch) -> set[object]:
     return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER_SEMAPHORE)}
 
 
-def _are_rivals(one: Launch, other: Launch) -> bool:
-    """Whether two launches surely run different kernels, which synchronise in code of their own, in one program."""
-    if _barriers(one) & _barriers(other):
-        return False
+def _are_rivals(one: Launch, other: Launch) -> bool | None:
+    """Whether two launches of different kernels, which synchronise in code of their own, are surely one program's.
+
+    None for the same kernel, for synchronisation in code that both share, and for tests.
+    """
     first, second = one.kernel, other.kernel
     if not isinstance(first, Func) or not isinstance(second, Func) or first.node is second.node:
-        return False
-    return bool(one.callers and other.callers) and one.callers[0].node is other.callers[0].node
+        return None
+    if _barriers(one) & _barriers(other) or not one.callers or not other.callers:
+        return None
+    roots = one.callers[0], other.callers[0]
+    if roots[0].node is roots[1].node:
+        return True
+    return None if any(root.method_of is not None or root.name.startswith("test") for root in roots) else False

@@ -1,0 +1,351 @@
+"""PAL415: copies without wait, waits without copy, however the descriptors travel."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rules.harness import codes, lines, lint
+from tests.rules.kernels import line_of
+
+_MODULE = """\
+import dataclasses
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+{prelude}
+
+def kernel(x_ref, o_ref, buffer, other, sem, sems):
+{body}
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        {grid}
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        scratch_shapes=[
+            pltpu.VMEM((2, 8, 128), jnp.float32),
+            pltpu.VMEM((2, 8, 128), jnp.float32),
+            pltpu.SemaphoreType.DMA,
+            pltpu.SemaphoreType.DMA((2,)),
+        ],
+    )(x)
+"""
+
+
+def module(body: str, prelude: str = "", grid: str = "grid=(4,),") -> str:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return _MODULE.format(body=inner, prelude=textwrap.dedent(prelude), grid=grid)
+
+
+HELPER = """
+def copy(x_ref, buffer, sem, slot=0):
+    return pltpu.make_async_copy(x_ref, buffer.at[slot], sem)
+"""
+CLASS = """
+class Fetch:
+    def __init__(self, x_ref, buffer, sem):
+        self._copy = pltpu.make_async_copy(x_ref, buffer.at[0], sem)
+
+    def start(self):
+        self._copy.start()
+
+    def wait(self):
+        self._copy.wait()
+"""
+
+UNPAIRED = {
+    "start alone": ("pltpu.make_async_copy(x_ref, buffer.at[0], sem).start()", "", "start()"),
+    "by name": ("c = pltpu.make_async_copy(x_ref, buffer.at[0], sem)\nc.start()", "", "c.start()"),
+    "keywords": ("c = pltpu.make_async_copy(src_ref=x_ref, dst_ref=buffer.at[0], sem=sem)\nc.start()", "", "c.start()"),
+    "async_copy": ("pltpu.async_copy(x_ref, buffer.at[0], sem)", "", "async_copy"),
+    "helper": ("copy(x_ref, buffer, sem).start()", HELPER, "sem).start()"),
+    "partial": ("c = functools.partial(copy, x_ref, buffer)\nc(sem).start()", HELPER, "c(sem).start()"),
+    "method object": ("begin = copy(x_ref, buffer, sem).start\nbegin()", HELPER, "begin()"),
+    "when": (
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    copy(x_ref, buffer, sem).start()",
+        HELPER,
+        "    copy(x_ref, buffer, sem).start()",
+    ),
+    "when on a method": ("pl.when(pl.program_id(0) == 0)(copy(x_ref, buffer, sem).start)", HELPER, "pl.when"),
+    "cond": (
+        "lax.cond(pl.program_id(0) == 0, lambda: copy(x_ref, buffer, sem).start(), lambda: None)",
+        HELPER,
+        "lax.cond",
+    ),
+    "list": (
+        "cs = [pltpu.make_async_copy(x_ref, buffer.at[i], sems.at[i]) for i in range(2)]\nfor c in cs:\n    c.start()",
+        "",
+        "c.start()",
+    ),
+    "fori_loop": (
+        "def body(i, _):\n    pltpu.make_async_copy(x_ref, buffer.at[i], sems.at[i]).start()\n"
+        "lax.fori_loop(0, 2, body, None)",
+        "",
+        "sems.at[i]).start()",
+    ),
+    "other slot": (
+        "pltpu.make_async_copy(x_ref, buffer.at[0], sems.at[0]).start()\n"
+        "pltpu.make_async_copy(x_ref, buffer.at[1], sems.at[1]).start()\n"
+        "pltpu.make_async_copy(x_ref, buffer.at[1], sems.at[1]).wait()\n",
+        "",
+        "sems.at[0]",
+    ),
+    "class": ("f = Fetch(x_ref, buffer, sem)\nf.start()", CLASS, "self._copy.start()"),
+    "run_scoped": (
+        "def inner(s):\n    pltpu.make_async_copy(x_ref, buffer.at[0], s).start()\n"
+        "pl.run_scoped(inner, pltpu.SemaphoreType.DMA)",
+        "",
+        "s).start()",
+    ),
+    "remote without receive": (
+        "c = pltpu.make_async_remote_copy(x_ref, buffer.at[0], sem, sems.at[0], device_id=(1,))\n"
+        "c.start()\nc.wait_send()",
+        "",
+        "c.start()",
+    ),
+    "wait alone": ("pltpu.make_async_copy(x_ref, buffer.at[0], sem).wait()", "", "wait()"),
+    "wait on another": (
+        "pltpu.make_async_copy(x_ref, buffer.at[0], sem).start()\n"
+        "pltpu.make_async_copy(x_ref, buffer.at[0], sem).wait()\n"
+        "pltpu.make_async_copy(x_ref, buffer.at[1], sems.at[0]).wait()",
+        "",
+        "sems.at[0]",
+    ),
+    "never used": ("pltpu.make_async_copy(x_ref, buffer.at[0], sem)", "", "make_async_copy"),
+    "named, never used": ("c = copy(x_ref, buffer, sem)", HELPER, "return pltpu.make"),
+}
+
+
+@pytest.mark.parametrize("name", UNPAIRED)
+def test_unpaired(name: str) -> None:
+    body, prelude, where = UNPAIRED[name]
+    code = module(body, prelude)
+    assert lines(lint(code, select="PAL415"), "PAL415") == {line_of(code, where)}
+
+
+PAIRED = {
+    "start and wait": ("c = copy(x_ref, buffer, sem)\nc.start()\nc.wait()", HELPER),
+    "made anew": ("copy(x_ref, buffer, sem).start()\ncopy(x_ref, buffer, sem).wait()", HELPER),
+    "wait with other refs": (
+        "pltpu.make_async_copy(x_ref, buffer.at[0], sem).start()\n"
+        "pltpu.make_async_copy(buffer.at[0], buffer.at[0], sem).wait()",
+        "",
+    ),
+    "one wait for many": (
+        "for i in range(2):\n    pltpu.make_async_copy(x_ref, buffer.at[i], sem).start()\n"
+        "pltpu.make_async_copy(buffer, buffer, sem).wait()",
+        "",
+    ),
+    "tree map": (
+        "cs = [copy(x_ref, buffer, sems.at[i], i) for i in range(2)]\n"
+        "jax.tree.map(lambda c: c.start(), cs)\njax.tree.map(lambda c: c.wait(), cs)",
+        HELPER,
+    ),
+    "dictionary": (
+        "cs = {'k': copy(x_ref, buffer, sem), 'v': copy(x_ref, other, sems.at[0])}\n"
+        "for c in cs.values():\n    c.start()\ncs['k'].wait()\ncs['v'].wait()",
+        HELPER,
+    ),
+    "choice": (
+        "a, b = copy(x_ref, buffer, sem), copy(x_ref, other, sem)\n"
+        "c = a if x_ref.shape[0] > 8 else b\nc.start()\nc.wait()",
+        HELPER,
+    ),
+    "double buffer": (
+        """
+        i = pl.program_id(0)
+        @pl.when(i == 0)
+        def _():
+            copy(x_ref, buffer, sems.at[0], 0).start()
+        @pl.when(i + 1 < pl.num_programs(0))
+        def _():
+            copy(x_ref, buffer, sems.at[(i + 1) % 2], (i + 1) % 2).start()
+        copy(x_ref, buffer, sems.at[i % 2], i % 2).wait()
+        """,
+        HELPER,
+    ),
+    "wait for the previous step": (
+        """
+        i = pl.program_id(0)
+        @pl.when(i > 0)
+        def _():
+            copy(x_ref, buffer, sem).wait()
+        copy(x_ref, buffer, sem).start()
+        @pl.when(i == pl.num_programs(0) - 1)
+        def _():
+            copy(x_ref, buffer, sem).wait()
+        """,
+        HELPER,
+    ),
+    "same condition": (
+        """
+        ready = pl.program_id(0) == 0
+        @pl.when(ready)
+        def _():
+            copy(x_ref, buffer, sem).start()
+        @pl.when(ready)
+        def _():
+            copy(x_ref, buffer, sem).wait()
+        """,
+        HELPER,
+    ),
+    "python flag": (
+        "if x_ref.dtype == jnp.int8:\n    copy(x_ref, buffer, sem).start()\n    copy(x_ref, buffer, sem).wait()",
+        HELPER,
+    ),
+    "unknown helper": (
+        "begin(x_ref, buffer, sem)\ncopy(x_ref, buffer, sem).wait()",
+        f"from fetches import begin\n{HELPER}",
+    ),
+    "descriptor handed out": ("c = copy(x_ref, buffer, sem)\nfinish(c)", f"from fetches import finish\n{HELPER}"),
+    "remote": (
+        "c = pltpu.make_async_remote_copy(x_ref, buffer.at[0], sem, sems.at[0], device_id=(1,))\nc.start()\nc.wait()",
+        "",
+    ),
+    "remote, waits apart": (
+        "c = pltpu.make_async_remote_copy(x_ref, buffer.at[0], sem, sems.at[0], device_id=(1,))\n"
+        "c.start()\nc.wait_recv()\nc.wait_send()",
+        "",
+    ),
+    "sync_copy": ("pltpu.sync_copy(x_ref, buffer.at[0])", ""),
+    "class": ("f = Fetch(x_ref, buffer, sem)\nf.start()\nf.wait()", CLASS),
+    "counted by hand": (
+        "copy(x_ref, buffer, sem).start()\npl.semaphore_wait(sem, 4096)",
+        HELPER,
+    ),
+    "descriptors of unknown number": (
+        "n = x_ref.shape[0]\ncs = [copy(x_ref, buffer, sem, i) for i in range(n)]\nfor c in cs:\n    c.start()\n"
+        "for c in cs:\n    c.wait()",
+        HELPER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_paired(name: str) -> None:
+    body, prelude = PAIRED[name]
+    assert "PAL415" not in codes(lint(module(body, prelude), select="PAL415"))
+
+
+def test_starts_always_waits_sometimes() -> None:
+    code = module(
+        "copy(x_ref, buffer, sem).start()\n"
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    copy(x_ref, buffer, sem).wait()",
+        HELPER,
+    )
+    [finding] = lint(code, select="PAL415")
+    assert finding.severity.value == "warning"
+    assert finding.span.start.line == line_of(code, "sem).wait()")
+
+
+def test_semaphore_of_two_copies() -> None:
+    body = """
+    a = pltpu.make_async_copy(x_ref, buffer.at[0], sem)
+    b = pltpu.make_async_copy(x_ref, other.at[0], sem)
+    a.start()
+    b.start()
+    a.wait()
+    o_ref[...] = buffer[0]
+    b.wait()
+    """
+    code = module(body)
+    assert lines(lint(code, select="PAL415"), "PAL415") == {line_of(code, "a.wait()")}
+    assert not lint(code.replace("    b.wait()", "").replace("a.wait()", "a.wait(); b.wait()"), select="PAL415")
+
+
+def test_semaphore_parameter_of_unknown_role_is_a_warning() -> None:
+    code = module("pltpu.make_async_copy(x_ref, buffer.at[0], sem).start()").replace(
+        "scratch_shapes=[", "scratch_shapes=more() + ["
+    )
+    assert {finding.severity.value for finding in lint(code, select="PAL415")} <= {"warning"}
+
+
+GPU = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def kernel(x_gmem, o_gmem, x_smem, o_smem, barrier):
+    plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
+    plgpu.barrier_wait(barrier)
+    o_smem[...] = x_smem[...] + 1
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(o_smem, o_gmem)
+    plgpu.wait_smem_to_gmem(0)
+
+def run(x):
+    return plgpu.kernel(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_shapes=[plgpu.SMEM((128,), jnp.float32), plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
+    )(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("without", "where"),
+    [
+        ("    plgpu.barrier_wait(barrier)\n", "copy_gmem_to_smem"),
+        ("    plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)\n", "barrier_wait"),
+        ("    plgpu.wait_smem_to_gmem(0)\n", "copy_smem_to_gmem"),
+    ],
+)
+def test_mosaic_gpu(without: str, where: str) -> None:
+    assert not lint(GPU, select="PAL415")
+    code = GPU.replace(without, "")
+    assert lines(lint(code, select="PAL415"), "PAL415") == {line_of(code, where)}
+
+
+COLLECTIVE = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def sync(axis):
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, device_id=(axis,))
+    pl.semaphore_wait(barrier, 1)
+
+def gather(x_ref, o_ref):
+    {first}
+    o_ref[...] = x_ref[...]
+
+def scatter(x_ref, o_ref):
+    {second}
+    o_ref[...] = x_ref[...]
+
+def run(x):
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    y = pl.pallas_call(gather, out_shape=shape, compiler_params=pltpu.CompilerParams(collective_id={one}))(x)
+    return pl.pallas_call(scatter, out_shape=shape, compiler_params=pltpu.CompilerParams(collective_id={other}))(y)
+"""
+_OWN = "barrier = pltpu.get_barrier_semaphore(); pl.semaphore_signal(barrier); pl.semaphore_wait(barrier, 1)"
+
+
+def test_collective_id_of_two_kernels() -> None:
+    code = COLLECTIVE.format(first=_OWN, second=_OWN, one=0, other=0)
+    assert lines(lint(code, select="PAL415"), "PAL415") == {line_of(code, "pl.pallas_call(scatter")}
+
+
+@pytest.mark.parametrize(("first", "second", "other"), [(_OWN, _OWN, 1), ("sync(1)", "sync(1)", 0), (_OWN, "pass", 0)])
+def test_collective_ids_that_do_not_meet(first: str, second: str, other: int) -> None:
+    assert not lint(COLLECTIVE.format(first=first, second=second, one=0, other=other), select="PAL415")
+
+
+def test_collective_id_of_kernels_that_may_never_meet() -> None:
+    code = COLLECTIVE.format(first=_OWN, second=_OWN, one=0, other=0)
+    apart = code.replace("(x)\n    return pl", "(x)\n    return y\n\ndef other(y, shape):\n    return pl")
+    [finding] = lint(apart, select="PAL415")
+    assert finding.severity.value == "info"
+    assert not lint(apart.replace("def other(", "def test_other("), select="PAL415")
