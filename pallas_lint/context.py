@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.analysis import Analysis
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
-    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.trace import Access, KernelTrace, Op
     from pallas_lint.rule import Rule
     from pallas_lint.settings import Settings
     from pallas_lint.syntax import Site
@@ -89,7 +89,7 @@ class Context:
         *,
         help: str = "",
         severity: Severity | None = None,
-        op: Op | None = None,
+        op: Op | Access | None = None,
         versions: Sequence[str] | None = None,
         version_dependent: bool = False,
         related: Iterable[tuple[Site | Span, str]] = (),

@@ -40,6 +40,7 @@ REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is r
 
 def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
+    _ask(i, node, owner, index)
     if isinstance(owner, Ref):
         if owner.dtype == "semaphore" or owner.space == "semaphore":
             i.access("load", owner, index, node)
@@ -78,6 +79,23 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
                 result_value = value if result_value is None else join(result_value, value)
         return UNKNOWN if result_value is None else result_value
     return UNKNOWN
+
+
+def _ask(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> None:
+    """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
+    if isinstance(owner, Seq | Dictionary):
+        for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
+            i.demand("index", part, node)
+        return
+    view = isinstance(owner, Made) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
+    if not view and not isinstance(owner, Ref):
+        return
+    for part in index.items if isinstance(index, Seq) else (index,):
+        if isinstance(part, Slice) and part.size is None:
+            bound = part.start if isinstance(part.start, Array) else part.stop
+            i.demand("slice", bound, node)
+        elif isinstance(part, Slice) and part.size is not None and not view:
+            i.demand("size", part.size, node)
 
 
 def _index_text(index: Value) -> str | None:

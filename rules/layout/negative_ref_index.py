@@ -1,0 +1,339 @@
+"""PAL210 negative-ref-index."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.compat.versions import parse
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.ref_indexing import ref_indexings
+from pallas_lint.kernels.trace import LOOP_INDEX
+from pallas_lint.kernels.values import Array, Const, Made, Seq, Slice, Value
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.ref_indexing import Part, RefIndexing
+    from pallas_lint.kernels.trace import KernelTrace
+
+# Functions that leave the value of a Python integer as it is.
+_CASTS = frozenset("int8 int16 int32 int64 array asarray astype convert_element_type multiple_of".split())
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "subtract": operator.sub, "sub": operator.sub, "multiply": operator.mul, "mul": operator.mul,
+}  # fmt: skip
+_DEPTH = 8
+
+
+class NegativeRefIndex(Rule):
+    """A negative index into a ref, which Pallas does not count from the end.
+
+    `x_ref[-1]` looks like the last row, as it is for arrays. A ref is memory: Pallas hands the -1 to the
+    compiler as it is, in every jax version, and the kernel reads or writes the row *before* the buffer. On
+    TPU that is whatever lies in front of it in VMEM or SMEM, on GPU another part of the array or another
+    array. Nothing complains: the kernel lowers, compiles and runs. Only libtpu of old releases stops, by
+    aborting the whole process. `interpret=True` counts from the end, and so do loads under
+    `pltpu.InterpretParams()`: a test in interpret mode passes.
+
+    The same holds for views (`ref.at[-1]`), for copies from and to them, for semaphores, for scalar-prefetch
+    refs in index maps, and for `pl.ds(-2, 2)`. Slices with negative bounds are another matter: `ref[-2:]` and
+    `ref[:-1]` are counted from the end at trace time and are right.
+
+    An index such as `pl.program_id(0) - 1` is -1 in the first step of the grid. That is flagged where no
+    condition stands around it: a warning for a store, an info for a load, the value of which may be thrown
+    away.
+
+    ## How to fix
+
+    Say which row is meant: `x_ref[x_ref.shape[0] - 1]`, or load first and index the value: `x_ref[...][-1]`.
+
+    ## Fix safety
+
+    Safe: it is what interpret mode computes, and what hardware computed instead was not part of the array.
+
+    ## Known limits
+
+    Silent where the sign of an index is not known, and for a dynamic index under `pl.when`, `lax.cond`, or
+    `jnp.maximum`. `pl.ds(-2, 2)` is right on Mosaic GPU before jax 0.12 and not flagged there.
+
+    ## References
+
+    - jax issue 27490.
+    - Traced, lowered and compiled with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1 in 14 forms: the jaxpr
+      keeps `c[-1,:]` in each of them. libtpu of 0.4.35 aborts on them, that of 0.8.3 on a negative index
+      into a leading dimension, that of 0.12.0.1 compiles them; Triton and Mosaic GPU lower them, with the
+      constant -1 as index. In interpret mode `x_ref[-1]` is the last row.
+    """
+
+    code = "PAL210"
+    name = "negative-ref-index"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + x_ref[-1]  #!
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """,
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + x_ref[x_ref.shape[0] - 1]
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(length_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[...] * length_ref[-1]  #!
+
+            def run(lengths, x):
+                return pl.pallas_call(
+                    kernel,
+                    grid_spec=pltpu.PrefetchScalarGridSpec(
+                        num_scalar_prefetch=1,
+                        grid=(4,),
+                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[-1], 0))],  #!
+                        out_specs=pl.BlockSpec((8, 128), lambda i, lengths: (i, 0)),
+                    ),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(lengths, x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(length_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[...] * length_ref[length_ref.shape[0] - 1]
+
+            def run(lengths, x):
+                return pl.pallas_call(
+                    kernel,
+                    grid_spec=pltpu.PrefetchScalarGridSpec(
+                        num_scalar_prefetch=1,
+                        grid=(4,),
+                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[lengths.shape[0] - 1], 0))],
+                        out_specs=pl.BlockSpec((8, 128), lambda i, lengths: (i, 0)),
+                    ),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(lengths, x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                x = x_ref[...]
+                o_ref[...] = x + x[-1]  # a value is an array: counted from the end
+                o_ref[0, :] = x_ref[x_ref.shape[0] - 1, :]
+                o_ref[:2, :] = x_ref[-2:, :]  # so are the bounds of slices
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                i = pl.program_id(0)
+
+                @pl.when(i > 0)
+                def _():
+                    o_ref[i, :] = x_ref[i - 1, :]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel, grid=(16,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 0}
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        for indexing in ref_indexings(trace):
+            for part in indexing.parts:
+                yield from self._check(indexing, part, trace, context)
+
+    def _check(self, indexing: RefIndexing, part: Part, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        value = part.value
+        if isinstance(value, Slice):
+            if value.size is None or _wraps_slices(context):
+                return  # bounds of a plain slice are counted from the end
+            value = value.start
+        constant = negative_constant(value)
+        spelled = indexing.site.code.partition("\n")[0]
+        if constant is not None:
+            if not _is_one_ref(indexing, trace):
+                return
+            last = f"{_base(indexing)}.shape[{_axis(part)}] - 1"
+            yield context.finding(
+                indexing.site,
+                f"`{spelled}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                help=f"the last one is `{last}`; interpret mode hides the difference",
+                op=indexing.event,
+                fixes=_fixes(indexing, part, constant, context),
+            )
+            return
+        steps = _below_zero_at_first(value)
+        if steps is not None and all(guard.kind in ("loop", "checkify") for guard in indexing.event.guards):
+            yield context.finding(
+                indexing.site,
+                f"`{spelled}`: the index is {steps[0]} in the first {steps[1]}, before the buffer",
+                help="put it under `pl.when`, or start the index at 0 with `jnp.maximum`",
+                severity=Severity.WARNING if indexing.writes else Severity.INFO,
+                op=indexing.event,
+            )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        """Scalar-prefetch refs in index maps."""
+        for index_map in index_maps(context.analysis):
+            yield from self._check_map(index_map, context)
+
+    def _check_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        names = {parameter.name.value for parameter in index_map.parameters}
+        stack: list[cst.CSTNode] = [index_map.func.node.body]
+        while stack:
+            node = stack.pop()
+            stack.extend(node.children)
+            if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name):
+                continue
+            if node.value.value not in names or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+                continue
+            constant = _literal(node.slice[0].slice.value)
+            if constant is None or constant >= 0:
+                continue
+            site = index_map.site_of(node)
+            inner = index_map.site_of(node.slice[0].slice.value)
+            name = node.value.value
+            yield context.finding(
+                site,
+                f"`{site.code}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                help=f"the last one is `{name}.shape[0] - 1`; interpret mode hides the difference",
+                fixes=[
+                    context.safe(
+                        f"write `{name}.shape[0] - {-constant}`",
+                        context.replace(inner, f"{name}.shape[0] - {-constant}"),
+                    )
+                ],
+            )
+
+
+def negative_constant(value: Value) -> int | None:
+    """The integer below 0 that the value surely is."""
+    if isinstance(value, Const):
+        known = value.value
+        return known if isinstance(known, int) and not isinstance(known, bool) and known < 0 else None
+    if isinstance(value, Made) and value.function.rpartition(".")[2] in _CASTS and len(value.args) == 1:
+        return negative_constant(value.args[0])
+    origin = value.origin if isinstance(value, Array) and value.shape == () else None
+    if origin is not None and origin.args and origin.name.rpartition(".")[2] in _CASTS:
+        return negative_constant(origin.args[0])
+    return None
+
+
+def _literal(node: cst.BaseExpression) -> int | None:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = _literal(node.expression)
+        return None if inner is None else -inner
+    return node.evaluated_value if isinstance(node, cst.Integer) else None
+
+
+def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
+    """The index in the first step, and what kind of step, for `program_id(0) - 1` and its like below 0."""
+    first = _first_value(value)
+    return first if first is not None and first[0] < 0 and first[1] else None
+
+
+def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
+    """What an index is in the first step of the grid or loop that it counts; no step for a constant."""
+    if isinstance(value, Const):
+        return (value.value, "") if type(value.value) is int else None
+    if not isinstance(value, Array) or value.origin is None or depth > _DEPTH:
+        return None
+    origin = value.origin
+    if origin.name == f"{PALLAS}.program_id":
+        return 0, "grid step"
+    if origin.name == LOOP_INDEX:
+        lower = origin.args[0]
+        return (lower.value, "iteration") if isinstance(lower, Const) and type(lower.value) is int else None
+    combine = _ARITHMETIC.get(origin.name.rpartition(".")[2])
+    if combine is None or len(origin.args) != 2:
+        return None
+    left, right = (_first_value(operand, depth + 1) for operand in origin.args)
+    if combine is operator.mul:
+        zero = next((side for side in (left, right) if side is not None and side[0] == 0), None)
+        if zero is not None:
+            return zero
+    if left is None or right is None:
+        return None
+    return combine(left[0], right[0]), left[1] or right[1]
+
+
+def _is_one_ref(indexing: RefIndexing, trace: KernelTrace) -> bool:
+    """Whether it surely is a ref that is indexed, not a tuple of refs that came in one argument."""
+    ref = indexing.ref
+    if ref.view or ref.shape is not None or ref.space is not None or len(indexing.parts) > 1:
+        return True
+    if ref.role is not None and not ref.optional:
+        return True
+    others = (other for other in ref_indexings(trace) if other.ref.buffer == ref.buffer)
+    return any(isinstance(other.index, Seq | Slice) or other.index == Const(...) for other in others)
+
+
+def _wraps_slices(context: Context) -> bool:
+    """Mosaic GPU before jax 0.12 counts the start of a static slice from the end."""
+    if context.launch is None or context.launch.backend != "mosaic_gpu":
+        return False
+    return any(parse(version) < (0, 12) for version in context.versions)
+
+
+def _base(indexing: RefIndexing) -> str:
+    return indexing.ref.parameter if indexing.base is None else indexing.base.code
+
+
+def _axis(part: Part) -> int:
+    return part.axis or 0
+
+
+def _fixes(indexing: RefIndexing, part: Part, constant: int, context: Context) -> list[Fix]:
+    """`ref.shape[axis] - 1` where the index is written out as a number."""
+    base, node = indexing.base, part.node
+    if isinstance(node, cst.Call) and node.args:
+        node = node.args[0].value  # the start of a `pl.ds`, or what is cast
+    if base is None or node is None or _literal(node) != constant:
+        return []
+    text = f"{base.code}.shape[{_axis(part)}] - {-constant}"
+    return [context.safe(f"write `{text}`", context.replace(Site(indexing.site.piece, node), text))]
