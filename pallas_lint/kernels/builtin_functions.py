@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels import members
+from pallas_lint.kernels import arrays, members
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.dtypes import bits, dtype_of
+from pallas_lint.kernels.dtypes import bits, canonical, dtype_of, operand_dtype, promote
 from pallas_lint.kernels.indexing import product
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.values import (
@@ -124,10 +124,36 @@ def _sum(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if not isinstance(value, Seq) or value.open:
         return UNKNOWN
-    total: Value = Const(0)
+    from pallas_lint.kernels.operators import binary
+
+    total: Value = arguments.get("start", 1) or Const(0)
     for item in value.items:
-        total = arithmetic("+", total, item)
+        traced = isinstance(item, Array) or isinstance(total, Array)
+        total = binary(i, node, "+", "jax.numpy.add", total, item) if traced else arithmetic("+", total, item)
     return total
+
+
+def _of_array(function: str) -> Model:
+    """Builtins that arrays have a method for: `abs(x)`, `round(x)`, `divmod(x, y)`."""
+
+    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+        if not any(isinstance(value, Array) for value in arguments.positional):
+            return UNKNOWN
+        wide = i.root.x64 is not None
+        result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
+        if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
+            result = Array(result.shape, canonical("i64", wide))  # Python's gives an integer
+        return i.op(function, node, arguments, result, "operator")
+
+    return run
+
+
+def _result_type(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    operands = [
+        (dtype, False) if (dtype := dtype_of(value)) is not None else operand_dtype(value)
+        for value in arguments.positional
+    ]
+    return DType(canonical(promote(operands)[0], i.root.x64 is not None))
 
 
 def _prod(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -189,6 +215,13 @@ def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
         return UNKNOWN
     value, kinds = arguments.positional
     names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
+    origin = value.origin if isinstance(value, Array) else None
+    # An operator may have worked on numbers alone, such as `pl.num_programs(0)`.
+    if isinstance(value, Array) and not value.host and (origin is None or origin.name.endswith(".program_id")):
+        if names and all(kind.startswith("builtins.") for kind in names):
+            return Const(False)
+        if names & {"jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"}:
+            return Const(True)
     if isinstance(value, Const) and names and all(kind.startswith("builtins.") for kind in names):
         return Const(any(f"builtins.{base.__name__}" in names for base in type(value.value).__mro__))
     if isinstance(value, Seq) and names <= {"builtins.tuple", "builtins.list"} and names:
@@ -291,11 +324,13 @@ BUILTINS: dict[str, Model] = {
     "builtins.type": _static,
     "builtins.id": _static,
     "builtins.hash": _static,
-    "builtins.divmod": _static,
-    "builtins.abs": _static,
-    "builtins.round": _static,
+    "builtins.divmod": _of_array("jax.numpy.divmod"),
+    "builtins.abs": _of_array("jax.numpy.abs"),
+    "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,
     "dtype": _dtype,
+    "result_type": _result_type,
+    "promote_types": _result_type,
     "shape": _shape,
     "itemsize_bits": _itemsize_bits,
     "jax.dtypes.itemsize_bits": _itemsize_bits,

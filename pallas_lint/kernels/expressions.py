@@ -130,7 +130,9 @@ def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env
 def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
-            i.evaluate(part.expression, env)
+            value = i.evaluate(part.expression, env)
+            if part.format_spec:
+                i.demand("format", value, part.expression)
     return Sym("f-string", id(node))
 
 
@@ -197,7 +199,11 @@ def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[]
     rows: list[Value] = []
     for item in items:
         i.assign(clause.target, item, env)
-        keep = [truth(i.evaluate(test.test, env)) for test in clause.ifs]
+        keep = []
+        for test in clause.ifs:
+            condition = i.evaluate(test.test, env)
+            i.demand("filter", condition, test.test)
+            keep.append(truth(condition))
         if False in keep:
             continue
         exact &= None not in keep
@@ -246,11 +252,12 @@ def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
 def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
     value = i.evaluate(node.expression, env)
     if isinstance(node.operator, cst.Not):
+        i.demand("not", value, node.expression)
         known = truth(value)
         return UNKNOWN if known is None else Const(not known)
     name = UNARY[node.operator.__class__]
     if isinstance(value, Array):
-        return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}), "operator")
+        return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}, i.root.x64 is not None), "operator")
     if isinstance(value, Const) and isinstance(value.value, int | float | complex):
         if isinstance(node.operator, cst.Minus):
             return Const(-value.value)
@@ -264,6 +271,7 @@ def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     left = i.evaluate(node.left, env)
     known = truth(left)
     is_and = isinstance(node.operator, cst.And)
+    i.demand("and" if is_and else "or", left, node.left)
     if known is not None and known is not is_and:
         return left
     if known is not None:
@@ -272,21 +280,25 @@ def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
         right = i.evaluate(node.right, env)
     if is_and and truth(right) is False:
         return right
+    i.hidden = node, right
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
 def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
     left = i.evaluate(node.left, env)
     result: Value = UNKNOWN
-    for target in node.comparisons:
+    for at, target in enumerate(node.comparisons):
         right = i.evaluate(target.comparator, env)
         result = compare(i, node, target.operator, left, right)
+        if at + 1 < len(node.comparisons):
+            i.demand("chain", result, node)
         left = right
     return result if len(node.comparisons) == 1 else UNKNOWN
 
 
 def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
     condition = i.evaluate(node.test, env)
+    i.demand("ternary", condition, node.test)
     known = truth(condition)
     if known is not None:
         return i.evaluate(node.body if known else node.orelse, env)

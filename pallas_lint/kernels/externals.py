@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, foreign_calls, launching
+from pallas_lint.kernels import arrays, demands, foreign_calls, host_numbers, launching
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -69,12 +69,14 @@ _FOREIGN = frozenset(
         "jax.experimental.pallas.mosaic_gpu.custom_primitive",
     }
 )  # fmt: skip
+_MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
 _CHECKIFY = "jax.experimental.checkify.checkify"
 
 
 def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Call a function known only by its canonical name."""
     name = callee.name
+    demands.of_call(i, name, arguments, node)
     kind = LAUNCHERS.get(name)
     if kind is not None:
         return launching.launch(i, name, kind, arguments, i.site(node))
@@ -83,6 +85,8 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
         return model(i, name, arguments, node)
     if name == "functools.partial":
         return _partial(i, arguments, node)
+    if name == "functools.reduce":
+        return _reduce(i, arguments, node)
     if name in _TRANSPARENT:
         return _transparent(i, name, arguments, node)
     if name in _FOREIGN:
@@ -136,6 +140,19 @@ def _partial(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
             value = _made(i, "functools.partial", rest, node, option)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
+
+
+def _reduce(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
+    function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
+    if not isinstance(values, Seq) or values.open or len(values.items) > _MOST_FOLDED:
+        i.escape(arguments, node)
+        return UNKNOWN
+    initial = arguments.get("initial", 2)
+    items = [*([] if initial is None else [initial]), *values.items]
+    result: Value = items[0] if items else UNKNOWN
+    for item in items[1:]:
+        result = i.call(function, Arguments([result, item]), node)
+    return result
 
 
 def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -262,7 +279,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     if callbacks:
         _run_callbacks(i, arguments)
         return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else _made(i, name, arguments, node)
-    result = arrays.infer(name, arguments.positional, arguments.keywords)
+    result = arrays.infer(name, arguments.positional, arguments.keywords, i.root.x64 is not None)
     if i.kernel is not None:
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in [value] if isinstance(value, Ref) else []:
@@ -279,10 +296,14 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
 
 def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     short = name.rpartition(".")[2]
+    if from_name(short) is not None and name.startswith("numpy."):
+        return host_numbers.numpy_scalar(short, arguments)
+    if short in host_numbers.REAL:
+        return host_numbers.real(name, arguments)
     if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith(
         "numpy."
     ):
-        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
+        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, i.root.x64 is not None)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
     if short in BUILTINS and short in _STATIC:
         return BUILTINS[short](i, name, arguments, node)

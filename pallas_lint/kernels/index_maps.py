@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define
 
+from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
 from pallas_lint.kernels.scope import Env
-from pallas_lint.kernels.values import Const, Func, Made, Seq, Sym, Value, options
+from pallas_lint.kernels.trace import KernelTrace
+from pallas_lint.kernels.values import Array, Const, Func, Made, Ref, Seq, Sym, Value, options
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -144,6 +146,25 @@ class IndexMap:
     def _value(self, node: cst.BaseExpression) -> Value:
         with self.interpreter.reading(self.func):
             return self.interpreter.evaluate(node, self._env)
+
+    def run(self) -> KernelTrace | None:
+        """What the map does on traced indices; None where it is not known what it is called with."""
+        from pallas_lint.kernels.launching import traced
+
+        if self.launch is None or self.launch.prefetch_count is None:
+            return None
+        grid, prefetch = self.launch.grid, self.launch.prefetch_count
+        if grid is not None and not grid.open:
+            count = len(grid.items)
+        else:
+            count = sum(param.default is None for param in self.parameters) - prefetch
+        names = [param.name.value for param in self.parameters][count:]
+        arguments: list[Value] = [Array((), "i32") for _ in range(count)]
+        arguments += [Ref(name, "prefetch", at, space="smem") for at, name in enumerate(names[:prefetch])]
+        trace = KernelTrace(self.func.name, self.site_of(self.func.node), self.launch)
+        interpreter = self.interpreter
+        traced(interpreter, trace, lambda: interpreter.call_function(self.func, Arguments(arguments)))
+        return trace
 
     def site_of(self, node: cst.CSTNode) -> Site:
         return Site(self.func.piece, node)

@@ -166,7 +166,7 @@ def result_shape(shape: Shape | None, index: Value) -> Shape | None:
         return None
     result: list[Dim] = []
     at = 0
-    for part in parts:
+    for number, part in enumerate(parts):
         if part == Const(...):
             result.extend(shape[at : at + missing])
             at += missing
@@ -178,9 +178,26 @@ def result_shape(shape: Shape | None, index: Value) -> Shape | None:
         else:
             scalar = is_scalar_index(part)
             if scalar is not True:
-                return None  # an array index: its shape goes where numpy's rules put it
+                chosen = _gathered(parts, number)
+                if chosen is None:
+                    return None
+                result.extend(chosen)
             at += 1
     return tuple(result)
+
+
+def _gathered(parts: list[Value], number: int) -> Shape | None:
+    """The dimensions that an array of integers puts in its place; None where it is not the only one, or may not stay.
+
+    numpy moves them to the front where scalars stand apart from the array; refs of some jax releases always do. In
+    the first place, or as the only index of an array, both agree.
+    """
+    part = parts[number]
+    others = [other for at, other in enumerate(parts) if at != number and other not in (NONE, Const(...))]
+    alone = all(isinstance(other, Slice) for other in others)
+    if not isinstance(part, Array) or not alone or number or part.dtype in (None, "bool"):
+        return None
+    return part.shape
 
 
 def _slice_size(part: Slice, size: Dim) -> Dim:

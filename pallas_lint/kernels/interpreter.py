@@ -18,7 +18,7 @@ from pallas_lint.kernels import expressions, externals, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
-from pallas_lint.kernels.trace import Access, Event, Guard, KernelTrace, Op, refs_in
+from pallas_lint.kernels.trace import Access, Asking, Demand, Event, Guard, KernelTrace, Op, refs_in
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -71,10 +71,12 @@ class Interpreter:
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
     checkified_unknown: bool = False  # something that is not known was handed to it too
+    outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
     guards: tuple[Guard, ...] = ()
+    hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET
@@ -380,6 +382,24 @@ class Interpreter:
         self.record(
             Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
         )
+
+    def note_outside(self, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+        """Keep a call of a function that belongs into kernels, met where there is none."""
+        op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
+        self.outside.append((op, tuple(self.stack)))
+
+    def demand(self, kind: Asking, value: Value, node: cst.CSTNode, name: str = "") -> None:
+        """Python asks what a value is; recorded where the value may be a traced one."""
+        if self.kernel is None:
+            return
+        certain = self.uncertain == 0
+        if value is UNKNOWN and self.hidden is not None and self.hidden[0] is node:
+            value, certain = self.hidden[1], False  # the right side of an `and` whose left side is open
+        found = [option for option in options(value) if isinstance(option, Array | Ref)]
+        traced = [option for option in found if isinstance(option, Ref) or not option.host]
+        if traced:
+            certain &= not isinstance(value, Choice)
+            self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
 
     def lose_sight(self) -> None:
         """Code runs of which nothing is known: what it closes over may be read or written."""

@@ -199,7 +199,7 @@ def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
     roles = assign(result, func)
     trace.refs = [ref for value in (*roles.positional, *roles.keywords.values()) for ref in refs_in(value)]
     result.traces.append(trace)
-    _traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
+    traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
 
 
 def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
@@ -208,10 +208,11 @@ def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
     trace = KernelTrace("emit_pipeline", made.site, result)
     result.traces.append(trace)
     pipeline = made.launch
-    _traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
+    traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
 
 
-def _traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+    """Run code as part of the kernel that `trace` records."""
     from pallas_lint.kernels.interpreter import OutOfBudget
 
     before = (i.kernel, i.guards, i.uncertain, i.stack)

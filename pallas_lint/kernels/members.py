@@ -121,7 +121,7 @@ def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode)
     if name == "ndim":
         return UNKNOWN if owner.shape is None else Const(len(owner.shape))
     if name in ("T", "mT"):
-        result = arrays.infer("jax.numpy.transpose", [owner], {})
+        result = arrays.infer("jax.numpy.transpose", [owner], {}, i.root.x64 is not None)
         if name == "mT" and owner.shape is not None and len(owner.shape) >= 2:
             *batch, rows, columns = owner.shape
             result = Array((*batch, columns, rows), owner.dtype)
@@ -242,12 +242,14 @@ def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments,
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
     if function is None:
+        if name in ("item", "tolist"):
+            i.demand("method", owner, node, name)
         i.escape(arguments, node)
         return Array()
     if name in ("reshape", "transpose") and len(arguments.positional) > 2:
         # Methods take the dimensions one by one where the functions take a tuple.
         arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
-    result = arrays.infer(function, arguments.positional, arguments.keywords)
+    result = arrays.infer(function, arguments.positional, arguments.keywords, i.root.x64 is not None)
     return i.op(function, node, arguments, result, "method")
 
 
@@ -274,7 +276,7 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
         return UNKNOWN
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
-    result = Array(base.shape, base.dtype) if name != "get" else Array(None, base.dtype)
+    result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.dtype)
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 

@@ -70,7 +70,7 @@ UNARY: dict[type, str] = {
 def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Value, right: Value) -> Value:
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
         return i.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, Choice) or isinstance(right, Choice):
         return UNKNOWN
@@ -85,13 +85,15 @@ def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value,
     if isinstance(how, cst.Is | cst.IsNot):
         return _identity(left, right, negated=isinstance(how, cst.IsNot))
     if isinstance(how, cst.In | cst.NotIn):
+        if isinstance(right, Seq) and right.items:
+            i.demand("in", left, node)
         known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
         if known and isinstance(right, Seq) and isinstance(left, Const):
             return Const((left in right.items) is isinstance(how, cst.In))
         return UNKNOWN
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {})
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
         return i.op(name, node, Arguments([left, right]), result, "operator")
     version = externals.compare_version(i, function, left, right)
     if version is not None:

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def _program_id(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    return i.op(name, node, arguments, Array((), "i32"))
+    if i.kernel is None:
+        i.note_outside(name, arguments, node)
+    # The size of a static grid is a Python number, weak as these are.
+    return i.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
 
 
 def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -65,7 +68,9 @@ def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
         return Const(-(-a.value // b.value))
     if isinstance(a, Sym | Const) and isinstance(b, Sym | Const):
         return symbolic("cdiv", a, b)
-    return Array((), "i32") if isinstance(a, Array) or isinstance(b, Array) else UNKNOWN
+    if isinstance(a, Array) or isinstance(b, Array):
+        return i.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
+    return UNKNOWN
 
 
 def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -122,7 +127,7 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 
 def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
-    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords)
+    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, i.root.x64 is not None)
     if isinstance(result, Array) and result.dtype is not None:
         result = Array(result.shape, "i32" if is_integer(result.dtype) else "f32")
     return i.op(name, node, arguments, result)
@@ -155,7 +160,12 @@ def _align(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 
 def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    return i.op(name, node, arguments, arrays.infer("jax.numpy.broadcast_to", arguments.positional, arguments.keywords))
+    return i.op(
+        name,
+        node,
+        arguments,
+        arrays.infer("jax.numpy.broadcast_to", arguments.positional, arguments.keywords, i.root.x64 is not None),
+    )
 
 
 def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

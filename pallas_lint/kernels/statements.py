@@ -12,7 +12,7 @@ import libcst as cst
 from pallas_lint.kernels import expressions
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import Guard, refs_in
-from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Seq, truth
+from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Ref, Seq, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
 
 
 def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
-    i.evaluate(node.test, env)
+    i.demand("assert", i.evaluate(node.test, env), node.test)
 
 
 def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
@@ -98,6 +98,7 @@ def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
 
 def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     condition = i.evaluate(node.test, env)
+    i.demand("if", condition, node.test)
     known = truth(condition)
 
     def otherwise() -> bool:
@@ -121,6 +122,8 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
 
 def _for(i: Interpreter, node: cst.For, env: Env) -> None:
     iterable = i.evaluate(node.iter, env)
+    if isinstance(iterable, Ref):
+        i.demand("iterate", iterable, node.iter)
     guard = Guard("loop", iterable, i.site(node.iter))
     if isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= 8:
         # Short known sequences (lists of refs and specs, mostly) are run element by element.
@@ -144,6 +147,7 @@ def _for(i: Interpreter, node: cst.For, env: Env) -> None:
 def _while(i: Interpreter, node: cst.While, env: Env) -> None:
     def body() -> bool:
         condition = i.evaluate(node.test, env)
+        i.demand("while", condition, node.test)
         with i.under(Guard("loop", condition, i.site(node.test))):
             return i.suite(node.body, env)
 
@@ -185,6 +189,8 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
 
 def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
     subject = i.evaluate(node.subject, env)
+    if any(isinstance(case.pattern, cst.MatchValue | cst.MatchOr) for case in node.cases):
+        i.demand("match", subject, node.subject)
 
     def case(each: cst.MatchCase) -> Callable[[], bool]:
         def run() -> bool:

@@ -126,7 +126,8 @@ LOOP_INDEX = "loop index"
 
 def loop_index(site: Site, lower: Value, upper: Value) -> Array:
     """The index of a loop from `lower` to `upper`; its origin, no event of its own, keeps the bounds."""
-    return Array((), "i32", origin=Op(LOOP_INDEX, site, (lower, upper), ()))
+    weak = not isinstance(lower, Array) or lower.weak  # Python's numbers are
+    return Array((), "i32", weak, origin=Op(LOOP_INDEX, site, (lower, upper), ()))
 
 
 @define(eq=False)

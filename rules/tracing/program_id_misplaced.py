@@ -1,0 +1,297 @@
+"""PAL504 program-id-misplaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.compat.versions import parse
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.trace import Op
+from pallas_lint.kernels.values import Const, Made, Seq
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace
+
+_PROGRAM_ID, _NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
+_KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
+
+
+class ProgramIdMisplaced(Rule):
+    """`pl.program_id` or `pl.num_programs` where there is no grid, or no such axis of it.
+
+    - In the function that launches, or anywhere else outside a kernel, both die with an `AssertionError` that has no
+      text. Index maps get the grid indices as arguments; `pl.program_id` there is refused by the TPU lowering
+      ("program id: 0 was passed, but user did not provide a grid").
+    - An axis that the grid does not have: `ValueError: Axis 1 is out of bounds for grid (2,)`; without a grid there is
+      none at all. A negative axis counts from the end in interpret mode and on Triton, and is refused on TPU.
+    - In a body of `pl.kernel` on TPU the lowering dies since jax 0.10.2; in `plgpu.kernel` the changelog of 0.10.2
+      says both are gone, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all.
+    - Under `interpret=True` `pl.program_id` inside the body of a `pl.when`, `lax.cond` or loop has no rule: "MLIR
+      translation rule for primitive 'program_id' not found for platform cpu".
+
+    ## How to fix
+
+    Call it at the top of the kernel, and use its result in `pl.when` bodies and loops.
+
+    ## Fix safety
+
+    Safe: in `plgpu.kernel` the index of the axis's name is the same number. `pl.program_id(-1)` becomes the positive
+    axis.
+
+    ## Known limits
+
+    Outside kernels only in functions that launch. Grids that are not known, or may be given elsewhere, are not
+    counted.
+
+    ## References
+
+    - jax documentation, "Pallas Changelog", 0.10.2.
+    - Traced, lowered for TPU, Triton and Mosaic GPU and run in interpret mode with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2,
+      0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1.
+    """
+
+    code = "PAL504"
+    name = "program-id-misplaced"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * pl.program_id(1)  #!
+
+            def run(x):
+                step = pl.program_id(0)  #!
+                return pl.pallas_call(
+                    kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype)
+                )(x * step)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+            from jax.experimental import pallas as pl
+
+            def body(x_gmem, o_gmem):
+                row = pl.program_id(0)  #!
+                o_gmem[row] = x_gmem[row]
+
+            def run(x):
+                return plgpu.kernel(
+                    body, out_type=jax.ShapeDtypeStruct((4, 128), jnp.float32), grid=(4,), grid_names=("rows",)
+                )(x)
+            """,
+            jax="0.12.0",
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+            from jax.experimental import pallas as pl
+
+            def body(x_gmem, o_gmem):
+                row = lax.axis_index("rows")
+                o_gmem[row] = x_gmem[row]
+
+            def run(x):
+                return plgpu.kernel(
+                    body, out_type=jax.ShapeDtypeStruct((4, 128), jnp.float32), grid=(4,), grid_names=("rows",)
+                )(x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def row():
+                return pl.program_id(0)
+
+            def kernel(x_ref, o_ref):
+                first = row() == 0
+
+                @pl.when(first & (pl.program_id(1) == pl.num_programs(1) - 1))
+                def _():
+                    o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(kernel, grid=(4, 2), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        for op in trace.ops(_PROGRAM_ID, _NUM_PROGRAMS):
+            if any(inner.kind == "pipeline" and trace in inner.traces for inner in context.analysis.launches):
+                return  # a pipeline has a grid of its own, and which one counts is not told by the trace
+            found = self._axis(op, launch, context)
+            if found is None and launch.kind == "kernel":
+                found = self._mesh(op, launch, context)
+            if found is None and op.name == _PROGRAM_ID:
+                found = self._interpreted(op, launch, context)
+            if found is not None:
+                yield found
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        launchers = {
+            id(launch.callers[-1].node)
+            for launch in context.analysis.launches
+            if launch.kind in ("pallas_call", "kernel") and launch.callers and launch.is_pallas
+        }
+        for op, stack in context.analysis.interpreter.outside:
+            if op.certain and any(id(func.node) in launchers for func in stack):
+                yield context.finding(
+                    op.site,
+                    f"`pl.{_short(op)}` outside a kernel: there is no grid here",
+                    help="call it in the kernel; the grid's size is known here without it",
+                )
+        for index_map in index_maps(context.analysis):
+            trace = index_map.run() if _mentions(index_map.func.piece.text) else None
+            if trace is None or index_map.launch is None:
+                continue
+            for op in trace.ops(_PROGRAM_ID):
+                on_tpu = index_map.launch.backend == "tpu"
+                yield context.finding(
+                    op.site,
+                    "`pl.program_id` in an index map: the TPU lowering has no grid there",
+                    help="the grid indices are the index map's arguments",
+                    severity=Severity.ERROR if on_tpu else Severity.WARNING,
+                    op=op,
+                )
+
+    @staticmethod
+    def _axis(op: Op, launch: Launch, context: Context) -> Finding | None:
+        axis = op.argument("axis", 0)
+        if not isinstance(axis, Const) or not isinstance(axis.value, int) or not launch.is_pallas:
+            return None
+        rank = _rank(launch)
+        if rank is None:
+            return None
+        if axis.value >= rank:
+            limit = "there is no grid" if rank == 0 else f"the grid has {rank} ax{'is' if rank == 1 else 'es'}"
+            return context.finding(
+                op.site,
+                f"`pl.{_short(op)}({axis.value})`, but {limit}",
+                help="axes count from 0" if rank else "pass `grid=` to the launch",
+                op=op,
+                related=[(launch.called_at, "launched here")],
+            )
+        if axis.value < 0 and op.name == _PROGRAM_ID and axis.value + rank >= 0:
+            argument = _axis_edit(op, str(axis.value + rank), context)
+            return context.finding(
+                op.site,
+                f"`pl.program_id({axis.value})`: the TPU lowering takes no negative axis",
+                help=f"axis {axis.value + rank} is meant",
+                severity=Severity.ERROR if launch.backend == "tpu" else Severity.WARNING,
+                op=op,
+                fixes=[argument] if argument is not None else [],
+            )
+        return None
+
+    @staticmethod
+    def _mesh(op: Op, launch: Launch, context: Context) -> Finding | None:
+        """`pl.kernel` and `plgpu.kernel`: the axes have names."""
+        failing = context.failing(lambda version: parse(version) >= _KERNEL_SINCE)
+        if not failing:
+            return None
+        what = "axis_index" if op.name == _PROGRAM_ID else "axis_size"
+        if launch.api.endswith("mosaic_gpu.kernel"):
+            axis, names = op.argument("axis", 0), launch.argument("grid_names")
+            fix = None
+            if isinstance(axis, Const) and isinstance(axis.value, int) and isinstance(names, Seq) and not names.open:
+                named = names.items[axis.value] if 0 <= axis.value < len(names.items) else None
+                if isinstance(named, Const) and isinstance(named.value, str):
+                    spelled, imports = context.spell(f"jax.lax.{what}", context.module_of(op.site))
+                    text = f'{spelled}("{named.value}")'
+                    fix = context.safe(f"write `{text}`", context.replace(op.site, text), *imports)
+            return context.finding(
+                op.site,
+                f"`pl.{_short(op)}` in `plgpu.kernel` is on its way out since jax 0.10.2",
+                help=f"use `lax.{what}` with the axis's name",
+                severity=Severity.INFO,
+                op=op,
+                versions=failing,
+                fixes=[fix] if fix is not None else [],
+            )
+        mesh = launch.argument("mesh")
+        if launch.backend != "tpu" or launch.core is not None or not isinstance(mesh, Made):
+            return None
+        if not mesh.function.endswith(("create_tensorcore_mesh", "TensorCoreMesh")):
+            return None
+        return context.finding(
+            op.site,
+            f"`pl.{_short(op)}` in `pl.kernel` does not lower for TPU since jax 0.10.2",
+            help=f"use `lax.{what}` with the mesh's axis name",
+            op=op,
+            versions=failing,
+            version_dependent=True,
+        )
+
+    @staticmethod
+    def _interpreted(op: Op, launch: Launch, context: Context) -> Finding | None:
+        """`interpret=True` evaluates bodies of conditions and loops where no grid is known."""
+        value = launch.argument("interpret")
+        if launch.kind != "pallas_call" or value != Const(True):
+            return None
+        if not any(guard.kind in ("when", "cond", "loop") and _is_traced_body(guard.site.code) for guard in op.guards):
+            return None
+        return context.finding(
+            op.site,
+            "`pl.program_id` in the body of a condition or loop cannot be interpreted",
+            help="call it before the `pl.when`, `lax.cond` or loop, and use its result there",
+            severity=Severity.WARNING,
+            op=op,
+        )
+
+
+def _short(op: Op) -> str:
+    return op.name.rpartition(".")[2]
+
+
+def _mentions(text: str) -> bool:
+    return "program_id" in text
+
+
+def _is_traced_body(text: str) -> bool:
+    """Whether the guard is one of jax's own; a Python loop runs while tracing."""
+    return "when" in text or "cond" in text or "loop" in text or "scan" in text or "switch" in text
+
+
+def _rank(launch: Launch) -> int | None:
+    """The rank of the grid; 0 where there surely is none."""
+    if launch.kind == "pallas_call":
+        if launch.grid is not None:
+            return None if launch.grid.open else len(launch.grid.items)
+        return 0 if launch.has_grid is False else None
+    if launch.kind == "kernel" and launch.api.endswith("mosaic_gpu.kernel"):
+        if launch.grid is not None:
+            return None if launch.grid.open else len(launch.grid.items)
+        return 0 if launch.argument("grid") is None and not launch.open else None
+    return None
+
+
+def _axis_edit(op: Op, text: str, context: Context) -> Fix | None:
+    whole = op.site.code
+    opened = whole.find("(")
+    inner = whole[opened + 1 : -1].strip()
+    if opened < 0 or not inner.removeprefix("axis=").startswith("-"):
+        return None
+    prefix = "axis=" if inner.startswith("axis=") else ""
+    return context.safe(f"write axis {text}", context.replace(op.site, f"{whole[:opened]}({prefix}{text})"))

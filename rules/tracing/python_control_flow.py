@@ -1,0 +1,249 @@
+"""PAL502 python-control-flow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.demands import demands
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.values import Array
+from pallas_lint.rule import Example, Rule
+from pallas_lint.when_rewrites import branch_as_when, sliced_by_ds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import Demand, KernelTrace
+
+_KEYWORDS = {
+    "if": "if", "while": "while", "assert": "assert", "ternary": "if ... else", "and": "and", "or": "or",
+    "not": "not", "in": "in", "match": "match", "filter": "if",
+}  # fmt: skip
+_HELP = {
+    "if": "use `@pl.when(condition)` for stores, `jnp.where` or `lax.cond` for values",
+    "while": "use `lax.while_loop`",
+    "assert": "use `pl.debug_check`, or assert on shapes and other static values only",
+    "ternary": "use `jnp.where(condition, a, b)`",
+    "and": "use `jnp.logical_and(a, b)` or `(a) & (b)`",
+    "or": "use `jnp.logical_or(a, b)` or `(a) | (b)`",
+    "not": "use `jnp.logical_not(a)`",
+    "chain": "write `(a < b) & (b < c)`",
+    "in": "compare with each element and join with `|`",
+    "match": "use `lax.switch`",
+    "filter": "use `jnp.where`",
+    "index": "use `lax.switch`, or one ref with a leading dimension that is indexed",
+    "slice": "use `pl.ds(start, size)` with a static size",
+    "size": "take a block of static size and mask what is too much",
+    "iterate": "load it first, or loop over `range(ref.shape[0])`",
+    "method": "keep it an array: no Python number exists while the kernel is traced",
+    "format": "print with `pl.debug_print`; a format spec needs a number",
+}
+_CALLS = {
+    "range": "use `lax.fori_loop` or `pl.loop`",
+    "int": "use `.astype(jnp.int32)`",
+    "float": "use `.astype(jnp.float32)`",
+    "bool": "use a comparison, and `pl.when` or `jnp.where` on it",
+    "max": "use `jnp.maximum`",
+    "min": "use `jnp.minimum`",
+    "any": "join the conditions with `|`",
+    "all": "join the conditions with `&`",
+    "sorted": "use `jnp.minimum` and `jnp.maximum`",
+}
+
+
+class PythonControlFlow(Rule):
+    """Python asks for the value of something that is only traced.
+
+    A kernel's Python code runs once, while jax traces it; loads, `pl.program_id`, loop indices and whatever jnp makes
+    of them have no value then. `if`, `while`, `assert`, `and`, `range(n)`, `int(x)`, `max(a, b)`, a list's index and
+    functions of `math` and numpy need one, and raise `TracerBoolConversionError`, `TracerIntegerConversionError`,
+    `ConcretizationTypeError` or `TracerArrayConversionError`, whatever the backend. The same holds for index maps.
+
+    Shapes, dtypes, `ref is None`, arguments bound by `functools.partial`, and `pl.num_programs` on a grid of Python
+    numbers are known while tracing: branching on them is how kernels are specialised.
+
+    ## How to fix
+
+    Guard stores with `@pl.when(condition)`, choose values with `jnp.where` or `lax.cond`, loop with `lax.fori_loop`,
+    combine conditions with `&`, `|` and `jnp.logical_not`, and slice refs with `pl.ds(start, size)`.
+
+    ## Fix safety
+
+    Safe for an `if` whose body only stores, as the code could not run before; with an `else` unsafe, because the
+    second condition is computed after the first body ran. `ref[i * B:(i + 1) * B]` becomes `ref[pl.ds(i * B, B)]`.
+
+    ## Known limits
+
+    One step down for code behind a Python branch that is not decided, and for parameters of which it is not known
+    that they are refs. Values of unknown origin, such as results of functions that are not seen, count as static.
+
+    ## References
+
+    - 66 constructs traced with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: all
+      versions agree on each.
+    - jax documentation, "Control flow and logical operators with JIT".
+    """
+
+    code = "PAL502"
+    name = "python-control-flow"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                if pl.program_id(0) == 0:  #!
+                    o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """,
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(0) == 0)
+                def _():
+                    o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(n_ref, x_ref, o_ref):
+                total = x_ref[0]
+                for row in range(n_ref[0]):  #!
+                    total += x_ref[row]
+                o_ref[0] = total * 2 if n_ref[0] > 1 else total  #!
+
+            def run(n, x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((1,), lambda i: (0,)), pl.BlockSpec((8, 128), lambda i: (max(i - 1, 0), 0))],  #!
+                    out_specs=pl.BlockSpec((1, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((4, 128), x.dtype),
+                )(n, x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import functools
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, mask_ref, o_ref, *, causal, steps=None):
+                if x_ref.shape[0] > 8 and x_ref.dtype == jnp.float32:
+                    scale = 2.0
+                else:
+                    scale = 1.0
+                x = x_ref[...] * scale
+                if mask_ref is not None:
+                    x = jnp.where(mask_ref[...], x, 0)
+                if causal and pl.num_programs(0) > 1:
+                    x += 1
+                for _ in range(pl.num_programs(0)):
+                    x += 1
+                assert x.ndim == 2, x.shape
+
+                @pl.when(pl.program_id(0) == 0)
+                def _():
+                    o_ref[...] = x
+
+            def run(x, mask=None):
+                return pl.pallas_call(
+                    functools.partial(kernel, causal=True),
+                    grid=(4,),
+                    in_specs=[
+                        pl.BlockSpec((8, 128), lambda i, rows=8: (i if rows > 4 else 0, 0)),
+                        None if mask is None else pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    ],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), x.dtype),
+                )(x, mask)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        yield from self._report(trace, context, sure=True)
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        for index_map in index_maps(context.analysis):
+            if index_map.launch is not None and index_map.launch.is_pallas:
+                trace = index_map.run()
+                if trace is not None:
+                    yield from self._report(trace, context, sure=index_map.sure)
+
+    def _report(self, trace: KernelTrace, context: Context, *, sure: bool) -> Iterator[Finding]:
+        asked = demands(trace)
+        for demand, sources in asked:
+            severity = Severity.ERROR if sources and sure else Severity.WARNING
+            yield context.finding(
+                demand.site,
+                _message(demand, sources),
+                help=_HELP.get(demand.kind) or _CALLS.get(demand.name.rpartition(".")[2], _call_help(demand.name)),
+                severity=severity if demand.certain else severity.lowered(),
+                fixes=_fixes(demand, [other for other, _ in asked], context),
+            )
+
+
+def _message(demand: Demand, sources: list[str]) -> str:
+    origin = f", which comes from {' and '.join(sources[:2])}" if sources else ""
+    value = "a traced value" if isinstance(demand.value, Array) else "a ref"
+    name = demand.name.removeprefix("builtins.")
+    if demand.kind == "chain":
+        return f"a chained comparison is Python's `and`: it asks for {value}{origin}"
+    if demand.kind == "call":
+        return f"`{name.replace('jax.numpy', 'jnp')}` has to know {value}{origin}"
+    if demand.kind == "method":
+        return f"`.{name}()` has to know {value}{origin}"
+    if demand.kind == "index":
+        return f"a Python container is indexed by {value}{origin}"
+    if demand.kind == "slice":
+        return f"a Python slice of a ref is bounded by {value}{origin}"
+    if demand.kind == "size":
+        return f"a slice has the size of {value}{origin}"
+    if demand.kind == "iterate":
+        return "a ref cannot be iterated over"
+    if demand.kind == "format":
+        return f"a format spec is applied to {value}{origin}"
+    return f"Python `{_KEYWORDS[demand.kind]}` on {value}{origin}"
+
+
+def _call_help(name: str) -> str:
+    module, _, short = name.rpartition(".")
+    if module in ("numpy", "math"):
+        return f"use `jnp.{short}`"
+    return "sizes have to be Python numbers" if module.startswith("jax") else "compute with jnp instead"
+
+
+def _fixes(demand: Demand, others: list[Demand], context: Context) -> list[Fix]:
+    found = None
+    if demand.kind == "if" and isinstance(demand.value, Array):
+        inside = [other for other in others if other.kind != "if" and _within(other, demand)]
+        found = None if inside else branch_as_when(demand, context)
+    elif demand.kind == "slice":
+        found = sliced_by_ds(demand, context)
+    return [found] if found is not None else []
+
+
+def _within(inner: Demand, outer: Demand) -> bool:
+    """Whether the condition of `outer` asks for `inner` itself, so that it would still raise as an argument."""
+    a, b = inner.site.span, outer.site.span
+    return a.path == b.path and b.start <= a.start and a.end <= b.end
