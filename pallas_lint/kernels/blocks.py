@@ -15,6 +15,7 @@ from pallas_lint.kernels.dtypes import bits, dtype_of
 from pallas_lint.kernels.grid_points import PROGRAM_ID, Point, axes_in
 from pallas_lint.kernels.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launch import block_spec, scratch_ref
+from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.trace import KernelTrace, Op
 from pallas_lint.kernels.values import (
     NONE,
@@ -91,6 +92,12 @@ class Grid:
         for known, size in zip(self.sizes, sizes, strict=True):
             if isinstance(known, Sym):
                 symbols.setdefault(known, size)
+                # Sizes are whole multiples here: rounding up and rounding down are the same.
+                if known.operation is not None and known.operation[0] in ("//", "cdiv"):
+                    symbol, left, right = known.operation
+                    other = arithmetic("cdiv" if symbol == "//" else "//", left, right)
+                    if isinstance(other, Sym):
+                        symbols.setdefault(other, size)
         return symbols
 
 
@@ -110,6 +117,7 @@ class Block:
     dims: tuple[BlockDim, ...] | None
     space: str | None
     buffers: int | None = None  # `pipeline_mode=pl.Buffered(n)`; None: left to the backend
+    revisitable: bool = False  # `pl.Buffered(revisit=...)`: any order of visits may be meant
     spec: BlockSpec | None = None
     index_map: IndexMap | None = None  # None: the block stays where it is, or the map is not known (see `known_map`)
     known_map: bool = True
@@ -152,7 +160,7 @@ class Block:
         literal = self.grid.literal
         sizes = tuple(min(size, 5) if isinstance(size, int) else 3 for size in self.grid.sizes)
         exact = literal == sizes
-        symbols = {**dict.fromkeys(_symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
+        symbols = {**dict.fromkeys(symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
         by_rest: dict[tuple[int, ...], set[object]] = {}
         for point in self.grid.points(sizes, symbols):
             here = tuple(point.value(value) for value in values)
@@ -162,7 +170,7 @@ class Block:
         if any(len({here[at] for here in seen} - {None}) > 1 for seen in by_rest.values() for at in range(len(values))):  # type: ignore[index]
             return False
         known = all(None not in here for here in found)  # type: ignore[operator]
-        return True if exact and known and not _symbols_in(values) else None
+        return True if exact and known and not symbols_in(values) else None
 
     @property
     def ignored_axes(self) -> tuple[int, ...] | None:
@@ -335,6 +343,7 @@ def block_of(
         _dims(spec, shape),
         spec.memory_space,
         _buffers(spec),
+        _is_revisitable(spec),
         spec,
         maps[0] if known and maps else None,
         known,
@@ -395,6 +404,13 @@ def _buffers(spec: BlockSpec) -> int | None:
     return count if isinstance(count, int) else None
 
 
+def _is_revisitable(spec: BlockSpec) -> bool:
+    mode = spec.value.argument("pipeline_mode")
+    if mode in (None, NONE):
+        return spec.value.open
+    return not isinstance(mode, Made) or mode.open or mode.argument("revisit", 2) not in (None, NONE)
+
+
 # -- running index maps --------------------------------------------------------------------------------------------
 
 
@@ -445,7 +461,8 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
     return False
 
 
-def _symbols_in(values: list[Value]) -> set[Sym]:
+def symbols_in(values: list[Value]) -> set[Sym]:
+    """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
     stack = list(values)
     while stack:

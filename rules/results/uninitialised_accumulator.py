@@ -10,7 +10,7 @@ from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.dataflow import LIKE, derived, is_among, operands, reaches_result
 from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import NONE, Const, Dictionary, Func, Ref
+from pallas_lint.kernels.uses import starts_unwritten
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Func, Ref
 
 _ADDING = frozenset(("jax.numpy.add", "jax.numpy.subtract"))
 
@@ -208,7 +209,7 @@ class UninitialisedAccumulator(Rule):
             launch = owners.get(event.ref.owner, trace.launch)
             if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner != id(trace.launch):
                 continue  # a body on its own: the buffers it closes over have a history that is not seen
-            if _starts_unwritten(event.ref, launch):
+            if starts_unwritten(event.ref, launch):
                 yield from self._check(event.ref, trace, launch, context)
 
     def _check(self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -229,25 +230,6 @@ class UninitialisedAccumulator(Rule):
             severity=Severity.ERROR if read.certain and not _is_replaced(read, trace) else Severity.WARNING,
             fixes=_fixes(ref, read, trace, launch, context),
         )
-
-
-def _starts_unwritten(ref: Ref, launch: Launch) -> bool:
-    """Whether the memory behind `ref` surely holds nothing of use when the kernel starts."""
-    if ref.dtype == "semaphore" or ref.space in ("semaphore", "regs", "tmem"):
-        return False
-    if ref.role == "scratch":
-        return True
-    if ref.role != "out":
-        return False
-    if launch.kind == "pipeline":
-        accumulates = launch.argument("should_accumulate_out") not in (None, NONE, Const(False))
-        return not accumulates and not launch.open and launch.options <= {"scratches"}
-    aliases = launch.argument("input_output_aliases")
-    if aliases is None or aliases == NONE:
-        return not launch.open
-    if isinstance(aliases, Dictionary) and not aliases.open:
-        return all(isinstance(out, Const) and out.value != ref.index for _, out in aliases.items)
-    return False
 
 
 def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:

@@ -86,7 +86,7 @@ def test_visits_need_a_literal_grid() -> None:
     sizes = block.grid.sizes
     assert isinstance(sizes[0], Sym) and isinstance(sizes[1], Sym)
     symbols = block.grid.model((4, 2))
-    assert symbols == {sizes[0]: 4, sizes[1]: 2}
+    assert symbols[sizes[0]] == 4 and symbols[sizes[1]] == 2
     points = list(block.grid.points((4, 2), symbols))
     assert len(points) == 8 and points[5].indices == (2, 1)
 

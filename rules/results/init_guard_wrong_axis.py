@@ -1,0 +1,339 @@
+"""PAL402 init-guard-wrong-axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.grid_points import NUM_PROGRAMS
+from pallas_lint.kernels.steps import Simulation, models, program_ids, tested_axes, visits_of
+from pallas_lint.kernels.uses import buffers_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.steps import Fault
+    from pallas_lint.kernels.trace import Guard, KernelTrace
+    from pallas_lint.kernels.uses import Buffer, Use
+
+
+class InitGuardWrongAxis(Rule):
+    """A buffer that is initialised, or written out, at the wrong steps of the grid: the guard asks for another axis.
+
+    On TPU the grid runs step by step, and an output block stays in VMEM for as long as its index map returns the
+    same indices. A sum over the axis that the index map ignores must be started at that axis's first step and, if a
+    scratch buffer holds it, be written out at its last. A guard that asks for another axis starts it over in the
+    middle, so that all but the last summands are lost, or leaves most blocks with what the memory held before. A guard
+    that forgets one of several ignored axes starts over at each of its steps.
+
+    ## How to fix
+
+    Test every grid axis along which the block stays the same, and no other: for
+    `pl.BlockSpec((bm, bn), lambda i, j, k: (i, j))` these are `pl.program_id(2) == 0` and
+    `pl.program_id(2) == pl.num_programs(2) - 1`.
+
+    ## Fix safety
+
+    Unsafe: the guard is changed to the axis that the block ignores; perhaps the index map was meant to change instead.
+    Offered where there is one such axis and the guard asks for one axis only.
+
+    ## Known limits
+
+    Every step of the grid is played through, on small sizes where the text gives none. Silent where a condition
+    depends on data, where the buffer goes through `where` or to code that is not seen, and where a scratch buffer is
+    carried over from block to block in a way that is consistent. A guard that is only wrong for some sizes of the grid
+    is a warning, as is a sum that is started anew at every step, with no guard at all.
+
+    ## References
+
+    - jax documentation, "Grids and BlockSpecs" and "Matrix multiplication on TPU": accumulation over the last axis.
+    - Run with jax 0.8.3, 0.10.2 and 0.12.0 under `pltpu.InterpretParams()`: each flagged kernel of the tests returns
+      wrong sums, each other one right ones.
+    """
+
+    code = "PAL402"
+    name = "init-guard-wrong-axis"
+    severity = Severity.ERROR
+    fix = "unsafe"
+    backends = frozenset({"tpu"})
+    unknown_backend = True
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(a_ref, b_ref, o_ref, acc_ref):
+                @pl.when(pl.program_id(1) == 0)  #!
+                def _():
+                    acc_ref[...] = jnp.zeros_like(acc_ref)
+
+                acc_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
+
+                @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+                def _():
+                    o_ref[...] = acc_ref[...]
+
+            def matmul(a, b):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4, 4),
+                    in_specs=[
+                        pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)],
+                )(a, b)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(a_ref, b_ref, o_ref, acc_ref):
+                @pl.when(pl.program_id(2) == 0)
+                def _():
+                    acc_ref[...] = jnp.zeros_like(acc_ref)
+
+                acc_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
+
+                @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+                def _():
+                    o_ref[...] = acc_ref[...]
+
+            def matmul(a, b):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 4, 4),
+                    in_specs=[
+                        pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)],
+                )(a, b)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                first = pl.program_id(2) == 0
+
+                @pl.when(first)  #!
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]
+
+            def sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(2, 4, 4),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i, j, k: ((i * 4 + j) * 4 + k, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j, k: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype),
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary", "arbitrary")),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                @pl.when((pl.program_id(1) == 0) & (pl.program_id(2) == 0))
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]
+
+            def sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(2, 4, 4),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i, j, k: ((i * 4 + j) * 4 + k, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j, k: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype),
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary", "arbitrary")),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref, carry_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    carry_ref[...] = jnp.zeros_like(carry_ref)
+
+                carry_ref[...] += x_ref[...]
+                o_ref[...] = carry_ref[...]
+
+            def running_sum(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(2, 4),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i * 4 + j, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i * 4 + j, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        if launch.kind != "pallas_call" or _holds_pipelines(trace, context):
+            return
+        for buffer in buffers_of(trace, launch, context.analysis.interpreter):
+            yield from self._check(buffer, launch, context)
+
+    def _check(self, buffer: Buffer, launch: Launch, context: Context) -> Iterator[Finding]:
+        if not any(use.kind in ("set", "part", "obscure") for use in buffer.uses):
+            return  # nothing initialises it: another rule's business
+        found, always = _play(buffer)
+        done: set[object] = set()
+        for fault in found:
+            use = _culprit(fault, buffer)
+            if use is None:
+                continue
+            guard = _guard_of(use)
+            place = guard.site if guard is not None else use.access.site
+            if place.key in done:
+                continue
+            done.add(place.key)
+            sure = always and fault.sure and guard is not None and fault.kind != "late" and use.access.certain
+            yield context.finding(
+                place,
+                _message(fault, use, guard, buffer),
+                help=_HELP[fault.kind],
+                severity=Severity.ERROR if sure else Severity.WARNING,
+                fixes=_fixes(use, buffer, context),
+            )
+
+
+_HELP = {
+    "unset": "test the axes along which the block stays the same, and no others",
+    "lost": "test every axis along which the block stays the same",
+    "unwritten": "write it out at the last step of the axes along which the block stays the same",
+    "late": "write it out at the last step of the axes along which the block stays the same, after the last update",
+}
+
+
+def _holds_pipelines(trace: KernelTrace, context: Context) -> bool:
+    """Whether bodies of pipelines are part of the trace: `program_id` means another grid in there."""
+    return any(trace in launch.traces and launch is not trace.launch for launch in context.analysis.launches)
+
+
+def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
+    """What goes wrong with a buffer, and whether it does in every grid with something to accumulate."""
+    if not buffer.results:
+        return [], False
+    grid = buffer.results[0][1].grid
+    blocks = [block for _, block in buffer.results]
+    several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
+    variants = models(grid, buffer.uses, blocks, tuple(several))
+    shown: list[Fault] = []
+    always = True
+    for steps in variants or ():
+        visits = visits_of(buffer, steps)
+        if visits is None:
+            return [], False
+        flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
+        found = Simulation(buffer.uses, steps, flushing).run(visits)
+        found = [fault for fault in found if fault.kind != "unwritten" or buffer.is_output]
+        always &= bool(found)
+        shown = shown or found
+    return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always
+
+
+_ORDER = ("unset", "lost", "unwritten", "late")
+
+
+def _culprit(fault: Fault, buffer: Buffer) -> Use | None:
+    """The use whose guard is at fault."""
+    if fault.kind == "unset":
+        starts = [use for use in buffer.uses if use.kind in ("set", "part", "obscure")]
+        return next((use for use in starts if _guard_of(use) is not None), None)
+    if fault.kind == "unwritten":
+        writes = [use for use in buffer.uses if use.kind != "read"]
+        return next((use for use in writes if _guard_of(use) is not None), None)
+    return fault.use
+
+
+def _guard_of(use: Use) -> Guard | None:
+    """The innermost condition of a use that asks for a grid axis."""
+    return next((guard for guard in reversed(use.guards) if tested_axes((guard,))), None)
+
+
+def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str:
+    step = ", ".join(map(str, fault.point.indices))
+    step = f"at grid step ({step},)" if len(fault.point.indices) == 1 else f"at grid step ({step})"
+    outcome = {
+        "unset": f"{step} {buffer.spelled} is used and nothing has set it",
+        "lost": f"{step} what {buffer.spelled} has summed up is thrown away",
+        "unwritten": f"the block of {buffer.spelled} {step} is never written",
+        "late": f"{buffer.spelled} is still added to after it was written out",
+    }[fault.kind]
+    if guard is None:
+        return f"{buffer.spelled} is set anew at every step: {outcome}"
+    ref, block = buffer.results[0]
+    ignored = block.ignored_axes
+    stays = "does not stay the same along any axis"
+    if ignored:
+        stays = f"stays the same along {_axes(ignored)}"
+    elif ignored is None:
+        stays = "does not follow it"
+    return f"guard tests grid {_axes(tested_axes(use.guards))}, but the block of `{ref.parameter}` {stays}: {outcome}"
+
+
+def _axes(axes: tuple[int, ...]) -> str:
+    if len(axes) == 1:
+        return f"axis {axes[0]}"
+    return f"axes {', '.join(map(str, axes[:-1]))} and {axes[-1]}"
+
+
+def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:
+    """Ask for the one axis that the block ignores instead."""
+    ignored = buffer.results[0][1].ignored_axes
+    tested = tested_axes(use.guards)
+    guards = [guard for guard in use.guards if tested_axes((guard,))]
+    if ignored is None or len(ignored) != 1 or len(tested) != 1 or tested == ignored or len(guards) != 1:
+        return []
+    inside = guards[0].site.span
+    edits = []
+    for op in program_ids(guards[0]):
+        node = op.site.node
+        arguments = getattr(node, "args", ())
+        span = op.site.span
+        if span.path != inside.path or not inside.start <= span.start <= inside.end or len(arguments) != 1:
+            return []  # a variable that may be meant for other uses too
+        edits.append(context.replace(type(op.site)(op.site.piece, arguments[0].value), str(ignored[0])))
+    if not any(op.name != NUM_PROGRAMS for op in program_ids(guards[0])):
+        return []
+    return [context.unsafe(f"test grid axis {ignored[0]}, along which the block stays the same", *edits)]
