@@ -78,3 +78,9 @@ def lowers(primitive: str, backend: str, version: str) -> bool:
     cores = ("lane", "warpgroup") if backend == "mosaic_gpu" else (None,)
     known = [compat.primitive_supported(primitive, backend, version, core) for core in cores]
     return any(known) or all(answer is None for answer in known)
+
+
+def up_to(last: str, version: str) -> bool:
+    """Whether the version is `last` or older."""
+    known = compat.known_versions()
+    return known.index(compat.nearest(version)) <= known.index(compat.nearest(last))

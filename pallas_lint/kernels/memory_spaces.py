@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.kernels.launch import block_spec
-from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Value
+from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Sym, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import Access
 
-# Launches whose blocks are copied to VMEM unless their spec says otherwise; the others hand over whole arrays in HBM.
+# Launches whose blocks are copied to VMEM unless their spec says otherwise. `pl.kernel` hands over whole arrays, which
+# stay where they are.
 _BLOCKED = ("pallas_call", "pipeline")
 
 
@@ -32,14 +33,17 @@ def tpu_space(ref: Ref, launches: Iterable[Launch], launch: Launch) -> str | Non
         if found is None:
             return None
         owner = found
-    if owner.kind not in _BLOCKED or owner.core is not None:
+    if owner.core is not None or (ref.role == "out" and owner.kind != "pipeline" and not _is_plain(owner, ref.index)):
         return None
-    if ref.role == "out" and owner.kind == "pallas_call" and not _is_plain_output(owner, ref.index):
+    if owner.kind == "kernel":
+        plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
+        return "any" if plain and _on_tensor_core(owner.argument("mesh")) else None
+    if owner.kind not in _BLOCKED:
         return None
     return "vmem" if _says_nothing(owner, ref.role, ref.index) else None
 
 
-def _is_plain_output(launch: Launch, at: int) -> bool:
+def _is_plain(launch: Launch, at: int) -> bool:
     """Whether the output is declared by shape and dtype alone: `pltpu.SMEM(shape, dtype)` has a memory space too."""
     shapes = launch.out_shapes
     if shapes is None or shapes.open or at >= len(shapes.items):
@@ -56,6 +60,17 @@ def _is_plain_output(launch: Launch, at: int) -> bool:
         ):
             return False
     return True
+
+
+def _is_plain_operand(launch: Launch, at: int) -> bool:
+    """Whether an array is passed, as far as is seen: what jax makes on request may have a memory space."""
+    operands = launch.operands
+    return operands is not None and at < len(operands) and isinstance(operands[at], Array | Sym)
+
+
+def _on_tensor_core(mesh: Value | None) -> bool:
+    """Whether the mesh surely is one of tensor cores: the vector subcores of a SparseCore load from anywhere."""
+    return isinstance(mesh, Made) and mesh.function.rpartition(".")[2] in ("create_tensorcore_mesh", "TensorCoreMesh")
 
 
 def _says_nothing(launch: Launch, role: str, at: int) -> bool:

@@ -1,0 +1,178 @@
+"""PAL212 memory-space-access."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.trace import Access
+from pallas_lint.rule import Example, Rule
+from pallas_lint.verdicts import up_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.trace import KernelTrace
+
+
+class MemorySpaceAccess(Rule):
+    """A ref in HBM, or in a GPU's tensor memory, that is read or written without a copy.
+
+    On TPU, only VMEM and SMEM can be loaded from and stored to. A ref in HBM (`memory_space=pl.ANY` or `pltpu.HBM`,
+    and every operand of `pl.kernel` on a tensor core) is an address for DMAs and nothing else: `x_ref[...]` is refused
+    with `Loads are only allowed on VMEM and SMEM references`, whatever is done with the value. Interpret mode knows no
+    memory spaces and runs it.
+
+    On Mosaic GPU the same holds for TMEM, the accumulators of Blackwell's tensor cores: `acc_tmem[...]` fails with
+    `Loads from TMEM are asynchronous operations`. GMEM and SMEM are loaded from directly there, and Triton has no
+    memory spaces: its kernels are left alone.
+
+    ## How to fix
+
+    Copy first: `pltpu.sync_copy(x_hbm, x_vmem)`, or `pltpu.make_async_copy(...)` with `start` and `wait`, into
+    `pltpu.VMEM` scratch; the other way round for results. Or let the pipeline copy: give the operand a BlockSpec
+    without a memory space, or run `pltpu.emit_pipeline` over it. For TMEM: `plgpu.async_load_tmem` and
+    `plgpu.async_store_tmem`.
+
+    ## Known limits
+
+    Silent where the memory space is not known. An input of `pl.kernel` is a warning: the caller may have put it into
+    VMEM with `with_memory_space_constraint`. Refs that are handed to code that is not seen are left to the probe.
+
+    ## References
+
+    - jax 0.4.35, 0.8.3 and 0.12.0.1, lowered for TPU: the refusal for loads and stores of any shape, for whole refs
+      and views, for `pl.ANY`, `pltpu.HBM` and `pltpu.HOST`, for inputs, outputs and scratch; copies and `.shape` are
+      fine. `pl.kernel` and `core_map` with 0.8.3, 0.10.2 and 0.12.0.1.
+    - TMEM: lowered for a B200 with 0.7.2, 0.11.2 and 0.12.0.1, all refused; 0.6.2 takes loads.
+    """
+
+    code = "PAL212"
+    name = "memory-space-access"
+    severity = Severity.ERROR
+    backends = frozenset({"tpu", "mosaic_gpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + 1.0  #!
+
+            def add_one(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(table_hbm, o_ref, row_vmem):
+                pltpu.sync_copy(table_hbm.at[0:8], row_vmem)
+                o_ref[...] = row_vmem[...] + table_hbm[8:16]  #!
+
+            def run(table):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+                )(table)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_hbm, o_ref, x_vmem):
+                pltpu.sync_copy(x_hbm, x_vmem)
+                o_ref[...] = x_vmem[...] + x_hbm.shape[0]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                o_gmem[...] = x_gmem[...] + 1.0
+
+            def run(x):
+                return plgpu.kernel(kernel, out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32))(x)
+            """,
+            jax="0.10.2",
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        target = context.target
+        assert target is not None
+        for access in trace.events:
+            if isinstance(access, Access) and access.kind in ("load", "store", "accumulate") and not is_copy(access):
+                yield from self._tpu(access, trace, context) if target.backend == "tpu" else self._gpu(access, context)
+
+    @staticmethod
+    def _tpu(access: Access, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        ref = access.ref
+        space = tpu_space(ref, context.analysis.launches, trace.launch)
+        if space not in ("any", "hbm", "host"):
+            return
+        where = "host memory" if space == "host" else "HBM"
+        told = ref.space is not None
+        severity = Severity.ERROR if access.certain and (told or ref.role == "out") else Severity.WARNING
+        yield context.finding(
+            access.site,
+            f"{_doing(access)} `{ref.parameter}`, which stays in {where}: TPU loads and stores only VMEM and SMEM",
+            help="copy it with `pltpu.sync_copy` or `make_async_copy`, or give it a BlockSpec without memory space",
+            severity=severity,
+        )
+
+    @staticmethod
+    def _gpu(access: Access, context: Context) -> Iterator[Finding]:
+        if access.ref.space != "tmem":
+            return
+        versions = context.failing(lambda version: not up_to("0.6.2", version))
+        if not versions:
+            return
+        function = "async_load_tmem" if access.kind == "load" else "async_store_tmem"
+        yield context.finding(
+            access.site,
+            f"{_doing(access)} `{access.ref.parameter}`, which lies in TMEM: it is accessed asynchronously only",
+            help=f"use `plgpu.{function}`",
+            severity=Severity.ERROR if access.certain else Severity.WARNING,
+            versions=versions,
+        )
+
+
+def _doing(access: Access) -> str:
+    if access.kind == "load":
+        return "load from"
+    return "store to" if access.kind == "store" else "update of"
