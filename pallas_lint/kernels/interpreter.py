@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
 _TOTAL = 2_000_000  # ... from all roots of a module, after which each gets little
+_REPEATED = 16  # events of a helper that are repeated where it is called again: fences and waits, not computations
 _SHORT = 15  # lines of a helper that is entered wherever it comes from
 
 
@@ -82,7 +83,7 @@ class Interpreter:
     budget: int = _BUDGET
     spent: int = 0
     stack: list[Func] = field(factory=list)
-    _memo: dict[Hashable, Value] = field(factory=dict)
+    _memo: dict[Hashable, tuple[Value, tuple[Event, ...]]] = field(factory=dict)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
 
@@ -273,14 +274,19 @@ class Interpreter:
             return UNKNOWN
         key = self._memo_key(func, arguments)
         if key is not None and key in self._memo:
-            return self._memo[key]
+            result, events = self._memo[key]
+            if self.kernel is not None:
+                self.kernel.events.extend(events)
+            return result
+        before = 0 if self.kernel is None else len(self.kernel.events)
         result = self._run(func, arguments)
-        if key is not None:
-            self._memo[key] = result
+        if key is not None and self.kernel is not None:
+            events = tuple(self.kernel.events[before:])
+            self._memo[key] = result, events if len(events) <= _REPEATED else ()
         return result
 
     def _memo_key(self, func: Func, arguments: Arguments) -> Hashable:
-        """Two calls with this key do the same to the same refs: the second adds nothing.
+        """Two calls with this key do the same to the same refs: the second adds nothing but the order of few events.
 
         Only for functions of a module's top level: what a nested one closes over may have changed in between.
         """

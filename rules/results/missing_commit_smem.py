@@ -1,0 +1,215 @@
+"""PAL416 missing-commit-smem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity, Span
+from pallas_lint.kernels.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
+from pallas_lint.kernels.trace import Access, Op, refs_in
+from pallas_lint.kernels.values import Ref
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import KernelTrace
+
+# What reads SMEM through the asynchronous proxy, and where its SMEM operands stand.
+_READERS: dict[str, tuple[tuple[str, int], ...]] = {
+    TO_GMEM: (("src", 0),),
+    f"{GPU}.wgmma": (("a", 1), ("b", 2)),
+    f"{GPU}.tcgen05_mma": (("a", 1), ("b", 2)),
+    f"{GPU}.async_copy_smem_to_tmem": (("smem_ref", 0),),
+    f"{GPU}.async_copy_scales_to_tmem": (("smem_ref", 0),),
+}
+_COPIES = frozenset((TO_SMEM, TO_GMEM))
+
+
+class MissingCommitSmem(Rule):
+    """Mosaic GPU: shared memory is written, then copied out or multiplied without `commit_smem` in between.
+
+    Ordinary writes to SMEM and the units that copy to GMEM or run MMA (TMA, `wgmma`, `tcgen05`) are not ordered
+    with each other. `plgpu.commit_smem()` is the fence between them; without it the copy may send what the buffer held
+    before. Nothing warns about it, and small kernels often come out right by luck.
+
+    The other direction is the same: a buffer from which a copy is still reading must not be written before
+    `plgpu.wait_smem_to_gmem` has returned.
+
+    ## How to fix
+
+    Call `plgpu.commit_smem()` after the last write and before the copy or MMA.
+
+    ## Fix safety
+
+    Safe: a fence changes no value, only when others see it.
+
+    ## Known limits
+
+    Any `commit_smem` between the write and the copy counts, whatever its condition. A loop that writes after its
+    copy is only seen where nothing in the loop waits. Silent for code that is not seen.
+
+    ## References
+
+    - jax documentation, Pallas Mosaic GPU reference, "commit_smem": required before async copies and MMA; issue 27868.
+    - Lowered for CUDA with jax 0.12.0.1: the proxy fence is there with `commit_smem` and nowhere without.
+    - Run with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race without `commit_smem`, none with.
+    """
+
+    code = "PAL416"
+    name = "missing-commit-smem"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem, x_smem, barrier):
+                plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
+                plgpu.barrier_wait(barrier)
+                x_smem[...] = x_smem[...] + 1
+                plgpu.copy_smem_to_gmem(x_smem, o_gmem)  #!
+                plgpu.wait_smem_to_gmem(0)
+
+            def add_one(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((128,), jnp.float32),
+                    scratch_types=[plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
+                )(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem, x_smem, barrier):
+                plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
+                plgpu.barrier_wait(barrier)
+                x_smem[...] = x_smem[...] + 1
+                plgpu.commit_smem()
+                plgpu.copy_smem_to_gmem(x_smem, o_gmem)
+                plgpu.wait_smem_to_gmem(0)
+
+            def add_one(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((128,), jnp.float32),
+                    scratch_types=[plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
+                )(x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem, x_smem, barrier):
+                plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
+                plgpu.barrier_wait(barrier)
+                plgpu.copy_smem_to_gmem(x_smem, o_gmem)
+                plgpu.wait_smem_to_gmem(0)
+
+            def identity(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((128,), jnp.float32),
+                    scratch_types=[plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        copies = {op.site.key for op in trace.ops(*_COPIES)}
+        dirty: dict[tuple[str, int], Access] = {}
+        sending: dict[tuple[str, int], Op] = {}
+        for at, event in enumerate(trace.events):
+            if trace.seen_until is not None and at >= trace.seen_until:
+                return  # what follows may have fences that are not seen
+            if isinstance(event, Access):
+                buffer = event.ref.buffer
+                if event.kind not in ("store", "accumulate") or event.site.key in copies:
+                    continue
+                copy = sending.pop(buffer, None)
+                if copy is not None and _follows(copy.guards, event.guards):
+                    yield _overwritten(copy, event, context)
+                dirty[buffer] = event
+            elif isinstance(event, Op):
+                if event.name == COMMIT_SMEM:
+                    dirty.clear()
+                elif event.name == WAIT_TO_GMEM:
+                    sending.clear()
+                elif event.name in _READERS:
+                    for buffer in _read_by(event):
+                        write = dirty.pop(buffer, None)
+                        if write is not None:
+                            yield _unfenced(event, write, context)
+                if event.name == TO_GMEM:
+                    sending.update(dict.fromkeys(_whole(event), event))
+
+
+def _read_by(op: Op) -> Iterator[tuple[str, int]]:
+    for name, position in _READERS[op.name]:
+        value = op.argument(name, position)
+        if value is not None:
+            yield from (ref.buffer for ref in refs_in(value))
+
+
+def _whole(op: Op) -> Iterator[tuple[str, int]]:
+    """The source of a copy, where it is one buffer and not one of several slots."""
+    source = op.argument("src", 0)
+    if isinstance(source, Ref) and not source.view:
+        yield source.buffer
+
+
+def _follows(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
+    """Whether code under the guards `after` runs whenever that under `before` has run before it, in the same turn."""
+    return before[: len(after)] == after
+
+
+def _unfenced(op: Op, write: Access, context: Context) -> Finding:
+    short = op.name.rpartition(".")[2]
+    return context.finding(
+        op.site,
+        f"`{short}` may not see what was written to `{write.ref.parameter}`: no `commit_smem` in between",
+        help="writes to SMEM reach the copy and MMA units only after a fence",
+        severity=Severity.ERROR if op.certain and write.certain else Severity.WARNING,
+        related=[(write.site, "written here")],
+        fixes=_fixes(op, context),
+    )
+
+
+def _overwritten(copy: Op, write: Access, context: Context) -> Finding:
+    return context.finding(
+        write.site,
+        f"`{write.ref.parameter}` is overwritten while a copy may still read it: no `wait_smem_to_gmem` in between",
+        help="call `wait_smem_to_gmem(0, wait_read_only=True)` first",
+        severity=Severity.WARNING,
+        related=[(copy.site, "copied from here")],
+    )
+
+
+def _fixes(op: Op, context: Context) -> list[Fix]:
+    """A line with the fence before the statement, where that is the call alone."""
+    module = context.module_of(op.site)
+    where = op.site.span.start
+    line = module.source.text.splitlines()[where.line - 1]
+    indent = line[: where.column - 1]
+    if indent.strip():
+        return []
+    spelled, imports = context.spell(COMMIT_SMEM, module)
+    newline = "\r\n" if "\r\n" in module.source.text else "\n"
+    edit = context.replace(Span(op.site.span.path, where, where), f"{spelled}(){newline}{indent}")
+    return [context.safe("call `commit_smem()` first", edit, *imports)]
