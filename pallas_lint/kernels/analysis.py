@@ -34,6 +34,7 @@ _LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map|emit_pipeline\w*)\s
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
+_DERIVING = re.compile(r"\b(?:grad|value_and_grad|vjp|jvp|jacrev|jacfwd|jacobian|hessian|linearize)\s*[(,]")
 _CHECKIFY_WORD = re.compile(r"\bcheckify\b")
 
 
@@ -117,6 +118,7 @@ def _roots(module: Module) -> list[Piece]:
             LAUNCH_WORDS.search(piece.text)
             or not leading.isdisjoint(piece.words)
             or _CHECKIFY_WORD.search(piece.text)
+            or _DERIVING.search(piece.text)
             or (foreign and FOREIGN_LAUNCH.search(piece.text))
         )
     ]

@@ -35,7 +35,10 @@ _UFUNCS = (
     " less_equal equal not_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor"
     " invert left_shift right_shift logaddexp cbrt hypot"
 )
-_ARRAY_FUNCTIONS = "where dot array asarray clip zeros_like ones_like concatenate stack float32 float64 int32 int64"
+_ARRAY_FUNCTIONS = (
+    "where dot matmul einsum outer array asarray clip zeros_like ones_like full concatenate stack vstack expand_dims"
+    " broadcast_to tile pad isclose sort nan_to_num arange float32 float64 int32 int64 linalg.norm"
+)
 _NUMPY = frozenset(f"numpy.{name}" for name in f"{_UFUNCS} {_ARRAY_FUNCTIONS}".split())
 _SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "empty"))
 # What these give is a Python number, or made with Python's operators from their arguments.
@@ -48,7 +51,9 @@ def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     if i.kernel is None:
         return
     given = arguments.positional
-    if name in _CONVERTING or (name.startswith("math.") and name != "math.prod"):
+    if name == "builtins.print":
+        asked = given
+    elif name in _CONVERTING or (name.startswith("math.") and name != "math.prod"):
         asked = given
     elif name in _COMPARING or name in _TESTING:
         asked = _elements(given)
@@ -65,7 +70,7 @@ def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
         return
     for value in asked:
         if isinstance(value, Array | Ref):
-            i.demand("call", value, node, name)
+            i.demand("shown" if name == "builtins.print" else "call", value, node, name)
             return
 
 

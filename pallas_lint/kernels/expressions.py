@@ -131,8 +131,7 @@ def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             value = i.evaluate(part.expression, env)
-            if part.format_spec:
-                i.demand("format", value, part.expression)
+            i.demand("format" if part.format_spec else "shown", value, part.expression)
     return Sym("f-string", id(node))
 
 
@@ -232,6 +231,7 @@ def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
     if isinstance(node.target, cst.Subscript):
         owner = i.evaluate(node.target.value, env)
         index = _index(i, node.target, env)
+        indexing.ask(i, node.target, owner, index)
         operand = i.evaluate(node.value, env)
         for ref in [owner] if isinstance(owner, Ref) else []:
             loaded = Array(indexing.result_shape(ref.shape, index), ref.dtype)
@@ -396,7 +396,8 @@ def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None
     owner = i.evaluate(target.value, env)
     index = _index(i, target, env)
     with i.maybe() if isinstance(owner, Choice) else contextlib.nullcontext():
-        for option in owner.options if isinstance(owner, Choice) else (owner,):
+        indexing.ask(i, target, owner, index)
+    for option in owner.options if isinstance(owner, Choice) else (owner,):
             if isinstance(option, Ref):
                 i.access("store", option, index, target, value)
             elif not isinstance(option, Seq | Dictionary | Array):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, demands, foreign_calls, host_numbers, launching
+from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, launching
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -77,6 +77,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     """Call a function known only by its canonical name."""
     name = callee.name
     demands.of_call(i, name, arguments, node)
+    derivatives.note(i, name, arguments, node)
     kind = LAUNCHERS.get(name)
     if kind is not None:
         return launching.launch(i, name, kind, arguments, i.site(node))
@@ -229,6 +230,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
     if isinstance(decorator, External):
         if decorator.name in LAUNCHERS:
             return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), i.site(node))
+        derivatives.note(i, decorator.name, Arguments([target]), node)
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
         if decorator.name == _CHECKIFY:
@@ -242,6 +244,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
         return launching.attach_kernel(i, decorator, target)
     if decorator.function in _TRANSPARENT:
+        derivatives.note(i, decorator.function, Arguments([target]), node)
         return target
     method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
@@ -256,6 +259,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
                 return launching.attach_kernel(i, made, target) if isinstance(made, Made) else made
             return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
+            derivatives.note(i, inner.name, Arguments([target]), node)
             return target
         if isinstance(inner, External) and inner.name == _CHECKIFY:
             mark_checkified(i, target)

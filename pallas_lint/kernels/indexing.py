@@ -40,7 +40,7 @@ REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is r
 
 def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
-    _ask(i, node, owner, index)
+    ask(i, node, owner, index)
     if isinstance(owner, Ref):
         if owner.dtype == "semaphore" or owner.space == "semaphore":
             i.access("load", owner, index, node)
@@ -81,7 +81,7 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
     return UNKNOWN
 
 
-def _ask(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> None:
+def ask(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> None:
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):

@@ -72,6 +72,9 @@ class Interpreter:
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
     checkified_unknown: bool = False  # something that is not known was handed to it too
+    derived: set[int] = field(factory=set)  # ids of functions that bring derivatives of their own
+    differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
+    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers of other modules, and their callers
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
     piece: Piece = field(init=False)
     module: Module = field(init=False)
@@ -271,6 +274,8 @@ class Interpreter:
             self.lose_sight()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
+            if "pallas_call" in func.piece.text:
+                self.not_entered.append((func, tuple(self.stack)))
             return UNKNOWN
         key = self._memo_key(func, arguments)
         if key is not None and key in self._memo:

@@ -102,6 +102,7 @@ class Launch:
     traces: list[KernelTrace] = field(factory=list)
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
+    called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
 
     @property

@@ -140,6 +140,7 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
     if result.kind == "pipeline" or (result.kind == "core_map" and i.kernel is not None):
         run_here(i, result, arguments)
         return UNKNOWN
+    result.called_by.append(tuple(i.stack))
     if result.operands is None:
         result.operands = list(arguments.positional)
         result.operands_open = arguments.open

@@ -100,7 +100,7 @@ class Capture:
 
 Asking = Literal[
     "if", "while", "assert", "ternary", "and", "or", "not", "chain", "in", "match", "filter", "call", "index", "slice",
-    "size", "iterate", "method", "format",
+    "size", "iterate", "method", "format", "shown",
 ]  # fmt: skip
 
 

@@ -1,0 +1,69 @@
+"""Whether words stand anywhere in the project that a module belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.modules import Module
+
+_MOST_FILES = 4000  # of a project that are searched
+_ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
+_TEST_FILE = re.compile(
+    r"(?:^|[/\\])(?:tests?|testing|_?testdata)[/\\]|(?:^|[/\\])(?:test_\w*|\w*_tests?|conftest)\.py$"
+)
+
+
+def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: bool = False) -> bool:
+    """Whether another file of the project has one of the words and (unless `anywhere`) names this module."""
+    if module.file is None or not module.file.exists():
+        return False
+    name = module.file.parent.name if module.file.stem == "__init__" else module.file.stem
+    for file in _files(module.file):
+        if file == module.file:
+            continue
+        try:
+            text = file.read_bytes()
+        except OSError:
+            continue
+        if any(word in text for word in words):
+            module.graph.touched.add(file)
+            if anywhere or name.encode() in text:
+                return True
+    return False
+
+
+def mentioned(module: Module, *words: str) -> bool:
+    """Whether one of the words stands in the module or in any other file of its project."""
+    if any(word in module.source.text for word in words):
+        return True
+    return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a file is one of tests, by its name or its folder's."""
+    return _TEST_FILE.search(path) is not None
+
+
+def _files(file: Path) -> Iterator[Path]:
+    """The Python files of the project that `file` belongs to; those beside it where nothing marks a project."""
+    roots = [folder for folder in file.parents if any((folder / mark).exists() for mark in _ROOT_MARKS)]
+    if not roots:
+        yield from file.parent.glob("*.py")
+        return
+    count = 0
+    for folder, folders, names in os.walk(roots[0]):
+        folders[:] = [
+            n for n in folders if not n.startswith(".") and n not in ("node_modules", "site-packages", "venv")
+        ]
+        for name in names:
+            if name.endswith(".py"):
+                count += 1
+                yield Path(folder, name)
+        if count >= _MOST_FILES:
+            return
