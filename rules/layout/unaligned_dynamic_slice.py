@@ -1,0 +1,406 @@
+"""PAL204 unaligned-dynamic-slice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import frozen
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.divisibility import loaded_scalars, proven_divisor, true_divisor
+from pallas_lint.kernels.dtypes import bits
+from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.trace import Access
+from pallas_lint.kernels.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+from pallas_lint.verdicts import up_to
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import KernelTrace
+
+_LANES = 128
+
+
+class UnalignedDynamicSlice(Rule):
+    """A slice of a ref that starts, at run time, where TPU cannot be proven to have a tile boundary.
+
+    A TPU buffer lies in tiles of 8 rows (sublanes) by 128 columns (lanes) of 32 bits; 16-bit types pack two rows into
+    one, 8-bit types four. A load or store moves whole tiles. Where the start is a number known at compile time, Mosaic
+    shifts the data into place; where it is known only at run time, it has to be a multiple of the tile, provably:
+    `cannot statically prove that index in dimension 1 is a multiple of 128`. What is asked for:
+
+    - last dimension: 128, in every type, for slices and single elements alike;
+    - the dimension before: nothing in 32-bit types for single rows or up to 128 columns, else 8; 8 in 16-bit types; 32
+      in 8-bit types (8 on v5e and older with older releases), for single rows too;
+    - the only dimension of a 1-D ref: 128 in 32-bit types, 256 in 16-bit, 512 in 8-bit; 1024 up to jax 0.8.
+
+    Mosaic proves it from the arithmetic: `i * 128` is fine, with `i` a loop or grid index, and so is
+    `pl.multiple_of(x, 128)`, for which the author answers. Strides other than 1 are limited to leading dimensions and,
+    up to 128 columns of 32 bits, to the dimension before the last.
+
+    ## How to fix
+
+    Count in blocks (`pl.ds(i * 128, 128)`), or promise what is true: `pl.multiple_of(start, 128)`. If the start is not
+    aligned, load the aligned tiles around it and select or roll (`pltpu.roll`) in registers; if it counts rows, put
+    the rows into a leading dimension.
+
+    ## Fix safety
+
+    Safe: `pl.multiple_of` is offered only where the arithmetic shows that the promise is true. A promise that is not
+    true gives wrong data without any error.
+
+    ## Known limits
+
+    Silent where shapes, dtypes or the start are not known. Whether a named block size is a multiple of the tile is for
+    the caller to know: an info says so where the code does not. What Mosaic gets out of `jnp.where`, `jnp.minimum` and
+    remainders of aligned numbers differs by release, and is left to the probe.
+
+    ## References
+
+    - helion issues 2753 and 3459: unproven alignment of loads, stores and DMAs; jax issue 29520: strides.
+    - 280 kernels with float32, bfloat16, int32 and int8 slices compiled for v5e and v6e with jax 0.4.35, 0.6.2, 0.8.3,
+      0.10.2 and 0.12.0.1 (the last for v4, v5p and tpu7x, too), and 350 more with 0.12.0.1: what is said above.
+    """
+
+    code = "PAL204"
+    name = "unaligned-dynamic-slice"
+    severity = Severity.ERROR
+    fix = "safe"
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(start_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[:, pl.ds(start_ref[0], 128)]  #!
+
+            def window(start, x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[
+                        pl.BlockSpec(memory_space=pltpu.SMEM),
+                        pl.BlockSpec((8, 1024), lambda: (0, 0)),
+                    ],
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                )(start, x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                start = pl.program_id(0) << 7
+                o_ref[...] = x_ref[:, pl.ds(start, 128)]  #!
+
+            def copy(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 512), lambda i: (0, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, i)),
+                    out_shape=jax.ShapeDtypeStruct((8, 512), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                start = pl.program_id(0) << 7
+                o_ref[...] = x_ref[:, pl.ds(pl.multiple_of(start, 128), 128)]
+
+            def copy(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 512), lambda i: (0, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, i)),
+                    out_shape=jax.ShapeDtypeStruct((8, 512), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(row_ref, x_ref, o_ref):
+                def body(i, total):
+                    return total + x_ref[:, pl.ds(i * 128, 128)]
+
+                total = lax.fori_loop(0, 4, body, jnp.zeros((8, 128), jnp.float32))
+                o_ref[...] = total + x_ref[pl.ds(row_ref[0], 1), 0:128]
+
+            def run(row, x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[
+                        pl.BlockSpec(memory_space=pltpu.SMEM),
+                        pl.BlockSpec((8, 512), lambda: (0, 0)),
+                    ],
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                )(row, x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        loaded = loaded_scalars(trace)
+        launches = context.analysis.launches
+        for access in trace.events:
+            if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate"):
+                continue
+            space = tpu_space(access.ref, launches, trace.launch)
+            copied = is_copy(access)
+            if space != "vmem" and not (copied and space in ("any", "hbm")):
+                continue
+            for part in _parts(access):
+                for message in (_strided(part, access, context), _unaligned(part, access, loaded, context)):
+                    if message is not None:
+                        yield message
+
+
+@frozen
+class _Part:
+    """One dimension of an index: `place` counts from the last dimension, 0 being the lanes."""
+
+    ref: Ref  # the ref, or view, that is indexed
+    rank: int
+    place: int
+    index: Value
+    own: bool  # in the access itself, not in a view that it goes through
+
+    @property
+    def start(self) -> Value:
+        return self.index.start if isinstance(self.index, Slice) else self.index
+
+    @property
+    def size(self) -> Dim:
+        from pallas_lint.kernels.values import dim
+
+        if not isinstance(self.index, Slice):
+            return 1
+        return None if self.index.size is None else dim(self.index.size)
+
+    @property
+    def lanes(self) -> Dim:
+        return None if not self.ref.shape else self.ref.shape[-1]
+
+    @property
+    def extent(self) -> Dim:
+        return None if not self.ref.shape else self.ref.shape[self.rank - 1 - self.place]
+
+    @property
+    def dimension(self) -> int:
+        return self.rank - 1 - self.place
+
+
+def _parts(access: Access) -> Iterator[_Part]:
+    """The indexed dimensions among the last two, of the access and of the views that it goes through."""
+    ref, index, own = access.ref, access.index, True
+    while True:
+        if ref.view and ref.indexer is None:
+            return  # a bitcast or reshape: other tiles than the buffer's own
+        yield from _placed(ref, index, own)
+        if ref.parent is None or ref.indexer is None:
+            return
+        ref, index, own = ref.parent, ref.indexer, False
+
+
+def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
+    parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
+    if ref.shape is None or (isinstance(index, Seq) and index.open) or NONE in parts:
+        return
+    rank = len(ref.shape)
+    if Const(...) in parts:
+        at = parts.index(Const(...))
+        parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (rank - len(parts) + 1)
+    for dimension, part in enumerate(parts):
+        place = rank - 1 - dimension
+        if isinstance(part, Slice) or (isinstance(part, Array) and part.shape == ()):
+            yield _Part(ref, rank, place, part, own)
+
+
+# -- alignment -----------------------------------------------------------------------------------------------------
+
+
+def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
+    """The number of which the start has to be a multiple; 1 where nothing is asked for or known."""
+    dtype, lanes = part.ref.dtype, part.lanes
+    width = None if dtype in (None, "semaphore") else 32 if dtype == "bool" else bits(dtype)
+    if part.rank == 1:
+        if copied or dtype == "bool":
+            return 1
+        return 1024 if up_to("0.8.3", version) else _LANES * (1 if width is None else max(32 // width, 1))
+    if part.place == 0:
+        return _LANES
+    if part.place > 1 or dtype == "bool":
+        return 1
+    narrow = isinstance(lanes, int) and lanes <= _LANES
+    wide = isinstance(lanes, int) and lanes > _LANES
+    if width is None:
+        return 8 if wide and part.size not in (1, None) else 1
+    if width >= 32:
+        return 1 if narrow or not wide or part.size in (1, None) else 8
+    if width == 16 or copied:
+        return 8
+    if width == 8:
+        return 8 if device != "v6e" and up_to("0.9.2", version) else 32
+    return 8 if up_to("0.9.2", version) else 64
+
+
+def _unaligned(part: _Part, access: Access, loaded: Collection[int], context: Context) -> Finding | None:
+    start = part.start
+    if part.place > 1 or not isinstance(start, Array):
+        return None
+    if part.size is not None and part.size == part.extent and part.place:
+        return None  # the whole dimension
+    target = context.target
+    assert target is not None
+    copied = is_copy(access)
+    proven = proven_divisor(start, loaded)
+    if proven is None:
+        return _by_name(part, access, context)
+    fails = {version: _needed(part, version, target.device, copied) for version in context.versions}
+    failing = [version for version, needed in fails.items() if proven % needed]
+    if not failing:
+        return None
+    needed = fails[failing[-1]]
+    what = "start" if isinstance(part.index, Slice) else "index"
+    always = context.everywhere(lambda version: bool(proven % _needed(part, version, target.device, copied)))
+    truth = true_divisor(start, loaded)
+    aligned = truth is not None and not truth % needed
+    fix = _promise(part, access, str(needed), context) if aligned else None
+    advice = "which it is" if aligned else "where that is true; else load whole tiles and select"
+    return context.finding(
+        access.site,
+        f"dynamic {what} in dimension {part.dimension} of `{part.ref.parameter}` is no proven multiple of {needed}",
+        help=f"say so with `pl.multiple_of({what}, {needed})`, {advice}",
+        severity=Severity.ERROR if access.certain else Severity.WARNING,
+        versions=None if always else failing,
+        version_dependent=not always,
+        dtype=part.ref.dtype,
+        fixes=[fix] if fix is not None else [],
+    )
+
+
+def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
+    """`pl.ds(i * block, block)` with a block size that only the caller knows."""
+    op = part.start.origin if isinstance(part.start, Array) else None
+    if op is None or op.name != "jax.numpy.multiply" or not part.own or not isinstance(part.index, Slice):
+        return None
+    named = [operand for operand in op.args if isinstance(operand, Sym)]
+    target = context.target
+    assert target is not None
+    needed = max(_needed(part, version, target.device, is_copy(access)) for version in context.versions)
+    if len(named) != 1 or named[0] != part.index.size or needed == 1:
+        return None
+    node = op.site.node
+    if not isinstance(node, cst.BinaryOperation):
+        return None
+    factor = node.right if isinstance(op.args[1], Sym) else node.left
+    if not isinstance(factor, cst.Name):
+        return None
+    fix = _promise(part, access, factor.value, context)
+    return context.finding(
+        access.site,
+        f"start in dimension {part.dimension} of `{part.ref.parameter}` is aligned only where `{factor.value}` is a "
+        f"multiple of {needed}",
+        help="Mosaic takes it where the block size is one, and says no otherwise",
+        severity=Severity.INFO,
+        op=op,
+        fixes=[fix] if fix is not None and _start_node(part, access) is node else [],
+    )
+
+
+def _start_node(part: _Part, access: Access) -> cst.BaseExpression | None:
+    """The expression for the start, where it stands in the access itself."""
+    node = access.site.node
+    if isinstance(node, cst.AugAssign):
+        node = node.target
+    if not part.own or not isinstance(node, cst.Subscript):
+        return None
+    elements = [element.slice for element in node.slice]
+    if len(elements) == 1 and isinstance(elements[0], cst.Index) and isinstance(elements[0].value, cst.Tuple):
+        found: list[cst.CSTNode] = [element.value for element in elements[0].value.elements]
+    else:
+        found = [element.value if isinstance(element, cst.Index) else element for element in elements]
+    ellipsis = next((at for at, value in enumerate(found) if isinstance(value, cst.Ellipsis)), None)
+    at = part.dimension if ellipsis is None or part.dimension < ellipsis else len(found) - 1 - part.place
+    if not 0 <= at < len(found):
+        return None
+    value = found[at]
+    if isinstance(value, cst.Call):
+        if not isinstance(part.index, Slice) or not value.args or value.args[0].keyword or value.args[0].star:
+            return None
+        return value.args[0].value
+    return value if isinstance(value, cst.BaseExpression) and not isinstance(part.index, Slice) else None
+
+
+def _promise(part: _Part, access: Access, multiple: str, context: Context) -> Fix | None:
+    node = _start_node(part, access)
+    if node is None:
+        return None
+    site = Site(access.site.piece, node)
+    function, imports = context.spell("jax.experimental.pallas.multiple_of", context.module_of(access.site))
+    edit = context.replace(site, f"{function}({site.code}, {multiple})")
+    return context.safe(f"promise that the start is a multiple of {multiple}", edit, *imports)
+
+
+# -- strides -------------------------------------------------------------------------------------------------------
+
+
+def _strided(part: _Part, access: Access, context: Context) -> Finding | None:
+    index = part.index
+    if not isinstance(index, Slice) or is_copy(access):
+        return None
+    stride = index.step.value if isinstance(index.step, Const) else None
+    if not isinstance(stride, int) or stride == 1:
+        return None
+    reason = versions = None
+    if part.rank > 1 and part.place == 0:
+        reason = "the last dimension has no strided access on TPU"
+    elif part.place == 1 and isinstance(part.lanes, int) and part.lanes > _LANES:
+        reason = f"rows of {part.lanes} columns have none on TPU, only those of up to 128"
+    elif part.ref.dtype is not None and part.ref.dtype not in ("bool", "semaphore") and bits(part.ref.dtype) < 32:
+        if access.kind == "load" and not isinstance(part.start, Array):
+            versions = context.failing(lambda version: up_to("0.10.2", version))
+            if not versions:
+                return None
+        elif part.place != 1:
+            return None
+        reason = f"{part.ref.dtype} has none on TPU"
+    if reason is None:
+        return None
+    return context.finding(
+        access.site,
+        f"stride {stride} in dimension {part.dimension} of `{part.ref.parameter}`: {reason}",
+        help="load without the stride and select, or lay the data out so that a leading dimension strides",
+        severity=Severity.ERROR if access.certain else Severity.WARNING,
+        versions=versions,
+        version_dependent=versions is not None,
+        dtype=part.ref.dtype,
+    )
