@@ -1,0 +1,179 @@
+"""PAL402: a guard is flagged exactly where the TPU interpreter shows that the sums come out wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.grid_cases import module, run
+from tests.rules.harness import lint
+
+I_J_K = "lambda i, j, k: (i * 3 + j, 0)"
+I_ONLY = "lambda i, j, k: (i, 0)"
+ACCUMULATE = "acc_ref[...] += x_ref[...]"
+SUM = "o_ref[...] += x_ref[...]"
+
+
+def when(condition: str, body: str) -> str:
+    return f"@pl.when({condition})\ndef _():\n    {body}\n"
+
+
+def output(condition: str) -> str:
+    """An output that is set under a condition and added to at every step."""
+    return when(condition, "o_ref[...] = jnp.zeros_like(o_ref)") + SUM
+
+
+def scratch(start: str, flush: str) -> str:
+    """A scratch sum with its start and its end."""
+    return when(start, "clear(acc_ref)") + ACCUMULATE + "\n" + when(flush, "o_ref[...] = acc_ref[...]")
+
+
+LAST = "pl.program_id(2) == pl.num_programs(2) - 1"
+# (kernel body, output's index map over grid (2, 3, 4), whether it is wrong)
+CASES: dict[str, tuple[str, str, bool]] = {
+    "output, right": (output("pl.program_id(2) == 0"), I_J_K, False),
+    "output, first axis": (output("pl.program_id(0) == 0"), I_J_K, True),
+    "output, second axis": (output("pl.program_id(1) == 0"), I_J_K, True),
+    "output, through a variable": ("k = pl.program_id(1)\nfirst = k == 0\n" + output("first"), I_J_K, True),
+    "output, through a helper": (output("is_first(1)"), I_J_K, True),
+    "output, right helper": (output("is_first(2)"), I_J_K, False),
+    "output, all axes": (
+        output("(pl.program_id(0) == 0) & (pl.program_id(1) == 0) & (pl.program_id(2) == 0)"),
+        I_J_K,
+        True,
+    ),
+    "output, last step": (output(LAST), I_J_K, True),
+    "output, two ignored, both tested": (
+        output("jnp.logical_and(pl.program_id(1) == 0, pl.program_id(2) == 0)"),
+        I_ONLY,
+        False,
+    ),
+    "output, two ignored, sum of indices": (output("pl.program_id(1) + pl.program_id(2) == 0"), I_ONLY, False),
+    "output, two ignored, the last forgotten": (output("pl.program_id(1) == 0"), I_ONLY, True),
+    "output, two ignored, the first forgotten": (output("pl.program_id(2) == 0"), I_ONLY, True),
+    "output, nested when": (
+        "@pl.when(pl.program_id(1) == 0)\ndef _():\n    @pl.when(pl.program_id(2) == 0)\n    def _():\n"
+        f"        clear(o_ref)\n{SUM}",
+        I_ONLY,
+        False,
+    ),
+    "output, nested when on another axis": (
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    @pl.when(pl.program_id(2) == 0)\n    def _():\n"
+        f"        clear(o_ref)\n{SUM}",
+        I_J_K,
+        True,
+    ),
+    "output, cond": (
+        "lax.cond(pl.program_id(1) == 0, lambda: clear(o_ref), lambda: None)\nadd(o_ref, x_ref[...])",
+        I_J_K,
+        True,
+    ),
+    "output, cond the other way": (
+        "lax.cond(pl.program_id(2) > 0, lambda: None, lambda: clear(o_ref))\nadd(o_ref, x_ref[...])",
+        I_J_K,
+        False,
+    ),
+    "output, first written or added to": (
+        when("pl.program_id(2) == 0", "o_ref[...] = x_ref[...]") + when("pl.program_id(2) != 0", SUM),
+        I_J_K,
+        False,
+    ),
+    "output, first written or added to, wrong axis": (
+        when("pl.program_id(1) == 0", "o_ref[...] = x_ref[...]") + when("pl.program_id(1) != 0", SUM),
+        I_J_K,
+        True,
+    ),
+    "output, everything ignored": (
+        output("(pl.program_id(0) == 0) & (pl.program_id(1) == 0) & (pl.program_id(2) == 0)"),
+        "lambda i, j, k: (0, 0)",
+        False,
+    ),
+    "output, everything ignored, innermost tested": (
+        output("pl.program_id(2) == 0"),
+        "lambda i, j, k: (0, 0)",
+        True,
+    ),
+    "output, no guard": ("clear(o_ref)\n" + SUM, I_J_K, True),
+    "output, map with a division": (
+        output("pl.program_id(2) % 2 == 0"),
+        "lambda i, j, k: ((i * 3 + j) * 2 + k // 2, 0)",
+        False,
+    ),
+    "output, map with a division, wrong guard": (
+        output("pl.program_id(2) == 0"),
+        "lambda i, j, k: ((i * 3 + j) * 2 + k // 2, 0)",
+        True,
+    ),
+    "scratch, right": (scratch("pl.program_id(2) == 0", LAST), I_J_K, False),
+    "scratch, started on the first axis": (scratch("pl.program_id(0) == 0", LAST), I_J_K, True),
+    "scratch, started on the second axis": (scratch("pl.program_id(1) == 0", LAST), I_J_K, True),
+    "scratch, written out on the second axis": (
+        scratch("pl.program_id(2) == 0", "pl.program_id(1) == pl.num_programs(1) - 1"),
+        I_J_K,
+        True,
+    ),
+    "scratch, written out at the first step": (scratch("pl.program_id(2) == 0", "pl.program_id(2) == 0"), I_J_K, True),
+    "scratch, written out one step early": (
+        scratch("pl.program_id(2) == 0", "pl.program_id(2) == pl.num_programs(2) - 2"),
+        I_J_K,
+        True,
+    ),
+    "scratch, written out before the last update": (
+        when("pl.program_id(2) == 0", "clear(acc_ref)") + when(LAST, "o_ref[...] = acc_ref[...]") + ACCUMULATE,
+        I_J_K,
+        True,
+    ),
+    "scratch, two ignored": (
+        scratch("(pl.program_id(1) == 0) & (pl.program_id(2) == 0)", f"(pl.program_id(1) == 2) & ({LAST})"),
+        I_ONLY,
+        False,
+    ),
+    "scratch, two ignored, the first forgotten": (
+        scratch("pl.program_id(2) == 0", f"(pl.program_id(1) == 2) & ({LAST})"),
+        I_ONLY,
+        True,
+    ),
+    "scratch, two ignored, the last forgotten": (
+        scratch("pl.program_id(1) == 0", f"(pl.program_id(1) == 2) & ({LAST})"),
+        I_ONLY,
+        True,
+    ),
+    "scratch, written out at every step": (
+        when("pl.program_id(2) == 0", "clear(acc_ref)") + ACCUMULATE + "\no_ref[...] = acc_ref[...]",
+        I_J_K,
+        False,
+    ),
+    "scratch, written out at every step, started on the second axis": (
+        when("pl.program_id(1) == 0", "clear(acc_ref)") + ACCUMULATE + "\no_ref[...] = acc_ref[...]",
+        I_J_K,
+        True,
+    ),
+    "scratch, set anew at every step": (
+        "clear(acc_ref)\n" + ACCUMULATE + "\n" + when(LAST, "o_ref[...] = acc_ref[...]"),
+        I_J_K,
+        True,
+    ),
+    "scratch of one step, added to the output": (
+        when("pl.program_id(2) == 0", "clear(o_ref)")
+        + "clear(acc_ref)\n"
+        + ACCUMULATE
+        + "\no_ref[...] += acc_ref[...]",
+        I_J_K,
+        False,
+    ),
+    "one axis of one step": (output("pl.program_id(1) == 0"), "lambda i, j, k: (i * 3 + j, 0)", True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_flagged(name: str) -> None:
+    body, out_map, wrong = CASES[name]
+    found = lint(module(body, (2, 3, 4), out_map), select="PAL402")
+    assert bool(found) is wrong, found
+
+
+@pytest.mark.slow
+def test_as_the_tpu_interpreter_says() -> None:
+    cases = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]
+    _, verdicts = run(cases)
+    got = {name: verdict for name, (_, verdict) in zip(CASES, verdicts, strict=True)}
+    assert got == {name: "wrong" if wrong else "right" for name, (_, _, wrong) in CASES.items()}
