@@ -318,3 +318,35 @@ def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _strings(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def find_python(folder: Path, python: str | None = None) -> str:
+    """The interpreter to run code of `folder` with: the one told, the active environment's, the nearest `.venv`'s.
+
+    Without any, the one that this process runs in. Raises InterpreterError.
+    """
+    prefixes: list[Path] = []
+    if python is not None:
+        import shutil
+
+        path = Path(python).expanduser()
+        found = str(path.absolute()) if path.is_file() else shutil.which(python) if os.sep not in python else None
+        if found is not None:
+            return found
+        prefixes = [interpreter_prefix(python)]
+    else:
+        active = (os.environ.get(variable) for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"))
+        prefixes = [Path(prefix) for prefix in active if prefix and _installed(_site_packages(Path(prefix)))]
+        prefixes += [
+            place / name
+            for place in _upward(folder)
+            for name in ENVIRONMENT_FOLDERS
+            if _installed(_site_packages(place / name))
+        ]
+    for prefix in prefixes:
+        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+            if (prefix / name).exists():
+                return str(prefix / name)
+    if python is not None:
+        raise InterpreterError(f"--python: no interpreter in '{python}'")
+    return sys.executable

@@ -14,7 +14,6 @@ from pallas_lint import __version__
 OK, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
 COMMANDS = ("rule", "support", "probe", "server", "config")
-_NOT_YET = ("probe", "server")
 
 
 class UsageError(Exception):
@@ -69,6 +68,11 @@ def _dispatch(arguments: list[str]) -> int:
             from pallas_lint.cli import config
 
             return config.run(options)
+        case "probe":
+            options = parser.parse_probe(rest)
+            from pallas_lint.cli import probe
+
+            return probe.run(options)
         case "support":
             options = parser.parse_support(rest)
             from pallas_lint.cli import support

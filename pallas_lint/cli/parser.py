@@ -11,6 +11,7 @@ from pallas_lint.cli import UsageError
 
 FORMATS = ("full", "concise", "json")
 SEVERITIES = ("error", "warning", "info")
+PROBE_STAGES = ("trace", "grid", "interpret", "lower", "compile")
 _FORMATS_NOT_YET = ("sarif", "github", "gitlab", "junit")
 _OPTIONS_NOT_YET = ("--baseline", "--write-baseline", "--add-suppressions", "--watch", "--probe")
 
@@ -20,6 +21,7 @@ commands:
   pallas-lint [PATH ...]     lint files and folders (what happens without a command)
   pallas-lint rule CODE      explain a rule
   pallas-lint support QUERY  say where a function can be used in a kernel
+  pallas-lint probe WHAT     trace, run, lower and compile a kernel without its device
   pallas-lint config         show the effective settings and where each came from
 
 exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
@@ -113,6 +115,76 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     except TargetError as error:
         raise UsageError(f"--target: {error}") from error
     return options
+
+
+def parse_probe(arguments: list[str]) -> argparse.Namespace:
+    """The options of `probe`; `command` is what stands after `--`. Raises UsageError."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    parser = _Parser(
+        "pallas-lint probe",
+        usage="pallas-lint probe [OPTIONS] FILE::FUNCTION [ARGUMENT ...]\n"
+        "       pallas-lint probe [OPTIONS] FILE ...\n"
+        "       pallas-lint probe [OPTIONS] --capture -- COMMAND ...",
+        description="Trace, run, lower and compile kernels without their device, in the project's own environment. "
+        "This runs the code that it is given.",
+        epilog="arguments: f32[8,128], i32[4]=[3,1,0,2], lists, tuples and dicts of them, bm=128, Python literals",
+        formatter_class=_formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="WHAT", help="file.py::function and its arguments, or files")
+    parser.add_argument("--capture", action="store_true", help="examine every launch that the command after -- makes")
+    parser.add_argument(
+        "--target", action="append", default=[], metavar="T", help="tpu[:v5e], triton, mosaic-gpu; repeatable"
+    )
+    parser.add_argument("--all-targets", action="store_true", help="all that can be tried")
+    parser.add_argument("--python", metavar="FILE", help="interpreter to run it with (default: the project's)")
+    parser.add_argument("--stage", choices=PROBE_STAGES, metavar="S", help=f"last stage: {', '.join(PROBE_STAGES)}")
+    parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")
+    parser.add_argument("--timeout", type=_seconds, default=120.0, metavar="S", help="seconds for each function (120)")
+    parser.add_argument(
+        "--memory-limit", type=_bytes, default=8 << 30, metavar="N", help="bytes it may take, as in 4G (8G)"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a report with pictures")
+    parser.add_argument("--output-format", type=_format, default="full", metavar="F", help="full, concise or json")
+    parser.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="S", help="as in linting")
+    parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
+    _add_colour(parser)
+    options = _parse(parser, ours)
+    options.command = arguments[len(ours) + 1 :]
+    if options.capture != bool(options.command) or (options.capture and options.paths):
+        raise UsageError("probe: write `probe --capture -- COMMAND`")
+    if not options.capture and not options.paths:
+        raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
+    from pallas_lint.targets import TargetError, parse_target
+
+    try:
+        options.target = [str(parse_target(target)) for target in options.target]
+    except TargetError as error:
+        raise UsageError(f"--target: {error}") from error
+    return options
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+    return value
+
+
+def _bytes(text: str) -> int:
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    number, unit = (text[:-1], units[text[-1:].lower()]) if text[-1:].lower() in units else (text, 1)
+    try:
+        value = int(float(number) * unit)
+    except (ValueError, OverflowError):
+        value = 0
+    if value < 1 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}' is no amount of memory: write 4G or 500M")
+    return value
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:

@@ -47,11 +47,17 @@ BARRED = {
 }
 
 
+# The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
+WORKER = ROOT / "pallas_lint" / "probe" / "worker"
+
+
 def modules() -> dict[str, Path]:
-    """Dotted name to file, of everything that is installed."""
+    """Dotted name to file, of everything that runs in this process."""
     found = {}
     for package, folder in FOLDERS.items():
         for file in folder.rglob("*.py"):
+            if WORKER in file.parents:
+                continue
             parts = file.relative_to(folder).with_suffix("").parts
             name = ".".join((package, *(part for part in parts if part != "__init__")))
             found[name] = file
@@ -90,6 +96,17 @@ def test_imports_point_one_way(package: str) -> None:
                 if below(target, barred) and not inside and not below(name, barred):
                     wrong.append(f"{name} imports {target}")
     assert not wrong, "\n".join(sorted(set(wrong)))
+
+
+def test_the_worker_needs_nothing_but_jax() -> None:
+    allowed = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "sitecustomize"}
+    for file in WORKER.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                assert name.partition(".")[0] in allowed, f"{file.name} imports {name}"
 
 
 def loaded_by(*arguments: str) -> set[str]:

@@ -1,0 +1,116 @@
+"""Run a program and examine every launch that it makes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RUNNER = Path(__file__).parent / "worker" / "runner.py"
+HOOK = Path(__file__).parent / "worker" / "hook"
+
+
+@frozen
+class Captured:
+    """The program's exit status, and what its processes' launches came to."""
+
+    status: int
+    results: list[ProbeResult]
+
+
+def run(command: Sequence[str], request: dict[str, Any]) -> Captured:
+    """Run `command` with its launches captured. Its output goes to standard error.
+
+    Raises OSError where the command cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
+        write_request(Path(folder), request)
+        path = os.pathsep.join(part for part in (str(HOOK), os.environ.get("PYTHONPATH", "")) if part)
+        environment = {**os.environ, "PYTHONPATH": path, "PALLAS_LINT_CAPTURE": folder}
+        status = subprocess.run(
+            _through_runner(command), env=environment, stdout=sys.stderr.fileno(), check=False
+        ).returncode
+        return Captured(status, read_results(Path(folder), float(request["timeout"])))
+
+
+def _through_runner(command: Sequence[str]) -> list[str]:
+    """The command with our runner in front of its Python program, where it is one; else as it is.
+
+    Any other command is captured too, by the hook alone: its processes are examined as they shut down.
+    """
+    python, rest = _as_python(command)
+    if python is None:
+        return list(command)
+    options = 0
+    while options < len(rest) and rest[options].startswith("-") and rest[options] not in ("-m", "-c", "-"):
+        options += 2 if rest[options] in ("-X", "-W") else 1
+    if options >= len(rest) or rest[options] == "-":
+        return list(command)
+    return [python, *rest[:options], str(RUNNER), *rest[options:]]
+
+
+def _as_python(command: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The interpreter and its arguments: of `python script.py`, of `pytest` and of other scripts that name one."""
+    found = shutil.which(command[0])
+    if found is None:
+        raise FileNotFoundError(2, "no such command", command[0])
+    if re.fullmatch(r"python[\d.]*(?:\.exe)?", Path(found).name):
+        return found, list(command[1:])
+    with Path(found).open("rb") as file:
+        first = file.readline(512).decode("utf-8", "replace")
+    match = re.fullmatch(r"#!\s*(\S*python[\d.]*)\s*", first)
+    return (match[1], [found, *command[1:]]) if match else (None, [])
+
+
+def write_request(folder: Path, request: dict[str, Any]) -> None:
+    """Leave for the captured processes what to examine."""
+    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+
+
+def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
+    """What the captured processes left, a launch that several of them made once."""
+    results = []
+    seen: set[str] = set()
+    for file in sorted(folder.glob("*.jsonl")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        result = collect(None, [json.loads(line) for line in lines], timeout)
+        if result.modules:
+            _compile(result, timeout)
+        fresh = []
+        for launch in sorted(result.launches, key=_order):
+            key = json.dumps([launch.facts[name] for name in ("kernel", "place", "grid", "operands")])
+            if key not in seen:
+                seen.add(key)
+                fresh.append(launch)
+        result.launches = fresh
+        results.append(result)
+    return results
+
+
+def _compile(result: ProbeResult, timeout: float) -> None:
+    """Compile in a worker what the program's process has lowered: a compiler may crash, the program must not."""
+    request = {"modules": result.modules, "timeout": max(timeout, 10.0 * len(result.modules)), "memory_limit": 16 << 30}
+    try:
+        with Worker(str(result.parts["python"]), Path.cwd()) as worker:
+            collect(None, worker.ask(request), timeout, result)
+    except WorkerError as error:
+        result.errors.append(str(error))
+
+
+def _order(launch: LaunchResult) -> tuple[str, int, str]:
+    place = launch.place or {"file": "", "line": 0}
+    return place["file"], place["line"], json.dumps(launch.facts["operands"])

@@ -1,0 +1,101 @@
+"""The worker, seen from outside: started, asked, watched, and replaced when it dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAIN = Path(__file__).parent / "worker" / "main.py"
+# Seconds that the worker has beyond the request's own deadline, for starting up and for killing its children.
+_GRACE = 60.0
+
+
+class WorkerError(RuntimeError):
+    """The interpreter cannot be started at all; the message is one sentence."""
+
+
+@define
+class Worker:
+    """One warm worker in the interpreter `python`; a request after its death starts another."""
+
+    python: str
+    cwd: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def ask(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The events of a request, without the closing one; `{"event": "died"}` where the worker itself died."""
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+            yield from self._events(process, time.monotonic() + float(request["timeout"]) + _GRACE)
+        except BrokenPipeError:
+            yield {"event": "died", "task": None, "reason": "exit", "status": process.poll(), "output": ""}
+            self.close()
+        except GeneratorExit:
+            self.close()
+            raise
+
+    def _events(self, process: subprocess.Popen[bytes], deadline: float) -> Iterator[dict[str, Any]]:
+        assert process.stdout is not None
+        pending = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while True:
+                left = deadline - time.monotonic()
+                ready = selector.select(max(left, 0))
+                data = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
+                if not data:
+                    self.close()
+                    reason = "exit" if ready else "deadline"
+                    yield {"event": "died", "task": None, "reason": reason, "status": process.poll(), "output": ""}
+                    return
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    event = json.loads(line)
+                    if event["event"] == "done":
+                        return
+                    yield event
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        try:
+            self._process = subprocess.Popen(
+                [self.python, str(MAIN)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=self.cwd,
+            )
+        except OSError as error:
+            raise WorkerError(f"cannot start {self.python}: {error.strerror or error}") from error
+        return self._process
+
+    def close(self) -> None:
+        """Stop the worker and its children."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()  # its children die with it, or notice that nobody listens
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,396 @@
+"""From what the worker told to findings: one a cause, at the user's line, under the code of the rule it belongs to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, evolve, field
+
+from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
+from pallas_lint.probe import messages
+from pallas_lint.rule import all_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
+
+_CALLED = re.compile(r"[\w.]+(?=\()")
+_FALLBACK = {"trace": "PAL901", "lower": "PAL902", "compile": "PAL903"}
+
+
+@define
+class _Places:
+    """Worker places (absolute files) as spans that the user reads."""
+
+    cwd: Path
+    line: Callable[[str, int], str | None]
+
+    def span(self, place: dict[str, Any] | None, otherwise: str) -> Span:
+        if place is None:
+            return Span(otherwise, Position(1, 1), Position(1, 2))
+        shown = self.shown(place["file"])
+        number = int(place["line"])
+        column, end_line, end_column = place.get("column"), place.get("end_line"), place.get("end_column")
+        text = self.line(shown, number) or ""
+        if column and end_column:
+            last = int(end_line or number)
+            # A call of thirty lines is shown by the name of what it calls.
+            called = _CALLED.match(text, column - 1) if text.isascii() else None
+            if called is not None and (int(end_line or number) > number or end_column - column > 60):
+                return Span(shown, Position(number, column), Position(number, called.end() + 1))
+            return Span(
+                shown,
+                Position(number, _characters(text, column)),
+                Position(last, _characters(self.line(shown, last) or "", end_column)),
+            )
+        if column:
+            return Span(shown, Position(number, column), Position(number, max(len(text.rstrip()) + 1, column + 1)))
+        begin = len(text) - len(text.lstrip()) + 1
+        return Span(shown, Position(number, begin), Position(number, max(len(text.rstrip()) + 1, begin + 1)))
+
+    def shown(self, file: str) -> str:
+        try:
+            return Path(file).relative_to(self.cwd).as_posix()
+        except ValueError:
+            return Path(file).as_posix()
+
+
+def _characters(text: str, column: int) -> int:
+    """A column counted in bytes as one counted in characters."""
+    if text.isascii():
+        return column
+    return len(text.encode("utf-8", "surrogatepass")[: column - 1].decode("utf-8", "replace")) + 1
+
+
+def findings_of(
+    result: ProbeResult, cwd: Path, line: Callable[[str, int], str | None]
+) -> tuple[list[Finding], list[LintError]]:
+    """The findings and errors of one probe. `line` gives the text of a line of a shown path."""
+    places = _Places(cwd, line)
+    here = result.spec.file if result.spec is not None else "<program>"
+    errors = [LintError(here, message) for message in result.errors]
+    found: list[Finding] = []
+    if result.trouble and result.trouble_task == "load":
+        errors.append(_import_error(result.trouble[0], here, places))
+    elif result.trouble:
+        trouble = result.trouble[0]
+        if result.spec is not None and not result.launches and _is_call_error(trouble):
+            errors.append(
+                LintError(here, f"`{result.spec.function}` cannot be called so: {messages.sentence(trouble)}")
+            )
+        else:
+            found.append(_Launch(None, result, places).raised(trouble, "trace", None))
+    for launch in result.launches:
+        found += _Launch(launch, result, places).findings()
+    if result.spec is not None and not result.launches and not result.trouble and not errors:
+        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel"))
+    return _merged(found), errors
+
+
+def _import_error(trouble: dict[str, Any], here: str, places: _Places) -> LintError:
+    at = next((place for place in trouble["places"] if place.get("function") != "importlib"), None)
+    shown, line = (places.shown(at["file"]), at["line"]) if at else (here, None)
+    return LintError(shown, f"it cannot be imported: {trouble['type']}: {messages.sentence(trouble)}", line)
+
+
+def _is_call_error(trouble: dict[str, Any]) -> bool:
+    """Whether the function was called with arguments that it does not take."""
+    return trouble["type"] in ("TypeError", "BadArgument", "SpecError") and not trouble["places"]
+
+
+def _merged(found: list[Finding]) -> list[Finding]:
+    """One finding for one code, place and backend; where several devices agree, it names none."""
+    best: dict[tuple[object, ...], Finding] = {}
+    for finding in found:
+        key = (finding.code, finding.span, finding.backend)
+        known = best.get(key)
+        if known is None:
+            best[key] = finding
+        elif known.device != finding.device:
+            best[key] = evolve(
+                known, device=", ".join(sorted({*(known.device or "").split(", "), finding.device or ""} - {""}))
+            )
+    return sorted(best.values(), key=lambda finding: finding.sort_key)
+
+
+@define
+class _Launch:
+    """The findings of one launch (of the tracing around it where `launch` is None)."""
+
+    launch: LaunchResult | None
+    result: ProbeResult
+    places: _Places
+    explained: set[str] = field(factory=set)  # operands whose NaN is explained by something found before
+
+    def findings(self) -> Iterator[Finding]:
+        launch = self.launch
+        assert launch is not None
+        yield from self._grid(launch)
+        yield from self._running(launch)
+        yield from self._targets(launch)
+
+    # -- grid ------------------------------------------------------------------------------------------------------
+
+    def _grid(self, launch: LaunchResult) -> Iterator[Finding]:
+        for problem in launch.problems("grid"):
+            kind, name = problem["kind"], problem.get("operand", "")
+            read = name in launch.facts["reads"]
+            if kind == "out-of-range":
+                self.explained.add("*" if problem["role"] == "in" else name)
+                point, start = _tuple(problem["point"]), _tuple(problem["start"])
+                yield self._at_launch(
+                    "PAL307",
+                    Severity.ERROR,
+                    f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
+                    f"{_tuple(problem['shape'])}",
+                    f"index maps count blocks of {_tuple(problem['block'])}, not elements; "
+                    f"{problem['count']} of {problem['points']} grid points are affected",
+                )
+            elif kind == "uncovered":
+                self.explained.add(name)
+                yield self._at_launch(
+                    "PAL308",
+                    Severity.WARNING,
+                    f"{problem['total'] - problem['visited']} of {problem['total']} blocks of output `{name}` "
+                    "are never written",
+                    "they keep whatever the memory held; cover them, or alias an input that holds their values",
+                )
+            elif kind == "parallel-writes":
+                self.explained.add("race")
+                yield self._at_launch(
+                    "PAL404",
+                    Severity.ERROR if read else Severity.WARNING,
+                    f"grid points {_tuple(problem['first'])} and {_tuple(problem['second'])} write the same block of "
+                    f"`{name}`, and may run at the same time",
+                    f'mark grid axis {", ".join(map(str, problem["axes"]))} as "arbitrary"',
+                    backend="tpu",
+                )
+            elif kind == "revisited" and launch.backend in (None, "tpu") and read:
+                self.explained.add("revisited")
+                yield self._at_launch(
+                    "PAL403",
+                    Severity.ERROR if launch.backend == "tpu" else Severity.WARNING,
+                    f"the block {_tuple(problem['block'])} of `{name}` is left after grid point "
+                    f"{_tuple(problem['first'])} and added to again at {_tuple(problem['second'])}",
+                    "on TPU its contents are not fetched again: put the axes that it does not depend on last",
+                    backend="tpu",
+                )
+            elif kind == "shared" and launch.backend in ("triton", "mosaic_gpu") and read and not problem.get("atomic"):
+                yield self._at_launch(
+                    "PAL405",
+                    Severity.WARNING,
+                    f"{problem['points']} grid points write the {problem['visited']} "
+                    f"{'block' if problem['visited'] == 1 else 'blocks'} of `{name}`, and run at the same time",
+                    "use atomics, or give every grid point a block of its own",
+                    backend=launch.backend,
+                )
+
+    # -- running it ------------------------------------------------------------------------------------------------
+
+    def _running(self, launch: LaunchResult) -> Iterator[Finding]:
+        ragged = [
+            problem for problem in launch.problems("grid") if problem["kind"] == "ragged" and problem["role"] == "in"
+        ]
+        checked = launch.problems("checks")
+        for problem in launch.problems("interpret"):
+            kind = problem["kind"]
+            if kind == "nan":
+                yield from self._nan(problem, ragged, checked)
+            elif kind == "out-of-bounds" and "*" not in self.explained:
+                yield self._placed(
+                    problem,
+                    "PAL412",
+                    Severity.ERROR,
+                    f"an access leaves its buffer: {_reading(problem['message'])}",
+                    "interpret=True moves such accesses inside without a word",
+                )
+            elif kind == "race" and "race" not in self.explained:
+                yield self._placed(
+                    problem, "PAL905", Severity.ERROR, "two accesses of one buffer race", problem["message"][:300]
+                )
+            elif kind == "revisited" and "revisited" not in self.explained:
+                yield self._placed(problem, "PAL403", Severity.WARNING, messages.sentence(problem), "", backend="tpu")
+            elif kind == "deadline":
+                yield self._at_launch(
+                    "PAL905",
+                    Severity.WARNING,
+                    "the kernel does not come to an end in the interpreter",
+                    "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
+                )
+        data_dependent = any(
+            operand["dtype"].startswith(("i", "u")) and operand["role"] in ("in", "prefetch")
+            for operand in launch.facts["operands"]
+        )
+        for problem in checked:
+            if problem["kind"] == "out-of-bounds" and not self.explained and problem.get("places"):
+                yield self._placed(
+                    problem,
+                    "PAL412",
+                    Severity.INFO if data_dependent else Severity.ERROR,
+                    messages.sentence(problem),
+                    "on random operands" if data_dependent else "",
+                )
+
+    def _nan(
+        self, problem: dict[str, Any], ragged: list[dict[str, Any]], checked: list[dict[str, Any]]
+    ) -> Iterator[Finding]:
+        name = problem["operand"]
+        if name in self.explained or "*" in self.explained:
+            return
+        share = f"{problem['count']} of {problem['size']} values of `{name}` are NaN or infinite"
+        if problem["origin"] == "computed":
+            made = next((check for check in checked if check["kind"] in ("nan", "division")), None)
+            yield self._placed(
+                made or problem,
+                "PAL906",
+                Severity.WARNING if problem["always"] else Severity.INFO,
+                f"{share}, on finite operands",
+                messages.sentence(made)
+                if made
+                else "run on random operands; they may be outside what the kernel is for",
+            )
+        elif ragged and problem["origin"] == "uninitialised":
+            names = ", ".join(f"`{each['operand']}`" for each in ragged)
+            yield self._at_launch(
+                "PAL413",
+                Severity.ERROR,
+                f"{share}: the padding of partial blocks of {names} reaches the result",
+                "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
+            )
+        else:
+            yield self._at_launch(
+                "PAL907",
+                Severity.ERROR if problem["origin"] == "uninitialised" else Severity.WARNING,
+                f"{share}: it depends on memory that nobody wrote",
+                "outputs and scratch start with whatever the memory held: write them before they are read",
+            )
+
+    # -- lowering and compiling ------------------------------------------------------------------------------------
+
+    def _targets(self, launch: LaunchResult) -> Iterator[Finding]:
+        told = [stage for stage in launch.stages if stage.target is not None]
+        guessed = launch.facts.get("targets_guessed", False)
+        works = {_backend(stage) for stage in told if stage.stage == "lower" and stage.ok}
+        for stage in told:
+            if stage.ok is not False or (guessed and works and _backend(stage) not in works):
+                continue  # nobody said that it is for this backend, and it works on another
+            for problem in stage.problems:
+                yield self._of_target(launch, stage, problem)
+
+    def _of_target(self, launch: LaunchResult, stage: Stage, problem: dict[str, Any]) -> Finding:
+        kind = problem["kind"]
+        if kind == "memory":
+            parts = ", ".join(
+                f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
+            )
+            return self._at_launch(
+                "PAL213",
+                Severity.ERROR,
+                f"the kernel needs at least {_size(problem['bytes'])} of VMEM, and {_device(stage)} gives it "
+                f"{_size(problem['limit'])}",
+                f"bytes: {parts}; not compiled, since the compiler takes a minute to find out",
+                backend=_backend(stage),
+                device=_device(stage),
+            )
+        if kind in ("crash", "memory-limit", "deadline"):
+            culprit = problem.get("culprit")
+            return self._placed(
+                culprit or {},
+                "PAL904",
+                Severity.ERROR if kind == "crash" else Severity.WARNING,
+                f"the compiler {'crashes' if kind == 'crash' else 'was stopped'}: {problem['message']}"
+                + (f"; without `{culprit['primitive']}` it does not" if culprit else ""),
+                _last_words(problem.get("output", "")),
+                backend=_backend(stage),
+                device=_device(stage),
+            )
+        return self.raised(problem, stage.stage, stage)
+
+    def raised(self, problem: dict[str, Any], at: str, stage: Stage | None) -> Finding:
+        """An exception's finding: under the code of the rule that it is known for."""
+        known = messages.understand(problem, at)
+        code = known.code if known is not None else _FALLBACK[at]
+        backend, device = (_backend(stage), _device(stage)) if stage is not None else (None, None)
+        verb = {"trace": "does not trace", "lower": f"does not lower for {backend}",
+                "compile": f"does not compile for {backend}"}[at]  # fmt: skip
+        primitive = next((place["primitive"] for place in problem["places"] if "primitive" in place), None)
+        subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
+        return self._placed(
+            problem,
+            code,
+            Severity.ERROR,
+            f"{subject} {verb}: {messages.sentence(problem)}",
+            known.help if known is not None else "",
+            backend=backend,
+            device=device if at == "compile" else None,
+        )
+
+    # -- places ----------------------------------------------------------------------------------------------------
+
+    def _at_launch(
+        self, code: str, severity: Severity, message: str, help: str = "", *, backend: str | None = None,
+        device: str | None = None,
+    ) -> Finding:  # fmt: skip
+        return self._placed({}, code, severity, message, help, backend=backend, device=device)
+
+    def _placed(
+        self, problem: dict[str, Any], code: str, severity: Severity, message: str, help: str = "", *,
+        backend: str | None = None, device: str | None = None,
+    ) -> Finding:  # fmt: skip
+        launch, spec = self.launch, self.result.spec
+        otherwise = spec.file if spec is not None else "<program>"
+        own = launch.place if launch is not None else None
+        places = [place for place in problem.get("places") or [] if place] or ([problem] if "file" in problem else [])
+        span = self.places.span(places[0] if places else own, otherwise)
+        related = []
+        if launch is not None and places and own is not None:
+            launched = self.places.span(own, otherwise)
+            if (launched.path, launched.start.line) != (span.path, span.start.line):
+                related.append(Related(launched, "launched here"))
+        entry = all_rules().get(code)
+        return Finding(
+            code,
+            entry.name if entry is not None else code.lower(),
+            severity,
+            message,
+            span,
+            help,
+            kernel=launch.kernel if launch is not None else None,
+            backend=backend,
+            device=device,
+            jax=self.result.parts.get("jax"),
+            origin="probe",
+            related=tuple(related),
+        )
+
+
+def _backend(stage: Stage) -> str:
+    return (stage.target or "").partition(":")[0].replace("-", "_")
+
+
+def _device(stage: Stage) -> str | None:
+    return (stage.target or "").partition(":")[2] or None
+
+
+def _tuple(values: list[int]) -> str:
+    return "(" + ", ".join(map(str, values)) + ("," if len(values) == 1 else "") + ")"
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):.2f} MiB" if count >= 1 << 19 else f"{count / 1024:.1f} KiB"
+
+
+def _reading(text: str) -> str:
+    """The telling line of the interpreter's message, which comes wrapped in a callback's traceback."""
+    lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
+    line = lines[-1] if lines else text.splitlines()[-1]
+    return line.partition(": ")[2] or line
+
+
+def _last_words(output: str) -> str:
+    """What a compiler says before it aborts: a line that begins with F and the date."""
+    fatal = [line.strip() for line in output.splitlines() if len(line) > 5 and line[0] == "F" and line[1:5].isdigit()]
+    return (fatal[-1].partition("] ")[2] or fatal[-1])[:300] if fatal else ""

@@ -1,0 +1,170 @@
+"""Messages of jax and its compilers that are understood: which rule they belong to, and what to do about them.
+
+Patterns come from the releases 0.4.35 to 0.12.0; a message that none of them matches is passed on whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@frozen
+class Known:
+    """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere."""
+
+    code: str
+    help: str
+    patterns: tuple[str, ...]
+    stages: tuple[str, ...] = ()
+
+
+KNOWN: Sequence[Known] = (
+    Known("PAL501", "pass the array as an input of the launch", (r"captures constants",), ("trace",)),
+    Known(
+        "PAL502",
+        "use `pl.when`, `jax.lax.cond` or `jnp.where` on values that are only known when the kernel runs",
+        (
+            r"TracerBoolConversionError|TracerIntegerConversionError|ConcretizationTypeError",
+            r"[Aa]ttempted boolean conversion of traced",
+            r"Abstract tracer value encountered",
+        ),
+        ("trace",),
+    ),
+    Known("PAL503", "store the value into an output ref", (r"should return None\b",)),
+    Known(
+        "PAL302",
+        "an index map takes one index for each grid axis, then the prefetch refs",
+        (r"[Ii]ndex ?map.*(takes|expected|arguments|positional)",),
+    ),
+    Known(
+        "PAL303",
+        "an index map returns one value for each dimension of the block",
+        (r"[Ii]ndex map .* must return .* values", r"must return .*block_shape"),
+    ),
+    Known(
+        "PAL304",
+        "a kernel takes prefetch operands, inputs, outputs and scratch, in this order",
+        (r"takes \d+ positional arguments? but \d+ (was|were) given", r"missing \d+ required positional argument"),
+        ("trace",),
+    ),
+    Known(
+        "PAL504",
+        "axes count from 0 to the rank of the grid",
+        (r"program_id.*axis|axis.*program_id", r"[Aa]xis .* out of bounds for grid"),
+    ),
+    Known(
+        "PAL505",
+        "give the function a `jax.custom_vjp`",
+        (r"Linearization failed", r"[Dd]ifferentiation rule for 'pallas_call'"),
+    ),
+    Known(
+        "PAL208",
+        "index the ref instead of the loaded value",
+        (r"Unimplemented primitive in Pallas \w+ lowering.*: dynamic_slice",),
+        ("lower",),
+    ),
+    Known(
+        "PAL101",
+        "`pallas-lint support NAME` tells where it works and what to use instead",
+        (r"Unimplemented primitive in Pallas", r"[Ll]owering rule for .* not found", r"No lowering rule"),
+        ("lower",),
+    ),
+    Known(
+        "PAL201",
+        "make the last two block dimensions multiples of (8, 128), or the whole of the array's",
+        (r"last two dimensions of your block shape are divisible", r"rank 1 block|1D block|block shape .* multiple"),
+        ("lower",),
+    ),
+    Known(
+        "PAL211",
+        "keep scalars in SMEM and index its elements one by one; store whole arrays to VMEM",
+        (r"Cannot store scalars to VMEM", r"Can only (store|load) scalars (to|from) SMEM"),
+    ),
+    Known(
+        "PAL212",
+        "copy it into VMEM first, with `pltpu.sync_copy` or `pltpu.make_async_copy`",
+        (r"Loads are only allowed on VMEM and SMEM", r"ANY memory space can only be accessed"),
+    ),
+    Known(
+        "PAL209",
+        "index refs with scalars and slices",
+        (r"Cannot do int indexing on TPU", r"Only take_along_axis-like gathers"),
+    ),
+    Known("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
+    Known("PAL106", "ask for `preferred_element_type=jnp.float32` (or int32)", (r"acc must be 32-bit",), ("lower",)),
+    Known("PAL105", "give a 32-bit dtype", (r"64-bit types are not supported",)),
+    Known(
+        "PAL213",
+        "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
+        (
+            r"CompileTimeScopedVmemOom|[Ss]coped allocation with size",
+            r"exceed(s|ed)? (available )?(memory|shared memory)",
+            r"Ran out of memory in memory space vmem",
+            r"Shared memory size limit exceeded",
+        ),
+    ),
+    Known(
+        "PAL204",
+        "say so with `pl.multiple_of(index, tile)` where it is one; else load aligned and roll",
+        (r"UnprovenMemoryAccessAlignment", r"cannot statically prove that index"),
+        ("compile",),
+    ),
+    Known(
+        "PAL202",
+        "keep the last two dimensions, or reshape outside the kernel",
+        (r"unsupported shape cast|shape_cast",),
+        ("compile",),
+    ),
+    Known(
+        "PAL102",
+        "convert to float32 or int32 around it",
+        (
+            r"Only vector<i16> and vector<i32> are supported",
+            r"Target does not support this comparison",
+            r"Unsupported .*element type",
+            r"not supported for (bf16|i8)",
+            r"Invalid vector type for load",
+        ),
+        ("compile",),
+    ),
+)
+
+_REPORT = re.compile(
+    r"\s*(?:Please file (?:an issue|a bug)[^.]*\.?(?:\S*)|This is likely a bug[^.]*\.)\s*(?:https?://\S+)?"
+)
+_NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
+
+
+def understand(problem: dict[str, Any], stage: str) -> Known | None:
+    """The meaning of an exception's message at a stage; None where it is not known."""
+    text = f"{problem.get('type', '')}: {problem['message']}"
+    for known in KNOWN:
+        counts = not known.stages or stage in known.stages
+        if counts and any(re.search(pattern, text) for pattern in known.patterns):
+            return known
+    return None
+
+
+def sentence(problem: dict[str, Any]) -> str:
+    """The message as one readable sentence: its first telling line, without the invitation to report a bug."""
+    text = _NOISE.sub("", _REPORT.sub("", str(problem["message"]))).strip()
+    kind = str(problem.get("type") or "error")
+    if not text:
+        # Some of jax's assertions have no words; the line of the user's that led there is all there is.
+        return (
+            f"{kind} without a message"
+            if kind != "AssertionError"
+            else "an assertion of jax's fails, without a message"
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = lines[0]
+    if len(first) < 60 and first.endswith(":") and len(lines) > 1:
+        first = f"{first} {lines[1]}"
+    first = first if len(first) <= 400 else first[:399] + "…"
+    return first.rstrip(".")

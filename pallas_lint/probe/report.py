@@ -1,0 +1,60 @@
+"""Launches as the contract's JSON has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pallas_lint.probe.results import LaunchResult, Stage
+
+
+def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
+    """One launch as plain data."""
+    facts, place = launch.facts, launch.place
+    memory = facts.get("memory")
+    return {
+        "kernel": launch.kernel,
+        "path": None if place is None else _shown(place["file"], cwd),
+        "line": None if place is None else place["line"],
+        "backend": launch.backend,
+        "grid": facts["grid"],
+        "dimension_semantics": facts.get("semantics"),
+        "operands": facts["operands"],
+        "memory": memory,
+        "stages": [_stage(stage) for stage in _with_trace(launch)],
+    }
+
+
+def _with_trace(launch: LaunchResult) -> list[Stage]:
+    from pallas_lint.probe.results import Stage
+
+    return [Stage("trace", None, True), *launch.stages]
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    document = {
+        "target": stage.target,
+        "stage": stage.stage,
+        "ok": stage.ok,
+        "seconds": round(stage.seconds, 3),
+        "detail": stage.detail or _first_problem(stage),
+    }
+    return {**document, "figures": stage.figures} if stage.figures else document
+
+
+def _first_problem(stage: Stage) -> str | None:
+    from pallas_lint.probe import messages
+
+    raised = next((problem for problem in stage.problems if problem.get("message")), None)
+    return None if raised is None else messages.sentence(raised)
+
+
+def _shown(file: str, cwd: Path) -> str:
+    from pathlib import Path
+
+    try:
+        return Path(file).relative_to(cwd).as_posix()
+    except ValueError:
+        return file

@@ -1,0 +1,170 @@
+"""What to probe: `file.py::function` with arguments written as jax prints avals, or comments in the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?)\[([\d\s,]*)\]")
+_DTYPE = re.compile(r"(?:bf|[fiuc])\d+(?:_\w+)?|bool")
+_JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
+_KEYWORD = re.compile(r"([^\W\d]\w*)=(?!=)(.*)", re.DOTALL)
+_COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*probe[ \t]*\((.*)\)[ \t]*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)|^([ \t]*)class[ \t]+(\w+)|^(\w+)[ \t]*=")
+_LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+
+
+class SpecError(ValueError):
+    """An argument or target that cannot be read; the message is one sentence."""
+
+
+@frozen
+class Spec:
+    """One function with arguments. `line` is that of the comment that asked for it, None on the command line."""
+
+    file: str
+    function: str
+    arguments: tuple[dict[str, Any], ...] = ()
+    keywords: tuple[tuple[str, dict[str, Any]], ...] = ()
+    line: int | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.file}::{self.function}"
+
+
+def parse_target(target: str, words: Sequence[str]) -> Spec:
+    """The spec of `file.py::function` and its arguments. Raises SpecError."""
+    file, mark, function = target.partition("::")
+    if not mark or not file or not all(part.isidentifier() for part in function.split(".")):
+        raise SpecError(f"'{target}' names no function: write file.py::function")
+    positional: list[dict[str, Any]] = []
+    keywords: list[tuple[str, dict[str, Any]]] = []
+    for word in words:
+        match = _KEYWORD.fullmatch(word)
+        if match:
+            keywords.append((match[1], parse_argument(match[2])))
+        elif keywords:
+            raise SpecError(f"'{word}' stands after a keyword argument")
+        else:
+            positional.append(parse_argument(word))
+    return Spec(file, function, tuple(positional), tuple(keywords))
+
+
+def parse_argument(text: str) -> dict[str, Any]:
+    """One argument: `f32[8,128]`, `i32[4]=[3,1,0,2]`, a list, tuple or dict of them, a dtype, or a Python literal.
+
+    Raises SpecError.
+    """
+    try:
+        tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError(f"cannot read the argument '{text}': write f32[8,128], a list of such, or a literal") from error
+    return _value(tree, text)
+
+
+def comments_in(text: str, file: str) -> Iterator[Spec]:
+    """The specs of `# pallas-lint: probe(...)` comments, each for the function defined below it. Raises SpecError."""
+    lines = text.splitlines()
+    for match in _COMMENT.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        function = _function_below(lines, line)
+        if function is None:
+            raise SpecError(f"{file}:{line}: no function follows the probe comment")
+        try:
+            call = ast.parse(f"f({_with_placeholders(match[1])})", mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise SpecError(f"{file}:{line}: cannot read the probe comment's arguments") from error
+        assert isinstance(call, ast.Call)
+        yield Spec(
+            file,
+            function,
+            tuple(_value(each, match[1]) for each in call.args),
+            tuple((each.arg, _value(each.value, match[1])) for each in call.keywords if each.arg),
+            line,
+        )
+
+
+def _function_below(lines: list[str], line: int) -> str | None:
+    """The dotted name of the next function (or assigned name) after a line."""
+    for at in range(line, len(lines)):
+        text = lines[at]
+        match = _FUNCTION.match(text)
+        if match is None:
+            continue
+        if match[2]:
+            return ".".join((*_classes_around(lines, at, len(match[1])), match[2]))
+        if match[5]:
+            return match[5]
+    return None
+
+
+def _classes_around(lines: list[str], at: int, indent: int) -> list[str]:
+    found: list[str] = []
+    for text in reversed(lines[:at]):
+        match = _FUNCTION.match(text)
+        if match and match[4] and len(match[3]) < indent:
+            found.insert(0, match[4])
+            indent = len(match[3])
+    return found
+
+
+def _with_placeholders(text: str) -> str:
+    """The text with arrays as calls, which Python can parse: `i32[]` and `key<fry>[2]` are no expressions."""
+    parts: list[str] = []
+    end = 0
+    for string in _STRING.finditer(text):
+        parts += [_replaced(text[end : string.start()]), string[0]]
+        end = string.end()
+    return "".join((*parts, _replaced(text[end:])))
+
+
+def _replaced(text: str) -> str:
+    text = re.sub(r"(\])\s*=\s*(?=[\[a])", r"\1@", text)
+    return _ARRAY.sub(lambda match: f"_array({match[1]!r}, {match[2].strip()!r})", text)
+
+
+def _value(node: ast.expr, text: str) -> dict[str, Any]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        array = _value(node.left, text)
+        named = isinstance(node.right, ast.Name) and node.right.id == "arange"
+        return {**array, "values": "arange" if named else _literal(node.right, text)}
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_array":
+        dtype, shape = (_literal(each, text) for each in node.args)
+        return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
+    if isinstance(node, ast.List | ast.Tuple):
+        kind = "list" if isinstance(node, ast.List) else "tuple"
+        return {"kind": kind, "value": [_value(each, text) for each in node.elts]}
+    if isinstance(node, ast.Dict):
+        pairs = [(_literal(key, text), _value(value, text)) for key, value in zip(node.keys, node.values, strict=True)
+                 if key is not None]  # fmt: skip
+        return {"kind": "dict", "value": pairs}
+    name = ast.unparse(node)
+    if isinstance(node, ast.Name) and _DTYPE.fullmatch(name):
+        return {"kind": "dtype", "value": name}
+    numpy = _JNP.fullmatch(name)
+    if numpy:
+        return {"kind": "dtype", "value": _short(numpy[1])}
+    return {"kind": "literal", "value": repr(_literal(node, text))}
+
+
+def _short(name: str) -> str:
+    """ "bf16" of "bfloat16"."""
+    match = re.fullmatch(r"(float|bfloat|int|uint|complex)(\d\w*)", name)
+    return f"{_LONG_NAMES[match[1]]}{match[2]}" if match else name
+
+
+def _literal(node: ast.expr, text: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise SpecError(
+            f"cannot read '{ast.unparse(node)}' in '{text}': arrays are written f32[8,128], the rest as literals"
+        ) from error

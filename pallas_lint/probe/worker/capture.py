@@ -1,0 +1,158 @@
+"""Captured programs: every launch is noted while the program runs, and examined when it ends.
+
+Where no device is there for it, a launch runs in interpret mode, so that the program goes on. Nothing else about the
+program changes. The examination runs in the program's own process when it is through: only there are the launches'
+jaxprs, and a process with jax's threads cannot be forked. What may crash, the compilers, is left to another process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from . import interpret, job, server
+from .recorder import PRIMITIVES, Record, Recorder
+
+_started: Capture | None = None
+
+
+def start(folder: str) -> Capture:
+    """Note launches from now on and examine them when the process ends; the same capture when asked again.
+
+    `folder` takes the events and has the request.
+    """
+    global _started
+    if _started is not None:
+        return _started
+    with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
+        request = json.load(file)
+    capture = Capture(folder, request)
+    if "JAX_PLATFORMS" not in os.environ and not _has_accelerator():
+        os.environ["JAX_PLATFORMS"] = "cpu"  # an installed libtpu alone makes jax look for a TPU for a minute
+    capture.install()
+    _started = capture
+    atexit.register(capture.finish_late)
+    return capture
+
+
+class Capture:
+    """The launches of this process."""
+
+    def __init__(self, folder: str, request: dict[str, Any]) -> None:
+        self.folder = folder
+        self.request = request
+        self.recorder = Recorder(_without_device)
+        self.pid = os.getpid()
+        self._finished = False
+        self._closing = False
+
+    def install(self) -> None:
+        """Patch the primitives, those of modules that are yet to be imported when they are."""
+        waiting: dict[str, Callable[[ModuleType], None]] = {}
+        for name, primitive in PRIMITIVES:
+            if name in sys.modules:
+                self._patch(primitive, sys.modules[name])
+            else:
+                waiting[name] = partial(self._patch, primitive)
+        if waiting:
+            sys.meta_path.insert(0, _Waiting(waiting))
+
+    def _patch(self, name: str, module: ModuleType) -> None:
+        primitive = getattr(module, name, None)
+        if primitive is not None:
+            self.recorder.patch(primitive)
+
+    def finish(self) -> None:
+        """Examine what was noted; once, and only in the process that noted it (a fork has the records too)."""
+        if self._finished or os.getpid() != self.pid:
+            return
+        self._finished = True
+        records = list(self.recorder.records.values())
+        self.recorder.remove()
+        if not records:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        with open(os.path.join(self.folder, f"{self.pid}.jsonl"), "w", encoding="utf-8") as replies:
+            skip: set[str] = set()
+            if sys.is_finalizing() or self._closing:
+                skip = {f"{name}:{at}" for at in range(len(records)) for name in ("interpret", "checks")}
+            _quiet_jax()
+            job.examine(
+                records,
+                self.request,
+                job.stages_to(self.request.get("stage")),
+                skip,
+                lambda event: server.send(replies, event),
+                job.Elsewhere(self.folder),
+            )
+
+    def finish_late(self) -> None:
+        """The same while the interpreter shuts down: from Python 3.12 on, no thread can be started any more."""
+        self._closing = sys.version_info >= (3, 12)
+        self.finish()
+
+
+def _has_accelerator() -> bool:
+    """Whether the system shows a device that jax may run on."""
+    if sys.platform != "linux":
+        return sys.platform == "darwin"
+    names = os.listdir("/dev")
+    return any(name.startswith(("accel", "vfio", "nvidia", "kfd")) for name in names)
+
+
+def _without_device(record: Record) -> dict[str, Any]:
+    """Interpret mode for a launch whose device is missing."""
+    if record.params.get("interpret"):
+        return {}
+    import jax
+
+    if jax.default_backend() != "cpu":
+        return {}
+    if record.kind == "pallas_call":
+        return {"interpret": True}
+    return {"interpret": interpret.tpu_interpreter() or True}
+
+
+def _quiet_jax() -> None:
+    import jax
+
+    jax.config.update("jax_traceback_filtering", "off")
+    warnings.simplefilter("ignore")
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Tells when one of some modules has been imported."""
+
+    def __init__(self, waiting: dict[str, Callable[[ModuleType], None]]) -> None:
+        self.waiting = waiting
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name not in self.waiting:
+            return None
+        then = self.waiting.pop(name)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            run(module)
+            then(module)
+
+        loader.exec_module = exec_module
+        return spec

@@ -1,0 +1,140 @@
+"""Devices that are not there: what lowering and compiling are told to aim at."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+from . import environment
+
+
+class Missing(Exception):
+    """A part that this stage needs is not there; the message is one sentence that says which."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target as the command line names it, "tpu:v5e", with what jax calls it."""
+
+    text: str
+    backend: str
+    device: str
+    platform: str  # of lowering
+    kind: str  # of the device
+    topology: str | None = None
+
+
+_TPU = {
+    "v4": ("v4:2x2x1", "TPU v4"),
+    "v5e": ("v5e:2x2", "TPU v5 lite"),
+    "v5p": ("v5p:2x2x1", "TPU v5"),
+    "v6e": ("v6e:2x2", "TPU v6 lite"),
+    "tpu7x": ("tpu7x:2x2x1", "TPU7x"),
+}
+_GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
+_DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
+
+# What XLA wants to know of a GPU to compile for it, by compute capability. From NVIDIA's data sheets and tuning guides.
+_GPU_FACTS = {
+    (9, 0): {"cores": 132, "shared": 232448, "shared_core": 233472, "clock": 1.98, "memory": 84929347584,
+             "bandwidth": 3352320000000, "l2": 52428800},
+    (10, 0): {"cores": 148, "shared": 232448, "shared_core": 233472, "clock": 1.965, "memory": 191514476544,
+              "bandwidth": 7672000000000, "l2": 132644864},
+}  # fmt: skip
+
+
+def parse(text: str) -> Target:
+    """The target that `text` ("tpu:v5e", "triton", "mosaic-gpu:sm90") names; a backend alone is its usual device."""
+    name, _, device = text.partition(":")
+    backend = name.replace("-", "_")
+    device = device or _DEFAULT[backend]
+    if backend == "tpu":
+        topology, kind = _TPU[device]
+        return Target(text, backend, device, "tpu", kind, topology)
+    return Target(text, backend, device, "rocm" if device == "rocm" else "cuda", _GPU[device])
+
+
+def told(target: Target) -> Any:
+    """Context in which lowering takes the target's device for its own; nothing where jax has none such (0.4 to 0.6)."""
+    import jax
+    from jax._src import mesh
+
+    make = getattr(jax.sharding, "AbstractDevice", None) or getattr(mesh, "AbstractDevice", None)
+    if make is None:
+        return contextlib.nullcontext()
+    platform = "tpu" if target.backend == "tpu" else "gpu"
+    cores = 1 if target.backend == "tpu" else None
+    try:
+        device = make(device_kind=target.kind, num_cores=cores, platform=platform)
+    except TypeError:  # 0.7 to 0.9 have no platform
+        device = make(device_kind=target.kind, num_cores=cores)
+    try:
+        abstract = jax.sharding.AbstractMesh((), (), abstract_device=device)
+    except TypeError:
+        return contextlib.nullcontext()
+    return jax.sharding.use_abstract_mesh(abstract)
+
+
+def device(target: Target) -> Any:
+    """A device to compile for. Raises Missing where the compiler is not installed."""
+    from jax.experimental import topologies
+
+    if target.backend == "tpu":
+        if environment.parts()["libtpu"] is None:
+            raise Missing("compiling for TPU needs libtpu in that environment (pip install libtpu)")
+        try:
+            return topologies.get_topology_desc(target.topology, platform="tpu").devices[0]
+        except Exception as error:
+            raise Missing(f"the installed libtpu knows no {target.device}: {_first_line(error)}") from error
+    if target.device == "rocm":
+        raise Missing("compiling for AMD GPUs without one is not possible with what jax installs")
+    if environment.parts()["cuda"] is None or importlib.util.find_spec("jax_plugins") is None:
+        raise Missing(
+            "compiling for CUDA needs jax's CUDA plugin in that environment "
+            "(pip install --no-deps jax-cuda12-plugin jax-cuda12-pjrt, or cuda13, of jax's own version)"
+        )
+    try:
+        return topologies.get_topology_desc(
+            "", platform="cuda", topology="1x1x1", target_config=_gpu_description(target)
+        ).devices[0]
+    except Exception as error:
+        raise Missing(f"jax's CUDA plugin describes no {target.device}: {_first_line(error)}") from error
+
+
+def _gpu_description(target: Target) -> str:
+    major, minor = (10, 0) if target.device == "sm100" else (9, 0)
+    facts = _GPU_FACTS[(major, minor)]
+    # 0.4 knows no field for the version of the CUDA runtime.
+    runtime = "runtime_version { major: 12 minor: 8 patch: 0 }" if environment.version() >= (0, 5) else ""
+    return f"""
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  shared_memory_per_core: {facts["shared_core"]}
+  shared_memory_per_block_optin: {facts["shared"]}
+  threads_per_core_limit: 2048
+  core_count: {facts["cores"]}
+  fpus_per_core: 128
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {facts["bandwidth"]}
+  l2_cache_size: {facts["l2"]}
+  clock_rate_ghz: {facts["clock"]}
+  device_memory_size: {facts["memory"]}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 8 }}
+{runtime}
+device_description_str: "{target.kind}"
+"""
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

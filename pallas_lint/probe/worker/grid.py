@@ -1,0 +1,201 @@
+"""Which block each grid point touches, for the whole grid at once, and what is wrong with that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .launches import Launch, Operand
+
+MOST_POINTS = 1_000_000
+PICTURE_POINTS = 4_096  # above it the report's picture would be larger than what it shows
+_PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
+
+
+class Unjudged(Exception):
+    """The grid cannot be evaluated; the message says why."""
+
+
+class Grid:
+    """The evaluated index maps of a launch. `starts[k]` are element starts, [points, rank]."""
+
+    def __init__(self, launch: Launch) -> None:
+        import numpy as np
+
+        if launch.record.kind != "pallas_call":
+            raise Unjudged("it has no blocks")
+        if launch.grid is None:
+            raise Unjudged("the grid is dynamic")
+        if launch.points > MOST_POINTS:
+            raise Unjudged(f"the grid has {launch.points} points, more than {MOST_POINTS}")
+        self.launch = launch
+        self.points = [axis.reshape(-1) for axis in np.indices(launch.grid)] if launch.grid else []
+        self.starts: dict[int, Any] = {}
+        self.unknown: dict[int, str] = {}
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        launch = self.launch
+        mapping = launch.record.params["grid_mapping"]
+        first = mapping.num_dynamic_grid_bounds
+        scalars = launch.record.values[first : first + mapping.num_index_operands]
+        for at, operand in enumerate(launch.operands):
+            if operand.block is None or operand.memory_space in ("any", "hbm", "semaphore") or not operand.shape:
+                continue
+            if any(value is None for value in scalars):
+                if _reads_operands(operand.mapping):
+                    self.unknown[at] = "its index map reads a prefetch operand whose values are not known"
+                    continue
+                scalars = [
+                    np.zeros(aval.shape, aval.dtype) for aval in launch.record.avals[first : first + len(scalars)]
+                ]
+
+            def start(*indices: Any, block: Any = operand.mapping, given: Any = tuple(scalars)) -> Any:
+                found = block.compute_start_indices_interpret(indices, *[jnp.asarray(each) for each in given])
+                return tuple(jnp.asarray(each, jnp.int32) for each in found)
+
+            if not self.points:
+                found = [[int(each) for each in start()]]
+            else:
+                with jax.default_device(jax.devices("cpu")[0]):
+                    columns = jax.vmap(start)(*[axis.astype(np.int32) for axis in self.points])
+                    found = np.stack([np.asarray(column) for column in columns], 1)
+            self.starts[at] = np.broadcast_to(np.asarray(found, np.int64), (max(launch.points, 0), len(operand.shape)))
+
+    def point(self, at: int) -> list[int]:
+        """The grid indices of one point."""
+        return [int(axis[at]) for axis in self.points]
+
+    def blocks(self, at: int) -> Any:
+        """Block indices of an operand, [points, rank]: element starts where the dimension is not blocked."""
+        import numpy as np
+
+        block = self.launch.operands[at].block or []
+        starts = self.starts[at]
+        columns = [starts[:, k] // size if kind == "blocked" else starts[:, k] for k, (kind, size) in enumerate(block)]
+        return np.stack(columns, 1)
+
+    def constants(self) -> dict[int, bool]:
+        """Which operands have the same block at every point."""
+        return {at: bool((starts == starts[:1]).all()) for at, starts in self.starts.items() if len(starts)}
+
+    def total(self, at: int) -> int:
+        """How many blocks the array has."""
+        operand = self.launch.operands[at]
+        total = 1
+        for size, (_, block) in zip(operand.shape, operand.block or []):
+            total *= -(-size // max(block, 1))
+        return total
+
+    # -- what is wrong ---------------------------------------------------------------------------------------------
+
+    def problems(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for at, operand in enumerate(self.launch.operands):
+            if at not in self.starts or not self.launch.points:
+                continue
+            outside = self._outside(at, operand)
+            found += outside
+            found += self._ragged(at, operand)
+            if operand.role == "out":
+                found += self._visits(at, operand, bool(outside))
+        return found
+
+    def _outside(self, at: int, operand: Operand) -> list[dict[str, Any]]:
+        import numpy as np
+
+        starts, shape = self.starts[at], np.array(operand.shape)
+        sizes = np.array([size for _, size in operand.block or []])
+        bad = ((starts >= shape) | (starts + sizes <= 0)).any(1)
+        if not bad.any():
+            return []
+        first = int(np.argmax(bad))
+        return [
+            self._problem("out-of-range", operand, point=self.point(first), start=starts[first].tolist(),
+                          count=int(bad.sum()), points=self.launch.points)
+        ]  # fmt: skip
+
+    def _ragged(self, at: int, operand: Operand) -> list[dict[str, Any]]:
+        import numpy as np
+
+        starts, shape = self.starts[at], np.array(operand.shape)
+        sizes = np.array([size for _, size in operand.block or []])
+        partial = ((starts < shape) & (starts + sizes > shape)).any(1)
+        if not partial.any():
+            return []
+        axes = [
+            k
+            for k in range(len(operand.shape))
+            if ((starts[:, k] < shape[k]) & (starts[:, k] + sizes[k] > shape[k])).any()
+        ]
+        return [self._problem("ragged", operand, axes=axes, count=int(partial.sum()))]
+
+    def _visits(self, at: int, operand: Operand, outside: bool) -> list[dict[str, Any]]:
+        import numpy as np
+
+        found: list[dict[str, Any]] = []
+        blocks = self.blocks(at)
+        keys = np.unique(blocks, axis=0, return_inverse=True)[1].reshape(-1)
+        visited = int(keys.max()) + 1
+        total = self.total(at)
+        aliased = operand.index in self.launch.aliases.values()
+        whole_blocks = all(kind != "element" for kind, _ in operand.block or [])
+        if whole_blocks and not outside and visited < total and not aliased:
+            found.append(self._problem("uncovered", operand, visited=visited, total=total))
+        semantics = self.launch.semantics or ()
+        parallel = [axis for axis, each in enumerate(semantics) if each in _PARALLEL]
+        if parallel:
+            lanes = np.unique(np.stack([self.points[axis] for axis in parallel], 1), axis=0, return_inverse=True)[1]
+            lanes = lanes.reshape(-1)
+            order = np.lexsort((lanes, keys))
+            clash = (keys[order][1:] == keys[order][:-1]) & (lanes[order][1:] != lanes[order][:-1])
+            if clash.any():
+                first = int(np.argmax(clash))
+                one, two = int(order[first]), int(order[first + 1])
+                axes = [axis for axis in parallel if self.points[axis][one] != self.points[axis][two]]
+                found.append(
+                    self._problem("parallel-writes", operand, axes=axes, first=self.point(one), second=self.point(two),
+                                  block=blocks[one].tolist())
+                )  # fmt: skip
+        runs = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+        if visited < len(runs):
+            block = int(np.unique(runs, return_counts=True)[1].argmax())
+            visits = np.flatnonzero(keys == block)
+            gap = int(np.argmax(np.diff(visits) > 1))
+            found.append(
+                self._problem("revisited", operand, first=self.point(int(visits[gap])),
+                              second=self.point(int(visits[gap + 1])), block=blocks[int(visits[0])].tolist())
+            )  # fmt: skip
+        if visited < self.launch.points:
+            found.append(self._problem("shared", operand, visited=visited, points=self.launch.points))
+        return found
+
+    def _problem(self, kind: str, operand: Operand, **facts: Any) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "operand": operand.name,
+            "role": operand.role,
+            "index": operand.index,
+            "shape": list(operand.shape),
+            "block": [size for _, size in operand.block or []],
+            **facts,
+        }
+
+    # -- for the picture -------------------------------------------------------------------------------------------
+
+    def picture(self, at: int) -> list[list[int]] | None:
+        """The block indices by grid point; None where there are too many to show."""
+        if at not in self.starts or self.launch.points > PICTURE_POINTS:
+            return None
+        found: list[list[int]] = self.blocks(at).tolist()
+        return found
+
+
+def _reads_operands(mapping: Any) -> bool:
+    """Whether the index map looks into a prefetch operand."""
+    jaxpr = mapping.index_map_jaxpr
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    return any("Ref" in type(getattr(var, "aval", None)).__name__ for eqn in jaxpr.eqns for var in eqn.invars)

@@ -1,0 +1,217 @@
+"""Run a launch without its device: on random operands, in the interpreters that jax has."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from typing import Any
+
+from . import environment, locate
+from .launches import Launch
+
+MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
+_OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
+_RACE = re.compile(r"RACE DETECTED\n?(.*)", re.DOTALL)
+
+
+def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
+    """Values for the operands: what is known of them, else random ones, indices small and not negative.
+
+    `positive`: floating-point values between a half and two, in the domain of logarithms, roots and divisions.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    found = []
+    for aval, value in zip(launch.record.avals, launch.record.values):
+        if value is not None:
+            found.append(value)
+            continue
+        dtype, shape = aval.dtype, aval.shape
+        if str(dtype).startswith("key"):
+            import jax
+
+            keys = jax.random.split(jax.random.key(seed), int(np.prod(shape, dtype=int)) or 1)
+            found.append(keys.reshape(shape) if shape else keys[0])
+        elif dtype == np.bool_:
+            found.append(random.integers(0, 2, shape).astype(np.bool_))
+        elif np.issubdtype(dtype, np.integer):
+            found.append(random.integers(0, 2, shape).astype(dtype))
+        elif np.issubdtype(dtype, np.complexfloating):
+            found.append((random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype))
+        else:
+            numbers = random.uniform(0.5, 2.0, shape) if positive else random.standard_normal(shape)
+            found.append(numbers.astype(np.float32).astype(dtype))
+    return found
+
+
+def run(launch: Launch, values: list[Any], interpret: Any = True) -> list[Any]:
+    """The launch's results, as numpy arrays."""
+    import jax
+    import numpy as np
+
+    def call(*given: Any) -> Any:
+        return launch.record.bind(*given, interpret=interpret)
+
+    return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
+
+
+def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
+    """What running it shows, and how it was run."""
+    values = operands(launch)
+    if launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+        made = tpu_interpreter(detect_races=launch.semantics is not None)
+        if made is not None:
+            return _with_tpu_interpreter(launch, values, made), "TPU interpreter"
+    if launch.backend == "mosaic_gpu":
+        gpu = _gpu_interpreter()
+        if gpu is None:
+            return [], "this jax cannot run Mosaic GPU kernels without a GPU"
+        return _with_tpu_interpreter(launch, values, gpu), "GPU interpreter"
+    return _plain(launch, values), "interpret=True"
+
+
+def tpu_interpreter(*, detect_races: bool = False, memory: str = "nan") -> Any:
+    """`pltpu.InterpretParams` as this version spells it; None where it has none (to 0.5)."""
+    tpu = environment.optional("jax.experimental.pallas.tpu")
+    make = environment.found(tpu, "InterpretParams", "TPUInterpretParams")
+    if make is None:
+        return None
+    wanted: dict[str, Any] = {"uninitialized_memory": memory, "detect_races": detect_races}
+    cores = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
+    fields = getattr(make, "__dataclass_fields__", {})
+    if detect_races:
+        wanted.update((name, 2) for name in cores if name in fields)
+    return make(**{name: value for name, value in wanted.items() if name in fields})
+
+
+def _gpu_interpreter() -> Any:
+    gpu = environment.optional("jax.experimental.pallas.mosaic_gpu")
+    make = environment.found(gpu, "InterpretGPUParams", "InterpretParams")
+    if make is None:
+        return None
+    fields = getattr(make, "__dataclass_fields__", {})
+    return make(**({"detect_races": True} if "detect_races" in fields else {}))
+
+
+def _with_tpu_interpreter(launch: Launch, values: list[Any], params: Any) -> list[dict[str, Any]]:
+    said = io.StringIO()
+    problems: list[dict[str, Any]] = []
+    results: list[Any] | None = None
+    with contextlib.redirect_stdout(said):
+        try:
+            results = run(launch, values, params)
+        except Exception as error:
+            problems.append(_raised(error))
+    problems += _races(said.getvalue())
+    _reset()
+    if results is not None:
+        problems += _poisoned(launch, values, results)
+    return problems
+
+
+def _plain(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
+    try:
+        results = run(launch, values)
+    except Exception as error:
+        return [_raised(error)]
+    return _poisoned(launch, values, results)
+
+
+def _raised(error: Exception) -> dict[str, Any]:
+    text = str(error).strip() or type(error).__name__
+    kind = "out-of-bounds" if _OUT_OF_BOUNDS.search(text) else "race" if "race" in text.lower() else "raised"
+    if "Revisited block" in text:
+        kind = "revisited"
+    return {"kind": kind, "type": type(error).__name__, "message": text[:2_000], "places": locate.places(error)}
+
+
+def _races(text: str) -> list[dict[str, Any]]:
+    match = _RACE.search(text)
+    if match is None:
+        return []
+    return [{"kind": "race", "message": match[1].strip()[:2_000], "places": locate.in_text(text)}]
+
+
+def _reset() -> None:
+    """The interpreter keeps state between runs, and after an exception a broken one."""
+    tpu = environment.optional("jax.experimental.pallas.tpu")
+    reset = environment.found(tpu, "reset_tpu_interpret_mode_state")
+    if reset is not None:
+        with contextlib.suppress(Exception):
+            reset()
+
+
+def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dict[str, Any]]:
+    """NaN in results of finite operands: from memory that nobody wrote, or made by the kernel's own arithmetic."""
+    import numpy as np
+
+    if not all(_finite(value) for value in values):
+        return []
+    outs = [operand for operand in launch.operands if operand.role == "out"]
+    bad = [at for at, result in enumerate(results) if not _finite(result)]
+    if not bad:
+        return []
+    try:
+        zeroed = _zero_filled(launch, values)
+    except Exception:
+        zeroed = None
+    problems = []
+    for at in bad:
+        name = outs[at].name if at < len(outs) else f"output {at}"
+        wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
+        first = [int(index) for index in np.argwhere(wrong)[0]] if results[at].ndim else []
+        origin = "unknown" if zeroed is None else "uninitialised" if _finite(zeroed[at]) else "computed"
+        always = origin == "computed" and _bad_for_positive(launch, at)
+        problems.append(
+            {"kind": "nan", "operand": name, "origin": origin, "count": int(wrong.sum()), "size": int(wrong.size),
+             "first": first, "always": always}
+        )  # fmt: skip
+    return problems
+
+
+def _bad_for_positive(launch: Launch, at: int) -> bool:
+    """Whether the result is not finite either on operands that every function takes."""
+    try:
+        return not _finite(run(launch, operands(launch, 1, positive=True))[at])
+    except Exception:
+        return False
+
+
+def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
+    """The results where memory that nobody wrote holds zeros instead of NaN; None where that cannot be had."""
+    params = tpu_interpreter(memory="zero")
+    if params is not None and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+        try:
+            return run(launch, values, params)
+        finally:
+            _reset()
+    primitives = environment.optional("jax._src.pallas.primitives")
+    original = getattr(primitives, "uninitialized_value", None)
+    if original is None:
+        return None
+    import jax
+    import jax.numpy as jnp
+
+    users = [module for name in ("primitives", "core", "hlo_interpreter", "pallas_call", "helpers")
+             if (module := environment.optional(f"jax._src.pallas.{name}")) is not None
+             and getattr(module, "uninitialized_value", None) is original]  # fmt: skip
+    jax.clear_caches()
+    for module in users:
+        module.uninitialized_value = lambda shape, dtype: jnp.zeros(shape, dtype)
+    try:
+        return run(launch, values)
+    finally:
+        for module in users:
+            module.uninitialized_value = original
+        jax.clear_caches()
+
+
+def _finite(value: Any) -> bool:
+    import numpy as np
+
+    dtype = str(getattr(value, "dtype", "object"))
+    if not dtype.startswith(("float", "bfloat", "complex")):
+        return True
+    return bool(np.isfinite(np.asarray(value).astype(np.float32)).all())

@@ -1,0 +1,388 @@
+"""One request in one child: load the function, trace it, and take each launch through the stages.
+
+Tasks are named "load", "trace", "grid:0", "interpret:0", "checks:0", "lower:0:tpu:v5e", "compile:0:tpu:v5e"; those in
+`request["skip"]` were done by an earlier child.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import arguments, checks, devices, environment, grid, interpret, launches, locate, lowering, memory
+from .recorder import Record, Recorder
+
+STAGES = ("trace", "grid", "interpret", "lower", "compile")
+Emit = Callable[[dict[str, Any]], None]
+
+
+def run(request: dict[str, Any], emit: Emit) -> None:
+    """Do all tasks of the request that are not to be skipped."""
+    _Job(request, emit).run()
+
+
+def problem(error: BaseException) -> dict[str, Any]:
+    """An exception as data."""
+    text = str(error).strip()
+    return {"kind": "raised", "type": type(error).__name__, "message": text[:8_000], "places": locate.places(error)}
+
+
+class _Job:
+    def __init__(self, request: dict[str, Any], emit: Emit) -> None:
+        self.request = request
+        self.emit = emit
+        self.skip = set(request.get("skip", ()))
+        self.stages = stages_to(request.get("stage"))
+
+    def run(self) -> None:
+        function = self._task("load", self._load)
+        if function is None:
+            return
+        records = self._task("trace", lambda: self._trace(function))
+        if records is None:
+            return
+        examine(records, self.request, self.stages, self.skip, self.emit)
+
+    def _task(self, name: str, work: Callable[[], Any]) -> Any:
+        return task(name, work, self.emit)
+
+    def _load(self) -> Any:
+        value: Any = load_module(self.request["file"])
+        for part in self.request["function"].split("."):
+            value = getattr(value, part)
+        if not callable(value):
+            raise TypeError(f"{self.request['function']} is not a function")
+        import jax
+
+        jax.config.update("jax_traceback_filtering", "off")
+        return value
+
+    def _trace(self, function: Any) -> list[Record]:
+        import jax
+
+        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+
+        def call(*leaves: Any) -> Any:
+            positional, keywords = given.filled(leaves)
+            return function(*positional, **keywords)
+
+        recorder = Recorder()
+        recorder.install()
+        try:
+            jax.make_jaxpr(call)(*given.leaves)
+        finally:
+            recorder.remove()
+        return list(recorder.records.values())
+
+
+def stages_to(last: str | None) -> tuple[str, ...]:
+    """The stages up to and including `last`; all where none is named."""
+    return STAGES[: STAGES.index(last or STAGES[-1]) + 1]
+
+
+def task(name: str, work: Callable[[], Any], emit: Emit) -> Any:
+    """Run one task and tell its end; None where it failed."""
+    emit({"event": "begin", "task": name})
+    begun = time.perf_counter()
+    try:
+        result = work()
+    except Exception as error:
+        emit(
+            {"event": "end", "task": name, "ok": False, "seconds": time.perf_counter() - begun,
+             "problems": [problem(error)]}
+        )  # fmt: skip
+        return None
+    emit({"event": "end", "task": name, "ok": True, "seconds": time.perf_counter() - begun})
+    return result
+
+
+def load_module(file: str) -> Any:
+    """Import the user's file under the name that it has in its package."""
+    file = os.path.abspath(file)
+    folder, name = os.path.dirname(file), os.path.splitext(os.path.basename(file))[0]
+    parts = [] if name == "__init__" else [name]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, package = os.path.split(folder)
+        parts.insert(0, package)
+    sys.argv = [file]
+    sys.path.insert(0, folder)
+    if len(parts) > 1 or name == "__init__":
+        return importlib.import_module(".".join(parts))
+    # A file of its own may have a name that another module has, or that is no name at all.
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Elsewhere:
+    """Leaves lowered launches in a folder, for another process to compile; runs kernels with a deadline."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.stuck = False
+
+    def leave(self, at: int, launch: launches.Launch, target: devices.Target, lowered: Any) -> dict[str, Any]:
+        """The event that asks for the compilation."""
+        file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
+        with open(file, "wb") as stream:
+            stream.write(lowering.packed(lowered))
+        return {"event": "compile", "launch": at, "target": target.text, "file": file, **lowering.types_of(launch)}
+
+    def within(self, seconds: float, work: Callable[[], Any]) -> Any:
+        """The result of `work`; raises Missing where it takes longer, and from then on at once."""
+        import threading
+
+        if self.stuck:
+            raise devices.Missing("an earlier kernel did not come to an end")
+        box: list[Any] = []
+
+        def run() -> None:
+            try:
+                box.append((True, work()))
+            except BaseException as error:
+                box.append((False, error))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if not box:
+            self.stuck = True
+            raise devices.Missing(f"it did not come to an end within {seconds:g} s")
+        ok, value = box[0]
+        if not ok:
+            raise value
+        return value
+
+
+def compile_modules(request: dict[str, Any], emit: Emit) -> None:
+    """Compile what other processes have lowered: `request["modules"]` are events of `Elsewhere.leave`."""
+    for module in request["modules"]:
+        name = f"compile:{module['launch']}:{module['target']}"
+        if name in request["skip"]:
+            continue
+        target = devices.parse(module["target"])
+        with open(module["file"], "rb") as stream:
+            data = stream.read()
+        stage(
+            emit,
+            name,
+            partial(_compiled_elsewhere, data, module, target),
+            launch=module["launch"],
+            stage="compile",
+            target=target.text,
+        )
+
+
+def _compiled_elsewhere(data: bytes, module: dict[str, Any], target: devices.Target) -> dict[str, Any]:
+    return {"figures": lowering.compiled_elsewhere(data, module["ins"], module["outs"], target)}
+
+
+def stage(emit: Emit, name: str, work: Callable[[], dict[str, Any]], **about: Any) -> bool | None:
+    """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried."""
+    emit({"event": "begin", "task": name})
+    begun = time.perf_counter()
+    facts: dict[str, Any]
+    try:
+        facts = {"ok": True, **work()}
+    except devices.Missing as error:
+        facts = {"ok": None, "detail": str(error)}
+    except Exception as error:
+        facts = {"ok": False, "problems": [problem(error)]}
+    emit({"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **facts})
+    ok: bool | None = facts["ok"]
+    return ok
+
+
+def examine(
+    records: list[Record],
+    request: dict[str, Any],
+    stages: tuple[str, ...],
+    skip: set[str],
+    emit: Emit,
+    elsewhere: Elsewhere | None = None,
+) -> None:
+    """Take every launch through the stages; `elsewhere` where this process must not die."""
+    emit({"event": "parts", "parts": environment.parts()})
+    for at, record in enumerate(records):
+        _Examination(at, launches.describe(record), request, stages, skip, emit, elsewhere).run()
+
+
+class _Examination:
+    """One launch."""
+
+    def __init__(
+        self,
+        at: int,
+        launch: launches.Launch,
+        request: dict[str, Any],
+        stages: tuple[str, ...],
+        skip: set[str],
+        emit: Emit,
+        elsewhere: Elsewhere | None,
+    ) -> None:
+        self.at, self.launch, self.request = at, launch, request
+        self.stages, self.skip, self.emit, self.elsewhere = stages, skip, emit, elsewhere
+        self.grid: grid.Grid | None = None
+
+    def run(self) -> None:
+        if "grid" in self.stages:
+            self._grid()
+        else:
+            self._tell(None)
+        if "interpret" in self.stages:
+            self._stage("interpret", self._interpret)
+            self._stage("checks", self._checks)
+        for target in map(devices.parse, self._targets()) if "lower" in self.stages else ():
+            lowered = self._stage("lower", partial(self._lower, target), target)
+            if "compile" in self.stages and lowered is not False:
+                self._stage("compile", partial(self._compile, target), target)
+
+    # -- what is told ----------------------------------------------------------------------------------------------
+
+    def _targets(self) -> list[str]:
+        told: list[str] = self.request["targets"]
+        if told:
+            return told
+        own = self.launch.backend or self.request.get("assumed_backends", {}).get(self._site())
+        if own is not None:
+            return [own.replace("_", "-") + (":v5e" if own == "tpu" else "")]
+        return ["tpu:v5e", "triton"]
+
+    def _site(self) -> str:
+        place = self.launch.place
+        return "" if place is None else f"{place['file']}:{place['line']}"
+
+    def _tell(self, picture: dict[str, Any] | None) -> None:
+        launch = self.launch
+        constants = self.grid.constants() if self.grid is not None else {}
+        self.emit(
+            {
+                "event": "launch",
+                "launch": self.at,
+                "kind": launch.record.kind,
+                "kernel": launch.kernel,
+                "place": launch.place,
+                "stack": launch.record.stack[:8],
+                "kernel_place": launch.kernel_place,
+                "backend": launch.backend,
+                "grid": None if launch.grid is None else list(launch.grid),
+                "semantics": None if launch.semantics is None else list(launch.semantics),
+                "aliases": [[i, o] for i, o in sorted(launch.aliases.items())],
+                "interpret": launch.interpret,
+                "times": launch.record.times,
+                "reads": sorted(launch.reads),
+                "targets_guessed": not self.request["targets"] and launch.backend is None,
+                "memory": self._memory(constants),
+                "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],
+                "picture": picture,
+            }
+        )
+
+    def _memory(self, constants: dict[int, bool]) -> dict[str, Any] | None:
+        """What the launch needs of VMEM, and what the first TPU in question gives it."""
+        needed = memory.needed(self.launch, constants) if self.launch.grid is not None else None
+        tpus = [target for target in map(devices.parse, self._targets()) if target.backend == "tpu"]
+        if needed is None or not tpus:
+            return None
+        return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
+
+    def _operand(self, at: int, operand: launches.Operand) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "name": operand.name,
+            "role": operand.role,
+            "shape": list(operand.shape),
+            "dtype": operand.dtype,
+            "block": None if operand.block is None else [size for _, size in operand.block],
+            "memory_space": operand.memory_space,
+        }
+        if self.grid is not None and at in self.grid.starts and self.launch.points:
+            import numpy as np
+
+            told["blocks_visited"] = len(np.unique(self.grid.blocks(at), axis=0))
+            told["blocks_total"] = self.grid.total(at)
+        return told
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _stage(
+        self, name: str, work: Callable[[], dict[str, Any]], target: devices.Target | None = None
+    ) -> bool | None:
+        """Run a stage; None too where an earlier child was through with it."""
+        text = target.text if target else None
+        task = f"{name}:{self.at}" + (f":{text}" if text else "")
+        if task in self.skip:
+            # What failed to lower is not compiled, whichever child found that out.
+            return False if task in self.request.get("failed", ()) else None
+        return stage(self.emit, task, work, launch=self.at, stage=name, target=text)
+
+    def _grid(self) -> None:
+        problems: list[dict[str, Any]] = []
+        detail, picture = None, None
+        ok: bool | None = True
+        begun = time.perf_counter()
+        try:
+            self.grid = grid.Grid(self.launch)
+        except grid.Unjudged as error:
+            ok, detail = None, f"the grid is not judged: {error}"
+        except Exception as error:
+            ok, problems = False, [problem(error)]
+        else:
+            problems = self.grid.problems()
+            picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
+            reasons = sorted(set(self.grid.unknown.values()))
+            detail = "; ".join(reasons) or None
+        self._tell(picture)
+        if f"grid:{self.at}" not in self.skip:
+            self.emit(
+                {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
+                 "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
+            )  # fmt: skip
+
+    def _interpret(self) -> dict[str, Any]:
+        if self.launch.record.kind == "core_map":
+            raise devices.Missing("this jax's core_map can only be run with the function around it")
+        found, how = self._within(lambda: interpret.examine(self.launch))
+        return {"ok": not found, "problems": found, "detail": how}
+
+    def _checks(self) -> dict[str, Any]:
+        if self.launch.record.kind != "pallas_call":
+            raise devices.Missing("checkify sees only through pallas_call")
+        found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
+        return {"ok": not found, "problems": found}
+
+    def _within(self, work: Callable[[], Any]) -> Any:
+        return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)
+
+    def _lower(self, target: devices.Target) -> dict[str, Any]:
+        lowered = lowering.lower(self.launch, target)
+        if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
+            self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
+        return {}
+
+    def _compile(self, target: devices.Target) -> dict[str, Any]:
+        over = self._over_budget(target)
+        if over is not None:
+            return {"ok": False, "problems": [over]}
+        if self.elsewhere is not None:
+            raise devices.Missing("left to another process")
+        return {"figures": lowering.compiled(self.launch, target)}
+
+    def _over_budget(self, target: devices.Target) -> dict[str, Any] | None:
+        """The problem where the launch surely needs more memory than there is.
+
+        The compiler finds that out only after a minute of unrolling.
+        """
+        if target.backend != "tpu" or self.launch.grid is None:
+            return None
+        needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
+        limit = memory.limit(target.device, self.launch)
+        return {"kind": "memory", "limit": limit, **needed} if needed is not None and needed["bytes"] > limit else None

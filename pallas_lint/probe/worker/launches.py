@@ -1,0 +1,268 @@
+"""What a bound launch says about itself, read alike from every jax: grid, operands, blocks, backend."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import arguments, locate
+from .recorder import Record
+
+DimensionKind = Literal["blocked", "squeezed", "element"]
+_AT = re.compile(r"^(.*) at (.*):(\d+)$", re.DOTALL)
+
+
+@dataclass
+class Operand:
+    """One ref of the kernel. `block` has one entry a dimension of the array: (kind, size)."""
+
+    name: str
+    role: Literal["prefetch", "in", "out", "scratch"]
+    shape: tuple[int, ...]
+    dtype: str
+    itemsize: int
+    block: list[tuple[DimensionKind, int]] | None = None
+    memory_space: str | None = None
+    mapping: Any = None  # jax's BlockMapping
+    index: int = 0  # among the operands of its role
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """What the kernel sees: the block without its squeezed dimensions; the array where there is no block."""
+        if self.block is None:
+            return self.shape
+        return tuple(size for kind, size in self.block if kind != "squeezed")
+
+    @property
+    def whole(self) -> bool:
+        """Whether the one block is the array."""
+        return self.block is None or [size for _, size in self.block] == list(self.shape)
+
+
+@dataclass
+class Launch:
+    """A record with its description. `grid` is None where it is not one of known integers."""
+
+    record: Record
+    kernel: str
+    place: locate.Place | None  # of the launching call
+    kernel_place: locate.Place | None
+    backend: str | None
+    grid: tuple[int, ...] | None
+    operands: list[Operand]
+    aliases: dict[int, int]
+    semantics: tuple[str, ...] | None
+    vmem_limit: int | None
+    interpret: bool
+
+    @property
+    def reads(self) -> set[str]:
+        """Names of the outputs and scratch whose former contents the kernel reads or adds to."""
+        jaxpr = kernel_jaxpr(self.record.params)
+        found = set()
+        for effect in getattr(jaxpr, "effects", ()):
+            if type(effect).__name__ not in ("ReadEffect", "AccumEffect"):
+                continue
+            at = getattr(effect, "input_index", None)
+            if at is None:  # from 0.12 it names the variable
+                at = next((k for k, var in enumerate(jaxpr.invars) if var is getattr(effect, "input", None)), None)
+            if at is not None and at < len(self.operands) and self.operands[at].role in ("out", "scratch"):
+                found.add(self.operands[at].name)
+        return found
+
+    @property
+    def points(self) -> int:
+        """How many grid points there are."""
+        total = 1
+        for size in self.grid or ():
+            total *= size
+        return total
+
+
+def describe(record: Record) -> Launch:
+    """The description of a launch."""
+    params = record.params
+    mapping = params.get("grid_mapping")
+    kernel, kernel_place = _kernel(params)
+    operands = _operands(record, mapping) if mapping is not None else _plain_operands(record)
+    grid = tuple(getattr(mapping, "grid", ())) if mapping is not None else None
+    if grid is not None and not all(isinstance(size, int) for size in grid):
+        grid = None
+    aliases = params.get("input_output_aliases") or ()
+    pairs = aliases.items() if hasattr(aliases, "items") else aliases
+    return Launch(
+        record,
+        kernel,
+        record.stack[0] if record.stack else None,
+        kernel_place,
+        _backend(record, operands),
+        grid,
+        operands,
+        {int(i): int(o) for i, o in pairs},
+        _semantics(params),
+        _limit(params),
+        bool(params.get("interpret")),
+    )
+
+
+def _kernel(params: dict[str, Any]) -> tuple[str, locate.Place | None]:
+    """The kernel's name and where it is defined."""
+    text = str(params.get("name_and_src_info") or "")
+    jaxpr = params.get("jaxpr") or next(iter(params.get("jaxprs") or ()), None)
+    debug = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
+    if not text:
+        text = str(getattr(debug, "func_src_info", None) or "")
+    match = _AT.match(text)
+    name = match[1] if match else text
+    place: locate.Place | None = None
+    if match and locate.is_users(match[2]):
+        place = {"file": match[2], "line": int(match[3]), "column": None}
+    return (params.get("name") or name or "kernel"), place
+
+
+def kernel_jaxpr(params: dict[str, Any]) -> Any:
+    """The kernel's jaxpr, open; None where the launch has several or none."""
+    jaxpr = params.get("jaxpr")
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def _names(params: dict[str, Any]) -> list[str]:
+    debug = getattr(kernel_jaxpr(params), "debug_info", None)
+    names = getattr(debug, "arg_names", None) or ()
+    return [str(name) for name in names]
+
+
+def _operands(record: Record, mapping: Any) -> list[Operand]:
+    params, avals = record.params, record.avals
+    dynamic, prefetch = mapping.num_dynamic_grid_bounds, mapping.num_index_operands
+    names = _names(params)
+    refs = [var.aval for var in kernel_jaxpr(params).invars]
+    found: list[Operand] = []
+    for at in range(prefetch):
+        aval = avals[dynamic + at]
+        found.append(_operand(_name(names, len(found), f"prefetch {at}"), "prefetch", aval, at, space="smem"))
+    for at, block in enumerate(mapping.block_mappings):
+        role: Literal["in", "out"] = "in" if at < mapping.num_inputs else "out"
+        array = getattr(block, "array_aval", None) or block.array_shape_dtype
+        origin = str(getattr(block, "origin", ""))
+        index = at if role == "in" else at - mapping.num_inputs
+        operand = _operand(_name(names, len(found), origin or f"{role} {index}"), role, array, index)
+        operand.block = dimensions(block)
+        operand.memory_space = _space(getattr(block, "transformed_block_aval", None))
+        operand.mapping = block
+        found.append(operand)
+    for at, aval in enumerate(refs[len(found) :]):
+        name = _name(names, len(found), f"scratch {at}")
+        found.append(_operand(name, "scratch", aval, at, space=_space(aval)))
+    return found
+
+
+def _plain_operands(record: Record) -> list[Operand]:
+    """The operands of a launch that has no blocks: `pl.kernel`, `core_map`."""
+    found = [
+        _operand(f"argument {at}", "in", aval, at, space=_space(aval))
+        for at, aval in enumerate(record.avals)
+        if hasattr(aval, "shape")
+    ]
+    outs = record.params.get("out_avals") or ()
+    return found + [_operand(f"output {at}", "out", aval, at, space="any") for at, aval in enumerate(outs)]
+
+
+def _name(names: list[str], at: int, otherwise: str) -> str:
+    name = names[at] if at < len(names) else ""
+    # jax makes up "args[1]" and "refs[2]" where the kernel takes *refs.
+    return name or otherwise
+
+
+def _operand(name: str, role: Any, aval: Any, index: int, space: str | None = None) -> Operand:
+    inner = getattr(aval, "inner_aval", aval)
+    dtype = getattr(inner, "dtype", None)
+    shape = tuple(size if isinstance(size, int) else -1 for size in getattr(inner, "shape", ()))
+    return Operand(
+        name,
+        role,
+        shape,
+        arguments.short_name(dtype),
+        int(getattr(dtype, "itemsize", 0) or 0),
+        None,
+        space,
+        None,
+        index,
+    )
+
+
+def dimensions(block: Any) -> list[tuple[DimensionKind, int]]:
+    """(kind, size) for each dimension of the array. Entries are integers and None to 0.5, objects from 0.6."""
+    unblocked = type(getattr(block, "indexing_mode", None)).__name__ == "Unblocked"
+    found: list[tuple[DimensionKind, int]] = []
+    for entry in block.block_shape:
+        name = type(entry).__name__
+        if entry is None or name in ("Mapped", "_Mapped", "Squeezed"):
+            found.append(("squeezed", 1))
+        elif isinstance(entry, int):
+            found.append(("element" if unblocked else "blocked", entry))
+        else:
+            kind: DimensionKind = "element" if name in ("Element", "BoundedSlice") else "blocked"
+            found.append((kind, int(entry.block_size)))
+    return found
+
+
+def _space(aval: Any) -> str | None:
+    """ "vmem", "smem", "any", …; None where the backend decides."""
+    text = str(getattr(aval, "memory_space", "") or "").lower().rpartition(".")[2]
+    if text in ("", "none", "default", "blocked"):
+        return None
+    return "semaphore" if "sem" in text else text
+
+
+def _compiler_params(params: dict[str, Any]) -> list[tuple[str, Any]]:
+    """(the class's module or the dict's key, the parameters)."""
+    given = params.get("compiler_params")
+    if given is None:
+        return []
+    if hasattr(given, "items"):  # to 0.8: a dict by backend
+        return [(str(key), value) for key, value in given.items()]
+    return [(type(given).__module__, given)]
+
+
+def _semantics(params: dict[str, Any]) -> tuple[str, ...] | None:
+    for _, given in _compiler_params(params):
+        told = (
+            given.get("dimension_semantics") if hasattr(given, "get") else getattr(given, "dimension_semantics", None)
+        )
+        if told:
+            return tuple(str(getattr(each, "name", each)).lower().rpartition(".")[2] for each in told)
+    return None
+
+
+def _limit(params: dict[str, Any]) -> int | None:
+    for _, given in _compiler_params(params):
+        told = given.get("vmem_limit_bytes") if hasattr(given, "get") else getattr(given, "vmem_limit_bytes", None)
+        if told:
+            return int(told)
+    return None
+
+
+def _backend(record: Record, operands: list[Operand]) -> str | None:
+    """The backend that the launch is surely for; None where it does not say."""
+    words = [word for word, _ in _compiler_params(record.params)]
+    words.append(str(record.params.get("backend") or ""))
+    meshes = (record.params.get("mesh"), *(record.params.get("meshes") or ()))
+    words += [type(mesh).__module__ for mesh in meshes if mesh is not None]
+    interpret = record.params.get("interpret")
+    if interpret not in (None, False, True):
+        words.append(type(interpret).__module__)
+    for word in words:
+        if "mosaic_gpu" in word:
+            return "mosaic_gpu"
+        if "triton" in word:
+            return "triton"
+        if "mosaic" in word or "tpu" in word:
+            return "tpu"
+    spaces = {operand.memory_space for operand in operands if operand.role != "prefetch"}
+    if spaces & {"vmem", "hbm", "cmem"} or any(operand.role == "prefetch" for operand in operands):
+        return "tpu"
+    if spaces & {"gmem", "tmem"}:
+        return "mosaic_gpu"
+    return None

@@ -1,0 +1,162 @@
+"""From an exception, a frame or a traceback of jax's to places in the user's files.
+
+The lowering interpreters keep the equation at hand in a local `eqn`, whose source info is exact in every version from
+0.4.35 to 0.12, also for code inside nested jits, of which the message shows only jax's own frames. Compilers' messages
+carry MLIR locations instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+from types import FrameType, TracebackType
+from typing import Any
+
+_LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
+_MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
+
+Place = dict[str, Any]
+
+
+def _folders() -> tuple[str, ...]:
+    import jax
+    import jaxlib
+
+    modules = [os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (jax, jaxlib)]
+    here = os.path.dirname(os.path.abspath(__file__))
+    return (*(folder + os.sep for folder in modules), here + os.sep, sysconfig.get_path("stdlib") + os.sep)
+
+
+_OTHER_TOOLS = ("/_pytest/", "/pluggy/", "/absl/", "/site-packages/pytest", "/numpy/")
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither jax's, Python's, nor ours."""
+    if file.startswith("<") or any(part in file.replace(os.sep, "/") for part in _OTHER_TOOLS):
+        return False
+    if os.sep + "site-packages" + os.sep in file:
+        return not file.startswith(_folders())
+    return not file.startswith(_folders())
+
+
+def stack(depth: int = 1) -> list[Place]:
+    """The user's frames on the stack, the innermost first."""
+    found: list[Place] = []
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            found.append(_of_frame(frame, frame.f_lasti, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def places(error: BaseException) -> list[Place]:
+    """Where the error came about, the most telling place first."""
+    by_equation: list[Place] = []
+    by_traceback: list[Place] = []
+    by_message: list[Place] = []
+    primitive: str | None = None
+    for each in _chain(error):
+        for frame, lasti, line in _frames(each.__traceback__):
+            file = frame.f_code.co_filename
+            if is_users(file):
+                by_traceback.append(_of_frame(frame, lasti, line))
+                continue
+            equation = frame.f_locals.get("eqn") if "pallas" in file else None
+            if equation is not None and hasattr(equation, "source_info"):
+                primitive = str(equation.primitive)
+                found = of_equation(equation)
+                by_equation.extend(found[:1])
+        by_message.extend(in_text(str(each)))
+    # The equations go from the outermost to the innermost: the last with a place of the user's is nearest.
+    ordered = [*reversed(by_equation), *by_message, *reversed(by_traceback)]
+    for place in ordered[:1]:
+        if primitive is not None and by_equation:
+            place["primitive"] = primitive
+    unique: list[Place] = []
+    for place in ordered:
+        if not any((place["file"], place["line"]) == (known["file"], known["line"]) for known in unique):
+            unique.append(place)
+    return unique
+
+
+def of_equation(equation: Any) -> list[Place]:
+    """The user's frames behind an equation of a jaxpr, the innermost first."""
+    from jax._src import source_info_util
+
+    info = equation.source_info
+    for argument in (info, getattr(info, "traceback", None)):
+        if argument is None:
+            continue
+        try:
+            frames = list(source_info_util.user_frames(argument))
+        except Exception:  # the argument changed from SourceInfo to Traceback in 0.6
+            continue
+        return [of_jax_frame(frame) for frame in frames if is_users(frame.file_name)]
+    return []
+
+
+def in_text(text: str) -> list[Place]:
+    """The places that a compiler's message names."""
+    found: list[Place] = []
+    for match in _LOCATION.finditer(text):
+        file, line, column, end_line, end_column = match.groups()
+        if is_users(file):
+            place = {"file": file, "line": int(line), "column": int(column)}
+            if end_column:
+                place.update(end_line=int(end_line or line), end_column=int(end_column))
+            found.append(place)
+    found.extend(
+        {"file": file, "line": int(line), "column": None} for file, line in _MENTION.findall(text) if is_users(file)
+    )
+    return found
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _frames(traceback: TracebackType | None) -> list[tuple[FrameType, int, int]]:
+    found = []
+    while traceback is not None:
+        found.append((traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return found
+
+
+def _of_frame(frame: FrameType, lasti: int, line: int | None) -> Place:
+    place: Place = {
+        "file": frame.f_code.co_filename,
+        "line": line or 1,
+        "column": None,
+        "function": frame.f_code.co_name,
+    }
+    positions = getattr(frame.f_code, "co_positions", None)  # Python 3.11
+    if positions is not None and lasti >= 0:
+        for at, (first, last, column, end_column) in enumerate(positions()):
+            if at == lasti // 2:
+                if first is not None and column is not None:
+                    place.update(line=first, column=column + 1, end_line=last, end_column=(end_column or column) + 1)
+                break
+    return place
+
+
+def of_jax_frame(frame: Any) -> Place:
+    line = getattr(frame, "start_line", None) or getattr(frame, "line_num", None) or 1
+    column = getattr(frame, "start_column", None)
+    end_column = getattr(frame, "end_column", None)
+    # jax counts columns from 0, in bytes as Python does.
+    return {
+        "file": frame.file_name,
+        "line": line,
+        "column": None if not column and not end_column else (column or 0) + 1,
+        "end_line": getattr(frame, "end_line", None) or line,
+        "end_column": None if not end_column else end_column + 1,
+        "function": frame.function_name,
+    }

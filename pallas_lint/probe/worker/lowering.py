@@ -1,0 +1,141 @@
+"""Lower a launch for a backend and compile it, on a machine that has neither."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from . import arguments, devices, environment
+from .devices import Missing, Target
+from .launches import Launch
+
+_USED = re.compile(r'used_scoped_memory_configs":\[[^\]]*"size":"(\d+)"')
+
+
+def lower(launch: Launch, target: Target, device: Any = None) -> Any:
+    """The launch lowered for the target (for `device`, where it is to be compiled).
+
+    Raises Missing where this jax has no way from such a launch to that backend, and whatever the backend raises.
+    """
+    import jax
+
+    changes = _changes(launch, target)
+    avals = [_struct(aval, device) for aval in launch.record.avals]
+
+    def call(*operands: Any) -> Any:
+        return launch.record.bind(*operands, **changes)
+
+    with devices.told(target):
+        if device is None:
+            return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
+        place = jax.sharding.SingleDeviceSharding(device)
+        traced = jax.jit(call, in_shardings=place, out_shardings=place).trace(*avals)
+        return traced.lower(lowering_platforms=(target.platform,))
+
+
+def compiled(launch: Launch, target: Target) -> dict[str, Any]:
+    """Compile the launch; returns the figures that the compiler tells."""
+    return figures_of(lower(launch, target, devices.device(target)), target)
+
+
+def packed(lowered: Any) -> bytes:
+    """A launch lowered for no particular device, as bytes that another process of the same jax can compile."""
+    import io
+
+    module = lowered.compiler_ir("stablehlo")
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
+
+
+def types_of(launch: Launch) -> dict[str, Any]:
+    """The types of operands and results, as `compiled_elsewhere` takes them."""
+
+    def typed(avals: Any) -> list[Any]:
+        return [[list(aval.shape), arguments.short_name(aval.dtype)] for aval in avals]
+
+    return {"ins": typed(launch.record.avals), "outs": typed(launch.record.params["out_avals"])}
+
+
+def compiled_elsewhere(data: bytes, ins: list[Any], outs: list[Any], target: Target) -> dict[str, Any]:
+    """Compile what `packed` gave in another process: operands and results are (shape, dtype)."""
+    import jax
+    import jax.numpy as jnp
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    device = devices.device(target)
+    place = jax.sharding.SingleDeviceSharding(device)
+    avals = [jax.ShapeDtypeStruct(tuple(shape), arguments.dtype_named(dtype), sharding=place) for shape, dtype in ins]
+
+    def stand_in(*_: Any) -> Any:
+        return tuple(jnp.zeros(shape, arguments.dtype_named(dtype)) for shape, dtype in outs)
+
+    # jax compiles only what it lowered itself: the module of a function of the same type is replaced.
+    with devices.told(target):
+        traced = jax.jit(stand_in, in_shardings=place, out_shardings=place, keep_unused=True).trace(*avals)
+        lowered = traced.lower(lowering_platforms=(target.platform,))
+    with mlir.make_ir_context():
+        lowered._lowering._hlo = ir.Module.parse(data)
+        return figures_of(lowered, target)
+
+
+def figures_of(lowered: Any, target: Target) -> dict[str, Any]:
+    """Compile; returns the figures that the compiler tells."""
+    try:
+        done = lowered.compile()
+    except ValueError as error:
+        if "Could not find memory addressable by device" in str(error):
+            return {}  # 0.8 says so after the GPU compiler is through
+        raise
+    figures: dict[str, Any] = {}
+    if target.backend == "tpu":
+        used = [int(size) for size in _USED.findall(done.as_text() or "")]
+        if used:
+            figures["vmem_bytes"] = max(used)
+    try:
+        analysis = done.memory_analysis()
+        figures["temp_bytes"] = int(analysis.temp_size_in_bytes)
+        if target.backend == "tpu":
+            figures["code_bytes"] = int(analysis.generated_code_size_in_bytes)
+    except Exception:  # not every plugin has it
+        pass
+    return figures
+
+
+def _struct(aval: Any, device: Any) -> Any:
+    import jax
+
+    if device is None:
+        return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=jax.sharding.SingleDeviceSharding(device))
+
+
+def _changes(launch: Launch, target: Target) -> dict[str, Any]:
+    """What to change in the launch's parameters so that it is lowered for this backend."""
+    changes: dict[str, Any] = {"interpret": False}
+    version = environment.version()
+    if launch.record.kind == "core_map":
+        raise Missing("this jax's core_map can only be lowered with the function around it")
+    if launch.record.kind != "pallas_call":
+        if launch.backend not in (None, target.backend):
+            raise Missing(f"a kernel on a {launch.backend} mesh is for no other backend")
+        return changes
+    if launch.backend == target.backend:
+        return changes
+    if target.backend == "mosaic_gpu" and not (0, 9) <= version < (0, 11):
+        raise Missing("pallas_call means Mosaic GPU only where compiler_params say so in this jax")
+    given = launch.record.params.get("compiler_params")
+    if version < (0, 9):
+        empty: Any = type(given) if hasattr(given, "items") else dict
+        changes["compiler_params"] = empty({})
+    elif target.backend == "triton":
+        triton = environment.optional("jax.experimental.pallas.triton")
+        if triton is None:
+            raise Missing("this jax has no Triton backend")
+        changes["compiler_params"] = triton.CompilerParams()
+    else:
+        changes["compiler_params"] = None
+    if "backend" in launch.record.params:
+        changes["backend"] = None
+    return changes

@@ -1,0 +1,29 @@
+"""Start of the worker: `python main.py`. Reads requests from standard input, answers on standard output."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+PACKAGE = "_pallas_lint_probe"
+
+
+def load_package() -> None:
+    """Make this folder importable as PACKAGE, and take it off the search path."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    spec = importlib.util.spec_from_file_location(
+        PACKAGE, os.path.join(here, "__init__.py"), submodule_search_locations=[here]
+    )
+    assert spec is not None and spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = package
+    spec.loader.exec_module(package)
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # nothing is written beside the user's files, nor into a shared install
+    load_package()
+    server = importlib.import_module(f"{PACKAGE}.server")
+    sys.exit(server.serve())

@@ -1,0 +1,118 @@
+"""Launches as they are bound: every `pallas_call` and `pl.kernel` that runs or is traced, whoever wrote it.
+
+`bind` is replaced on the primitives themselves, so that names imported early, jit, vmap and custom derivatives are all
+seen (jax 0.4.35 to 0.12).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import locate
+
+PRIMITIVES = (
+    ("jax._src.pallas.pallas_call", "pallas_call_p"),
+    ("jax._src.pallas.mpmd", "mpmd_map_p"),  # pl.kernel from 0.9
+    ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.8
+)
+
+
+@dataclass
+class Record:
+    """One launch with the arguments that it was bound with."""
+
+    primitive: Any
+    params: dict[str, Any]
+    avals: list[Any]
+    values: list[Any]  # the operands whose values are known, None for the others
+    stack: list[locate.Place] = field(default_factory=list)
+    times: int = 1
+
+    @property
+    def kind(self) -> str:
+        return str(self.primitive)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Launches with the same key are one."""
+        site = [(place["file"], place["line"], place.get("column")) for place in self.stack[:1]]
+        shapes = [str(aval) for aval in self.avals]
+        mapping = self.params.get("grid_mapping")
+        return (self.kind, *site, *shapes, str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params")))
+
+    def bind(self, *operands: Any, **changes: Any) -> Any:
+        """Launch it again with some parameters changed."""
+        return type(self.primitive).bind(self.primitive, *operands, **{**self.params, **changes})
+
+
+class Recorder:
+    """Installed, it notes every launch; `replace` may change how each is run."""
+
+    def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
+        self.records: dict[tuple[Any, ...], Record] = {}
+        self.replace = replace
+        self._patched: list[Any] = []
+
+    def install(self) -> None:
+        for module, name in PRIMITIVES:
+            try:
+                primitive = getattr(importlib.import_module(module), name)
+            except (ImportError, AttributeError):
+                continue
+            self.patch(primitive)
+
+    def remove(self) -> None:
+        for primitive in self._patched:
+            del primitive.bind
+        self._patched.clear()
+
+    def patch(self, primitive: Any) -> None:
+        """Note every launch of this primitive."""
+        original = primitive.bind
+
+        def bind(*operands: Any, **params: Any) -> Any:
+            changes = self._note(primitive, operands, params)
+            return original(*operands, **{**params, **changes})
+
+        primitive.bind = bind
+        self._patched.append(primitive)
+
+    def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+        record = Record(
+            primitive,
+            params,
+            [_aval(operand) for operand in operands],
+            [_value(operand) for operand in operands],
+            locate.stack(3),
+        )
+        known = self.records.setdefault(record.key, record)
+        if known is not record:
+            known.times += 1
+            known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
+        return self.replace(record) if self.replace is not None else {}
+
+
+def _aval(operand: Any) -> Any:
+    import jax
+
+    aval = getattr(operand, "aval", None)
+    if aval is not None:
+        return aval
+    get = getattr(jax, "typeof", None) or jax.core.get_aval
+    return get(operand)
+
+
+def _value(operand: Any) -> Any:
+    """A small operand's value where it is one: index operands decide what index maps return."""
+    import jax
+    import numpy as np
+
+    if isinstance(operand, jax.core.Tracer) or not hasattr(operand, "size") or operand.size > 65536:
+        return None
+    try:
+        return np.asarray(operand)
+    except Exception:
+        return None
