@@ -414,8 +414,10 @@ class Interpreter:
 
     def lose_sight(self) -> None:
         """Code runs of which nothing is known: what it closes over may be read or written."""
-        if self.kernel is not None and self.kernel.seen_until is None:
-            self.kernel.seen_until = len(self.kernel.events)
+        if self.kernel is not None:
+            self.kernel.unseen.append(len(self.kernel.events))
+            if self.kernel.seen_until is None:
+                self.kernel.seen_until = len(self.kernel.events)
 
     def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""

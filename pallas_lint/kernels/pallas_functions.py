@@ -140,6 +140,12 @@ def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return i.op(name, node, arguments, Array(None, dtype_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
 
 
+def _view(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Another way to look at a ref: `plgpu.transpose_ref(ref, (1, 0))`."""
+    ref = arguments.get("ref", 0)
+    return evolve(ref, view=True, shape=None, parent=None) if isinstance(ref, Ref) else UNKNOWN
+
+
 def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     value = arguments.get("x", 0)
     result = Array(value.shape, value.dtype) if isinstance(value, Array) else Array()
@@ -205,6 +211,7 @@ _register(
 )  # fmt: skip
 _register(_dot, "dot", "triton.dot")
 _register(_bitcast, "tpu.bitcast", "tpu_sc.bitcast")
+_register(_view, *(f"mosaic_gpu.{name}" for name in ("transpose_ref", "untile_ref", "unswizzle_ref", "transform_ref")))
 _register(_same_shape, "reciprocal", "tpu.roll", "triton.approx_tanh", "tpu.stochastic_round", "mosaic_gpu.layout_cast")
 _register(_repeat, "tpu.repeat")
 _register(_broadcast_to, "broadcast_to")

@@ -142,6 +142,7 @@ class KernelTrace:
     complete: bool = True  # False: the trace stopped early (budget, unresolved kernel), absence proves nothing
     # How many events there were when code ran that may do anything to any ref; None while all that ran was seen.
     seen_until: int | None = None
+    unseen: list[int] = field(factory=list)  # the same for every time that happened
     returned: Value = UNKNOWN
     scopes: set[int] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
 

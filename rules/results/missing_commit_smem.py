@@ -135,9 +135,11 @@ class MissingCommitSmem(Rule):
         copies = {op.site.key for op in trace.ops(*_COPIES)}
         dirty: dict[tuple[str, int], Access] = {}
         sending: dict[tuple[str, int], Op] = {}
+        unseen = set(trace.unseen)
         for at, event in enumerate(trace.events):
-            if trace.seen_until is not None and at >= trace.seen_until:
-                return  # what follows may have fences that are not seen
+            if at in unseen:  # code ran that may have fences
+                dirty.clear()
+                sending.clear()
             if isinstance(event, Access):
                 buffer = event.ref.buffer
                 if event.kind not in ("store", "accumulate") or event.site.key in copies:
@@ -183,7 +185,7 @@ def _unfenced(op: Op, write: Access, context: Context) -> Finding:
     short = op.name.rpartition(".")[2]
     return context.finding(
         op.site,
-        f"`{short}` may not see what was written to `{write.ref.parameter}`: no `commit_smem` in between",
+        f"`{short}` may not see what was written to {_named(write.ref)}: no `commit_smem` in between",
         help="writes to SMEM reach the copy and MMA units only after a fence",
         severity=Severity.ERROR if op.certain and write.certain else Severity.WARNING,
         related=[(write.site, "written here")],
@@ -194,11 +196,15 @@ def _unfenced(op: Op, write: Access, context: Context) -> Finding:
 def _overwritten(copy: Op, write: Access, context: Context) -> Finding:
     return context.finding(
         write.site,
-        f"`{write.ref.parameter}` is overwritten while a copy may still read it: no `wait_smem_to_gmem` in between",
+        f"{_named(write.ref)} is overwritten while a copy may still read it: no `wait_smem_to_gmem` in between",
         help="call `wait_smem_to_gmem(0, wait_read_only=True)` first",
         severity=Severity.WARNING,
         related=[(copy.site, "copied from here")],
     )
+
+
+def _named(ref: Ref) -> str:
+    return "its source" if ref.parameter.startswith("#") else f"`{ref.parameter}`"
 
 
 def _fixes(op: Op, context: Context) -> list[Fix]:

@@ -1,0 +1,127 @@
+"""PAL416: SMEM written, then read by a copy or an MMA, without a fence."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rules.harness import fixed, lines, lint
+from tests.rules.kernels import line_of
+
+_MODULE = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def fence():
+    plgpu.commit_smem()
+
+def send(smem, gmem):
+    plgpu.copy_smem_to_gmem(smem, gmem)
+
+def fill(smem, value):
+    smem[...] = value
+
+def kernel(x_gmem, o_gmem, a, b, barrier):
+{body}
+
+def run(x):
+    return plgpu.kernel(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((128,), jnp.float32),
+        scratch_shapes=[plgpu.SMEM((128,), jnp.float32), plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
+    )(x)
+"""
+
+
+def module(body: str) -> str:
+    return _MODULE.format(body=textwrap.indent(textwrap.dedent(body).strip(), "    "))
+
+
+_END = "\nplgpu.wait_smem_to_gmem(0)"
+UNFENCED = {
+    "plain": ("a[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(a, o_gmem)", "(a, o_gmem)"),
+    "keywords": ("a[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(src=a, dst=o_gmem)", "src=a"),
+    "helpers": ("fill(a, 0.0)\nsend(a, o_gmem)", "plgpu.copy_smem_to_gmem(smem, gmem)"),
+    "view": ("a[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(a.at[pl.ds(0, 64)], o_gmem)", "pl.ds(0, 64)"),
+    "part": ("a[pl.ds(0, 64)] = jnp.zeros(64)\nplgpu.copy_smem_to_gmem(a, o_gmem)", "(a, o_gmem)"),
+    "accumulated": ("a[...] += 1\nplgpu.copy_smem_to_gmem(a, o_gmem)", "(a, o_gmem)"),
+    "fence too early": (
+        "plgpu.commit_smem()\na[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(a, o_gmem)",
+        "(a, o_gmem)",
+    ),
+    "in a loop": (
+        "def body(i, _):\n    a[...] = jnp.zeros(128)\n    plgpu.copy_smem_to_gmem(a, o_gmem)\n"
+        "    plgpu.wait_smem_to_gmem(0)\nlax.fori_loop(0, 4, body, None)",
+        "(a, o_gmem)",
+    ),
+    "run_scoped": (
+        "def inner(s):\n    s[...] = jnp.zeros(128)\n    plgpu.copy_smem_to_gmem(s, o_gmem)\n"
+        "pl.run_scoped(inner, plgpu.SMEM((128,), jnp.float32))",
+        "(s, o_gmem)",
+    ),
+    "wgmma": (
+        "a[...] = jnp.zeros(128)\npl.run_scoped(lambda r: plgpu.wgmma(r, a, b), plgpu.ACC((64, 64)))",
+        "plgpu.wgmma(r",
+    ),
+    "wgmma transposed": (
+        "a[...] = jnp.zeros(128)\n"
+        "pl.run_scoped(lambda r: plgpu.wgmma(r, b, plgpu.transpose_ref(a, (1, 0))), plgpu.ACC((64, 64)))",
+        "plgpu.wgmma(r",
+    ),
+    "after unseen code": ("other()\na[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(a, o_gmem)", "(a, o_gmem)"),
+}
+
+
+@pytest.mark.parametrize("name", UNFENCED)
+def test_unfenced(name: str) -> None:
+    body, where = UNFENCED[name]
+    code = module(body + _END)
+    assert lines(lint(code, select="PAL416"), "PAL416") == {line_of(code, where)}
+
+
+FENCED = {
+    "fence": "a[...] = jnp.zeros(128)\nplgpu.commit_smem()\nplgpu.copy_smem_to_gmem(a, o_gmem)",
+    "fence in a helper": "a[...] = jnp.zeros(128)\nfence()\nplgpu.copy_smem_to_gmem(a, o_gmem)",
+    "helper called twice": (
+        "a[...] = jnp.zeros(128)\nfence()\nplgpu.copy_smem_to_gmem(a, o_gmem)\nplgpu.wait_smem_to_gmem(0)\n"
+        "a[...] = jnp.ones(128)\nfence()\nplgpu.copy_smem_to_gmem(a, o_gmem)"
+    ),
+    "another buffer": "b[...] = jnp.zeros(128)\nplgpu.copy_smem_to_gmem(a, o_gmem)",
+    "filled by a copy": (
+        "plgpu.copy_gmem_to_smem(x_gmem, a, barrier)\nplgpu.barrier_wait(barrier)\nplgpu.copy_smem_to_gmem(a, o_gmem)"
+    ),
+    "unseen code in between": "a[...] = jnp.zeros(128)\nother()\nplgpu.copy_smem_to_gmem(a, o_gmem)",
+    "conditional fence": (
+        "a[...] = jnp.zeros(128)\nif x_gmem.dtype == jnp.float32:\n    plgpu.commit_smem()\n"
+        "plgpu.copy_smem_to_gmem(a, o_gmem)"
+    ),
+    "written after waiting": (
+        "plgpu.copy_smem_to_gmem(a, o_gmem)\nplgpu.wait_smem_to_gmem(0, wait_read_only=True)\na[...] = jnp.zeros(128)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FENCED)
+def test_fenced(name: str) -> None:
+    assert not lint(module(FENCED[name] + _END), select="PAL416")
+
+
+def test_overwritten_while_it_is_read() -> None:
+    code = module("plgpu.copy_smem_to_gmem(a, o_gmem)\na[...] = jnp.zeros(128)" + _END)
+    [finding] = lint(code, select="PAL416")
+    assert finding.severity.value == "warning"
+    assert finding.span.start.line == line_of(code, "a[...] =")
+
+
+def test_fix_keeps_indentation_and_line_ends() -> None:
+    code = module(
+        "if True:\n    a[...] = jnp.zeros(128)\n    plgpu.copy_smem_to_gmem(\n        a, o_gmem\n    )" + _END
+    )
+    after = fixed(code, select="PAL416")
+    assert "        plgpu.commit_smem()\n        plgpu.copy_smem_to_gmem(\n" in after
+    assert not lint(after, select="PAL416")
