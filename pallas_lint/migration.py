@@ -229,16 +229,21 @@ class Migration:
 
     def keyword_removed(self, keyword: tree_sitter.Node) -> Edit:
         """Take an argument out, with one comma and the space around it."""
-        span = self.name.use.span_of
-        before, after = keyword.prev_sibling, keyword.next_sibling
-        path = span(keyword).path
-        if after is not None and after.type == ",":
-            following = after.next_sibling
-            if following is not None and following.is_named and following.type != "comment":
-                return Edit(Span(path, span(keyword).start, span(following).start), "")
-        if before is not None and before.type == ",":
-            return Edit(Span(path, span(before).start, span(keyword).end), "")
-        return Edit(span(keyword), "")
+        return argument_removed(keyword, self.name.use)
+
+
+def argument_removed(argument: tree_sitter.Node, use: Use) -> Edit:
+    """Take an argument out of its call, with one comma and the space around it."""
+    span = use.span_of
+    before, after = argument.prev_sibling, argument.next_sibling
+    path = span(argument).path
+    if after is not None and after.type == ",":
+        following = after.next_sibling
+        if following is not None and following.is_named and following.type != "comment":
+            return Edit(Span(path, span(argument).start, span(following).start), "")
+    if before is not None and before.type == ",":
+        return Edit(Span(path, span(before).start, span(argument).end), "")
+    return Edit(span(argument), "")
 
 
 def short(name: str) -> str:

@@ -43,6 +43,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),
     "PAL604": ("debug-check-disabled", "debugging.debug_check_disabled"),
     "PAL605": ("debug-print-format", "debugging.debug_print_format"),
+    "PAL606": ("debug-left-on", "debugging.debug_left_on"),
     "PAL701": ("removed-api", "versions.removed_api"),
     "PAL702": ("deprecated-api", "versions.deprecated_api"),
     "PAL703": ("not-yet-api", "versions.not_yet_api"),

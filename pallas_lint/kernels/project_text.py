@@ -45,19 +45,28 @@ def mentioned(module: Module, *words: str) -> bool:
     return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
 
 
-def is_test_file(path: str) -> bool:
-    """Whether a file is one of tests, by its name or its folder's."""
+def is_test_file(module: Module) -> bool:
+    """Whether a file is one of tests: by its name, or that of a folder of its project."""
+    if module.file is None:
+        return _TEST_FILE.search(module.source.path) is not None
+    root = _root(module.file)
+    path = module.file.name if root is None else module.file.relative_to(root).as_posix()
     return _TEST_FILE.search(path) is not None
+
+
+def _root(file: Path) -> Path | None:
+    """The project's folder."""
+    return next((folder for folder in file.parents if any((folder / mark).exists() for mark in _ROOT_MARKS)), None)
 
 
 def _files(file: Path) -> Iterator[Path]:
     """The Python files of the project that `file` belongs to; those beside it where nothing marks a project."""
-    roots = [folder for folder in file.parents if any((folder / mark).exists() for mark in _ROOT_MARKS)]
-    if not roots:
+    root = _root(file)
+    if root is None:
         yield from file.parent.glob("*.py")
         return
     count = 0
-    for folder, folders, names in os.walk(roots[0]):
+    for folder, folders, names in os.walk(root):
         folders[:] = [
             n for n in folders if not n.startswith(".") and n not in ("node_modules", "site-packages", "venv")
         ]

@@ -1,0 +1,223 @@
+"""PAL606 debug-left-on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.test_code import is_script, is_test
+from pallas_lint.migration import argument_removed
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tree_sitter
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.syntax.uses import Keyword, Use
+
+_LAUNCHERS = frozenset(
+    f"{PALLAS}.{name}" for name in ("pallas_call", "kernel", "core_map", "mosaic_gpu.kernel", "tpu.core_map")
+)
+_MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
+# Settings that make compilers write files or print what they do.
+_DUMPING = re.compile(
+    r"MOSAIC_GPU_DUMP_\w+|JAX_PALLAS_DUMP\w*|jax_pallas_dump\w*|JAX_DUMP_IR_TO|jax_dump_ir_to|jax_pallas_verbose\w*"
+    r"|--xla_mosaic_dump_to|--xla_dump_to|--xla_jf_dump\w*|--xla_mosaic_enable_dump\w*|TRITON_KERNEL_DUMP"
+)
+_SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
+
+
+class DebugLeftOn(Rule):
+    """A debugging switch that stays on in code that is no test.
+
+    - `debug=True` prints the kernel's jaxpr, and the whole MLIR module, each time the kernel is lowered.
+    - `interpret=True` runs the kernel in an interpreter, grid step by grid step, on whatever device jax has: right
+      results, orders of magnitude slower, and nothing of the kernel is ever compiled.
+    - Settings that make the compilers dump what they do (`MOSAIC_GPU_DUMP_PTX`, `jax_pallas_dump_promela_to`,
+      `--xla_mosaic_dump_to`) write a file for each kernel.
+
+    ## How to fix
+
+    Leave the switch out, or make it an argument whose default is off: `interpret=interpret`, or
+    `interpret=jax.default_backend() == "cpu"`.
+
+    ## Fix safety
+
+    Taking `debug=True` out is safe. Without `interpret=True` another program runs: unsafe.
+
+    ## Known limits
+
+    Literal values only. Tests are told by the names of files (`test_*.py`, `*_test.py`, a folder `tests`), functions
+    and classes. Under `if __name__ == "__main__":`, and as a parameter's default, it is an info.
+
+    ## References
+
+    - jax documentation, `pallas_call`.
+    - Run with jax 0.4.35 to 0.12.0.1: `debug=True` prints when the kernel is lowered or interpreted, on each backend.
+    """
+
+    code = "PAL606"
+    name = "debug-left-on"
+    severity = Severity.WARNING
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def copy(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    copy,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    debug=True,  #!
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def copy(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    copy,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+        ),
+        Example(
+            """
+            import os
+            import jax
+            from jax.experimental import pallas as pl
+
+            os.environ["MOSAIC_GPU_DUMP_PTX"] = "1"  #!
+
+            def run(kernel, x):
+                return pl.pallas_call(kernel, out_shape=x, interpret=True)(x)  #!
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def run(kernel, x, interpret=False, debug: bool = False):
+                return pl.pallas_call(kernel, out_shape=x, interpret=interpret, debug=debug)(x)
+
+            def test_run(kernel, x):
+                return pl.pallas_call(kernel, out_shape=x, interpret=True, debug=True)(x)
+            """
+        ),
+    )
+
+    def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
+        if use.imported:
+            return
+        if use.name in _LAUNCHERS and not is_test(use.node, context.module):
+            for keyword in use.keywords:
+                if keyword.text == "True" and keyword.name in ("debug", "interpret"):
+                    yield self._keyword(use, keyword, context)
+                elif keyword.name == "interpret" and re.search(r"InterpretParams\s*\(", keyword.text):
+                    yield self._keyword(use, keyword, context)
+
+    def _keyword(self, use: Use, keyword: Keyword, context: Context) -> Finding:
+        argument = keyword.node.parent
+        removed = None if argument is None else argument_removed(argument, use)
+        fixes = []
+        if removed is not None:
+            make = context.safe if keyword.name == "debug" else context.unsafe
+            fixes = [make(f"leave `{keyword.name}` out", removed)]
+        if keyword.name == "debug":
+            message, help_ = "`debug=True` prints the kernel each time it is lowered", "leave it out"
+        else:
+            message = "`interpret=...` is left on: the kernel is interpreted, never compiled"
+            help_ = "make it an argument, or ask for `jax.default_backend()`"
+        return context.finding(
+            Span(keyword.span.path, keyword.span.start, keyword.value.end),
+            message,
+            help=help_,
+            severity=Severity.INFO if is_script(use.node) else Severity.WARNING,
+            fixes=fixes,
+        )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        tree = context.module.outline.tree
+        text = context.module.source.text
+        if tree is None or "pallas" not in text:
+            return
+        defaults = "interpret" in text or "debug" in text
+        dumping = _DUMPING.search(text) is not None
+        if not defaults and not dumping:
+            return
+        stack = [tree.root_node]
+        while stack:
+            node = stack.pop()
+            if node.type in ("default_parameter", "typed_default_parameter") and defaults:
+                yield from self._default(node, context)
+            elif node.type in ("assignment", "call") and dumping:
+                yield from self._dump(node, context)
+            stack.extend(reversed(node.named_children))
+
+    @staticmethod
+    def _default(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:
+        """`def launch(x, interpret=True)` of a function that passes it on to a launch."""
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None or value is None or _text(value) != "True" or _text(name) not in ("interpret", "debug"):
+            return
+        function = node.parent.parent if node.parent is not None else None
+        if function is None or function.type != "function_definition" or is_test(node, context.module):
+            return
+        passed = re.search(rf"\b{_text(name)}\s*=\s*{_text(name)}\b", _text(function.child_by_field_name("body")))
+        if passed is None or "pallas_call" not in _text(function):
+            return
+        span = context.module.uses.span(node)
+        place = context.module.uses.span(value)
+        make = context.unsafe if _text(name) == "interpret" else context.safe
+        yield context.finding(
+            span,
+            f"`{_text(name)}` is on unless the caller says otherwise",
+            help="make the default False",
+            severity=Severity.INFO,
+            fixes=[make("make the default False", Edit(place, "False"))],
+        )
+
+    @staticmethod
+    def _dump(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:
+        text = _text(node)
+        found = _DUMPING.search(text)
+        if found is None or len(text) > 400 or "\n\n" in text or _SETTERS.search(text) is None:
+            return
+        if node.type == "call" and not re.match(r"[\w.]*(?:setdefault|putenv|update|setenv)\(", text):
+            return
+        if is_test(node, context.module) or re.search(r"(?:=|,)\s*(?:[\"'](?:0|false)?[\"']|False|None)\)?$", text):
+            return
+        outer = node.parent
+        if outer is not None and outer.type in ("assignment", "call", "argument_list"):
+            return
+        yield context.finding(
+            context.module.uses.span(node),
+            f"`{found.group()}` makes the compiler dump what it does",
+            help="set it in the environment while you look for something",
+            severity=Severity.INFO if is_script(node) else Severity.WARNING,
+        )
+
+
+def _text(node: tree_sitter.Node | None) -> str:
+    return "" if node is None else (node.text or b"").decode("utf-8", "replace")
