@@ -6,7 +6,7 @@ Rule modules are imported when their rule runs or is explained, not to find out 
 from __future__ import annotations
 
 # Rules that run only when they are selected by code or name.
-OPT_IN: frozenset[str] = frozenset()
+OPT_IN: frozenset[str] = frozenset({"PAL608"})
 
 RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
@@ -29,6 +29,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
     "PAL401": ("uninitialised-accumulator", "results.uninitialised_accumulator"),
     "PAL402": ("init-guard-wrong-axis", "results.init_guard_wrong_axis"),
+    "PAL403": ("revisit-not-consecutive", "results.revisit_not_consecutive"),
+    "PAL404": ("parallel-reduction-axis", "results.parallel_reduction_axis"),
     "PAL407": ("alias-mismatch", "results.alias_mismatch"),
     "PAL411": ("unused-ref", "results.unused_ref"),
     "PAL415": ("dma-unpaired", "results.dma_unpaired"),
@@ -44,8 +46,11 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL604": ("debug-check-disabled", "debugging.debug_check_disabled"),
     "PAL605": ("debug-print-format", "debugging.debug_print_format"),
     "PAL606": ("debug-left-on", "debugging.debug_left_on"),
+    "PAL607": ("interpret-hides-bugs", "debugging.interpret_hides_bugs"),
+    "PAL608": ("missing-guard", "debugging.missing_guard"),
     "PAL701": ("removed-api", "versions.removed_api"),
     "PAL702": ("deprecated-api", "versions.deprecated_api"),
     "PAL703": ("not-yet-api", "versions.not_yet_api"),
+    "PAL704": ("backend-changed", "versions.backend_changed"),
     "PAL705": ("deprecated-backend", "versions.deprecated_backend"),
 }

@@ -178,7 +178,7 @@ class DebugPrintFormat(Rule):
                 yield context.finding(
                     op.site,
                     "an f-string shows the tracer, not the value: it is made while the kernel is traced",
-                    help="pass the value as an argument: `pl.debug_print(\"x = {}\", x)`",
+                    help='pass the value as an argument: `pl.debug_print("x = {}", x)`',
                     severity=Severity.WARNING,
                     op=op,
                     fixes=[fix] if fix is not None else [],
@@ -294,7 +294,9 @@ class _Print:
         if len(self.fields) == len(self.values):
             return None
         plural = "s" if len(self.fields) != 1 else ""
-        return f"{len(self.fields)} placeholder{plural} for {len(self.values)} value{'s' if len(self.values) != 1 else ''}"
+        return (
+            f"{len(self.fields)} placeholder{plural} for {len(self.values)} value{'s' if len(self.values) != 1 else ''}"
+        )
 
     @property
     def _vectors(self) -> int:
@@ -320,7 +322,12 @@ class _Print:
             return refused
         allowed = {"i32", "u32"} | ({"f32"} if release >= (0, 11) else set())
         for value in self.values:
-            if isinstance(value, Array) and value.shape == () and value.dtype is not None and value.dtype not in allowed:
+            if (
+                isinstance(value, Array)
+                and value.shape == ()
+                and value.dtype is not None
+                and value.dtype not in allowed
+            ):
                 kinds = "integers or floats" if "f32" in allowed else "integers"
                 return f"placeholders take 32-bit {kinds}, not {value.dtype}"
         return None

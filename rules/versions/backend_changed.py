@@ -1,0 +1,203 @@
+"""PAL704 backend-changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.compat.versions import parse
+from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.kernels.backend import STRONG
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.values import NONE
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+
+_TITLES = {"triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
+_MOSAIC_FROM, _TRITON_AGAIN, _PARAMS_DECIDE = (0, 9), (0, 11, 2), (0, 8)
+
+
+class BackendChanged(Rule):
+    """A launch on a GPU that leaves the choice of the backend to the jax version.
+
+    `pl.pallas_call` without `compiler_params` is compiled by Triton up to jax 0.8, by Mosaic GPU in 0.9 and 0.10 (and
+    in 0.11.0 and 0.11.1), and by Triton again from 0.11.2 on. The two take different kernels: what Triton compiles
+    mostly fails on Mosaic GPU (it wants Hopper, blocks of 128 and its own copies), and on ROCm 0.9 and 0.10 refuse
+    every launch that does not name Triton.
+
+    ## How to fix
+
+    Say which one is meant: `compiler_params=plgpu.CompilerParams()` from `jax.experimental.pallas.triton`. For Mosaic
+    GPU launch with `plgpu.kernel`.
+
+    ## Fix safety
+
+    Unsafe: the backend that the launch is for is a conclusion from the code around it.
+
+    ## Known limits
+
+    For launches that the text does not show to be for a GPU, and that are not linted with `--target triton` or
+    `--target mosaic-gpu`, an info at most. Parameters that may be passed by `**kwargs` are not known.
+
+    ## References
+
+    - jax documentation, "Pallas Changelog", 0.9.0 and 0.11.2.
+    - Lowered for CUDA and ROCm with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1, and
+      the custom call read: `__gpu$xla.gpu.triton` or `mosaic_gpu_v2`.
+    """
+
+    code = "PAL704"
+    name = "backend-changed"
+    severity = Severity.WARNING
+    fix = "unsafe"
+    backends = frozenset({"triton", "mosaic_gpu"})
+    unknown_backend = True
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = plgpu.load(x_ref, mask=None)
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!
+            """,
+            jax=">=0.8,<0.11",
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = plgpu.load(x_ref, mask=None)
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=plgpu.CompilerParams())(x)
+            """,  # noqa: E501
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = plgpu.load(x_ref, mask=None)
+
+            def run(x):
+                out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+                return pl.pallas_call(kernel, out_shape=out, compiler_params=plgpu.CompilerParams(num_warps=4))(x)
+            """,
+            jax=">=0.8,<0.11",
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = plgpu.load(x_ref, mask=None)
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """,
+            jax="0.12.0",
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        target = context.target
+        if launch.api != f"{PALLAS}.pallas_call" or launch.open or launch.interpret:
+            return
+        if launch.argument("compiler_params") not in (None, NONE) or launch.argument("backend") not in (None, NONE):
+            return
+        if target is None:
+            yield from self._unknown(launch, context)
+            return
+        wanted = target.backend
+        told = launch.backend == wanted and launch.evidence in STRONG
+        if wanted == "mosaic_gpu" and not told and target not in context.settings.target:
+            return  # the imports alone: it may be the other kind of launch that the file makes
+        defaults = {version: _default(version) for version in context.versions}
+        other = tuple(version for version, default in defaults.items() if default != wanted)
+        if not other:
+            return
+        meant = _TITLES[defaults[other[0]]]
+        span = context.spelled_versions(other)
+        if len(other) == len(context.versions):
+            message = f"`pallas_call` without `compiler_params` is {meant} in jax {span}, not {_TITLES[wanted]}"
+        else:
+            message = f"`pallas_call` without `compiler_params` changes its backend: {meant} in jax {span}"
+        yield context.finding(
+            launch.called_at,
+            message,
+            help=(
+                f"name the backend in `compiler_params`, here {_TITLES[wanted]}"
+                if wanted == "triton"
+                else "launch with `plgpu.kernel`"
+            ),
+            severity=Severity.WARNING if told else Severity.INFO,
+            versions=other,
+            version_dependent=True,
+            fixes=_fixes(launch, wanted, context),
+        )
+
+    @staticmethod
+    def _unknown(launch: Launch, context: Context) -> Iterator[Finding]:
+        """A launch that may be for any device, in a project whose versions disagree."""
+        mosaic = tuple(version for version in context.versions if _default(version) == "mosaic_gpu")
+        if mosaic and len(mosaic) < len(context.versions):
+            yield context.finding(
+                launch.called_at,
+                "on CUDA `pallas_call` without `compiler_params` changes its backend: "
+                f"Mosaic GPU in jax {context.spelled_versions(mosaic)}, Triton in the others of the range",
+                help="name the backend in `compiler_params` if this runs on a GPU",
+                severity=Severity.INFO,
+                versions=mosaic,
+            )
+
+
+def _default(version: str) -> str:
+    """The backend of a `pallas_call` on CUDA that says nothing."""
+    return "mosaic_gpu" if _MOSAIC_FROM <= parse(version) < _TRITON_AGAIN else "triton"
+
+
+def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
+    """`compiler_params=` with the dataclass that every version in question has and heeds."""
+    if any(parse(version) >= _TRITON_AGAIN or parse(version) < _PARAMS_DECIDE for version in context.versions):
+        if wanted == "mosaic_gpu":
+            return []
+    module = f"{PALLAS}.{wanted}"
+    names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]
+    known = next((name for name in names if all(_has(name, version) for version in context.versions)), None)
+    use = next(
+        (
+            use
+            for use in context.module.uses.all
+            if use.call is not None and use.span_of(use.call).start == launch.site.span.start
+        ),
+        None,
+    )
+    if known is None or use is None or use.call is None or not use.keywords:
+        return []
+    spelled, imports = context.spell(known)
+    end = use.keywords[-1].value.end
+    edit = Edit(Span(use.span.path, end, end), f", compiler_params={spelled}()")
+    return [context.unsafe(f"write `compiler_params={spelled}()`", edit, *imports)]
+
+
+def _has(name: str, version: str) -> bool:
+    history = compat.api(name)
+    return history is not None and history.present_in(version)
