@@ -15,6 +15,7 @@ from attrs import frozen
 from pallas_lint.kernels.dtypes import dtype_of
 from pallas_lint.kernels.foreign_calls import ForeignCall, is_scalar
 from pallas_lint.kernels.launch import is_spec
+from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -127,19 +128,33 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
     if prefetch is None:
         return None
     known = specs.items if specs is not None and not specs.open else None
+    used = _used_as_refs(call)
     if call.operands is None or call.operands_open:
         if known is None or not all(is_spec(spec) for spec in known):
             return None
-        leaves = [Leaf(UNKNOWN, False, at) for at in range(prefetch)]
+        leaves = [Leaf(UNKNOWN, at in used, at) for at in range(prefetch)]
         return [*leaves, *(Leaf(UNKNOWN, True, prefetch + at) for at in range(len(known)))]
     leaves = []
     for at, operand in enumerate(call.operands):
         spec = known[at - prefetch] if known is not None and 0 <= at - prefetch < len(known) else None
-        found = _leaves(operand, at, sure=spec is not None and is_spec(spec))
+        found = _leaves(operand, at, sure=at in used or (spec is not None and is_spec(spec)))
         if found is None:
             return None
         leaves.extend(found)
     return leaves
+
+
+def _used_as_refs(launch: Launch) -> set[int]:
+    """The operands of which a kernel reads or writes what it gets as a ref: they surely are single arrays."""
+    prefetch = launch.prefetch_count or 0
+    return {
+        event.ref.index + (0 if event.ref.role == "prefetch" else prefetch)
+        for trace in launch.traces
+        for event in trace.events
+        if isinstance(event, Access) and event.kind in ("load", "store", "accumulate")
+        if event.ref.role in ("in", "prefetch") and event.ref.index is not None and not event.ref.owner
+        if "[" not in event.ref.parameter
+    }
 
 
 def _foreign_operands(call: ForeignCall) -> list[Leaf] | None:

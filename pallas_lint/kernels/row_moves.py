@@ -1,0 +1,203 @@
+"""Stores that put what was read at one row of an input into another row of an output: permutations, scatters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import frozen
+
+from pallas_lint.kernels.grid_points import PROGRAM_ID, axis_of
+from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
+from pallas_lint.kernels.values import Array, Const, Ref, Seq, Slice, Sym, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.trace import KernelTrace
+
+# What mixes rows: its result is no row of its operand any more.
+_MIXING = frozenset("dot matmul dot_general einsum sum max min prod mean argmax argmin any all cumsum sort".split())
+_SAME = frozenset("astype convert_element_type asarray array multiple_of squeeze reshape max_contiguous".split())
+COPIES = tuple(f"{PALLAS}.{name}" for name in ("tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy"))
+_DEPTH = 30
+
+
+@frozen(eq=False)
+class RowMove:
+    """`how`: whether the row that is written is read from memory ("data") or worked out ("computed")."""
+
+    output: Ref
+    source: Ref
+    store: Access
+    how: Literal["data", "computed"]
+    copy: bool = False  # by a DMA
+
+
+def row_moves(trace: KernelTrace) -> list[RowMove]:
+    """Every store to an output whose row is another than the one its value was read at."""
+    loads = _loads(trace)
+    found = []
+    for event in trace.events:
+        if not isinstance(event, Access) or event.kind != "store" or event.ref.role != "out" or event.ref.owner:
+            continue
+        for load in _sources(event.value, loads):
+            if load.ref.role != "in" or load.ref.owner:
+                continue
+            how = _difference(_index(event), _index(load), loads)
+            if how is not None:
+                found.append(RowMove(event.ref, load.ref, event, how))
+                break
+    return [*found, *_copies(trace, loads)]
+
+
+def _copies(trace: KernelTrace, loads: dict[int, Access]) -> Iterator[RowMove]:
+    for op in trace.ops(*COPIES):
+        source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
+        if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
+            continue
+        if target.indexer is None or target.role != "out" or source.role != "in" or target.owner or source.owner:
+            continue
+        how = _difference(target.indexer, source.indexer, loads)
+        if how is not None:
+            store = Access("store", target, target.indexer, op.site, guards=op.guards, certain=op.certain)
+            yield RowMove(target, source, store, how, copy=True)
+
+
+def is_data_dependent(access: Access, trace: KernelTrace) -> bool:
+    """Whether the index of an access is read from memory."""
+    return bool(_loads_of(_index(access), _loads(trace)))
+
+
+def _index(access: Access) -> Value:
+    return access.ref.indexer if access.ref.indexer is not None else access.index
+
+
+def _loads(trace: KernelTrace) -> dict[int, Access]:
+    """Loads by the identity of what was loaded."""
+    return {
+        id(event.value): event
+        for event in trace.events
+        if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
+    }
+
+
+def _sources(value: Value, loads: dict[int, Access]) -> Iterator[Access]:
+    """The loads that a value was made of row by row."""
+    yield from _walk(value, loads, _MIXING)
+
+
+def _walk(value: Value, loads: dict[int, Access], barred: frozenset[str]) -> Iterator[Access]:
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        load = loads.get(id(current))
+        if load is not None:
+            yield load
+            continue
+        if isinstance(current, Array) and current.origin is not None:
+            op = current.origin
+            load = loads.get(id(op.result))
+            if load is not None:
+                yield load
+            elif op.name.rpartition(".")[2] not in barred:
+                stack.extend((*op.args, *(item for _, item in op.keywords)))
+        elif isinstance(current, Seq):
+            stack.extend(current.items)
+        elif isinstance(current, Slice):
+            stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
+
+
+def _loads_of(value: Value, loads: dict[int, Access]) -> list[Access]:
+    return list(_walk(value, loads, frozenset()))
+
+
+def _difference(target: Value, source: Value, loads: dict[int, Access]) -> Literal["data", "computed"] | None:
+    """How the row that is written differs from the one that is read; None where it may be the same."""
+    written, read = _parts(target), _parts(source)
+    form_written = [_form(part, loads, 0) for part in written]
+    form_read = [_form(part, loads, 0) for part in read]
+    moving = [part for part, form in zip(written, form_written, strict=True) if form not in form_read]
+    if any(_loads_of(part, loads) for part in moving):
+        return "data"
+    if None in form_written or None in form_read:
+        return None
+    indices_written = {atom for form in form_written for atom in _atoms(form)}
+    indices_read = {atom for form in form_read for atom in _atoms(form)}
+    if not indices_written or indices_written != indices_read or _has_load(form_read):
+        return None
+    left = [form for form in form_written if form not in form_read and _atoms(form)]
+    right = [form for form in form_read if form not in form_written and _atoms(form)]
+    return "computed" if left and right else None
+
+
+def _parts(index: Value) -> list[Value]:
+    parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
+    return [part for part in parts if not isinstance(part, Const) or type(part.value) is int]
+
+
+Form = tuple[object, ...]
+
+
+def _form(value: Value | None, loads: dict[int, Access], depth: int) -> Form | None:
+    """The same for values that surely are the same; None where that is not known."""
+    if depth > _DEPTH or value is None:
+        return None
+    if isinstance(value, Const):
+        return ("const", value.value)
+    if isinstance(value, Sym):
+        return ("symbol", value.text, value.owner)
+    if isinstance(value, Slice):
+        if value.size is None and value.start == value.stop == Const(None):
+            return ("slice",)
+        # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
+        return _form(value.start, loads, depth + 1)
+    load = loads.get(id(value))
+    if load is None and isinstance(value, Array) and value.origin is not None:
+        load = loads.get(id(value.origin.result))
+    if load is not None:
+        inner = _form(load.index, loads, depth + 1)
+        return ("load", load.ref.buffer, inner if inner is not None else id(load))
+    if isinstance(value, Seq):
+        forms = tuple(_form(item, loads, depth + 1) for item in value.items)
+        return None if None in forms else ("tuple", *forms)
+    if isinstance(value, Array) and value.origin is not None:
+        return _operation(value.origin, loads, depth)
+    return None
+
+
+def _operation(op: Op, loads: dict[int, Access], depth: int) -> Form | None:
+    if op.name == LOOP_INDEX:
+        return ("index", "loop", id(op))
+    if op.name == PROGRAM_ID:
+        axis = axis_of(op)
+        return None if axis is None else ("index", "grid", axis)
+    short = op.name.rpartition(".")[2]
+    if short in _SAME and op.args:
+        return _form(op.args[0], loads, depth + 1)
+    forms = tuple(_form(value, loads, depth + 1) for value in op.args)
+    return None if None in forms or op.keywords else (short, *forms)
+
+
+def _atoms(form: object) -> set[Form]:
+    """The grid and loop indices in a form."""
+    if not isinstance(form, tuple):
+        return set()
+    if form and form[0] == "index":
+        return {form}
+    return {atom for part in form for atom in _atoms(part)}
+
+
+def _has_load(forms: list[Form | None]) -> bool:
+    stack: list[object] = list(forms)
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            if current and current[0] == "load":
+                return True
+            stack.extend(current)
+    return False

@@ -1,0 +1,243 @@
+"""PAL410 store-to-input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.aliases import pairs
+from pallas_lint.kernels.blocks import blocks_of
+from pallas_lint.kernels.index_maps import maps_of, specs_of
+from pallas_lint.kernels.trace import Access
+from pallas_lint.kernels.writes import is_copied
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Ref
+
+_GPU = ("triton", "mosaic_gpu")
+
+
+class StoreToInput(Rule):
+    """A store, accumulation or copy into an input or scalar-prefetch ref.
+
+    Pallas lets a kernel write any ref, on every backend, and says nothing. What comes of it differs:
+
+    - TPU, an input that comes in blocks: the kernel writes its copy in VMEM, and nothing copies that back. The store
+      is lost. If the next grid step uses the same block, it is not fetched again, so that step sees the change.
+    - TPU, an input with `memory_space=pl.ANY` (or HBM), and every input on GPU: the kernel writes the operand itself.
+      XLA believes that operands stay as they are; whoever else reads this array gets the new values, or the old ones,
+      as the schedule falls.
+    - a scalar-prefetch operand that index maps read: the next block is already being fetched by the old number when
+      the kernel changes it. Interpret mode works with the new number at once.
+
+    ## How to fix
+
+    Write an output. To update an operand in place, alias it with `input_output_aliases` and write the output ref. For
+    working memory use `scratch_shapes`.
+
+    ## Known limits
+
+    Scalar-prefetch operands that no index map reads are left alone: kernels keep counters there. So are inputs in HBM,
+    or on GPU, that share memory with an output. A block that the kernel reads again after writing it is working memory,
+    which is advice only, unless several grid steps see the same block.
+
+    ## References
+
+    - jax issue 20154: a Triton kernel that stores its result into an input.
+    - jax issue 39179: a kernel that writes the scalar-prefetch operand of its index map.
+    - Traced, lowered for TPU and Triton, and run with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0
+      (compiled for TPU v5e with 0.8.3): stores, `+=`, `.at[...].set` and copies into inputs pass everywhere. A store to
+      an aliased input alone reaches the output under `interpret=True` of 0.11 and 0.12, but not of older releases, and
+      not under `pltpu.InterpretParams()`.
+    """
+
+    code = "PAL410"
+    name = "store-to-input"
+    severity = Severity.WARNING
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                x_ref[...] = x_ref[...] + 1.0  #!
+                o_ref[...] = x_ref[...] * 2.0
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(rows_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+                rows_ref[pl.program_id(0) + 1] = 0  #!
+
+            def run(rows, x):
+                return pl.pallas_call(
+                    kernel,
+                    grid_spec=pltpu.PrefetchScalarGridSpec(
+                        num_scalar_prefetch=1,
+                        grid=(4,),
+                        in_specs=[pl.BlockSpec((8, 128), lambda i, rows: (rows[i], 0))],
+                        out_specs=pl.BlockSpec((8, 128), lambda i, rows: (i, 0)),
+                    ),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(rows, x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = (x_ref[...] + 1.0) * 2.0
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        owners = {id(launch): launch for launch in context.analysis.launches}
+        done: set[tuple[str, int]] = set()
+        for at, event in enumerate(trace.events):
+            if not isinstance(event, Access) or event.kind not in ("store", "accumulate") or event.ref.buffer in done:
+                continue
+            if event.ref.dtype == "semaphore" or event.ref.space == "semaphore":
+                continue
+            launch = owners.get(event.ref.owner, trace.launch)
+            if event.ref.role == "prefetch":
+                done.add(event.ref.buffer)
+                yield from _prefetch(event, launch, context)
+            elif event.ref.role == "in" and launch.kind in ("pallas_call", "pipeline", "kernel"):
+                done.add(event.ref.buffer)
+                yield from _input(event, at, trace, launch, context)
+
+
+def _prefetch(store: Access, launch: Launch, context: Context) -> Iterator[Finding]:
+    index = store.ref.index
+    readers = [] if index is None else list(_readers(launch, index, context))
+    if not readers:
+        return
+    yield context.finding(
+        store.site,
+        f"store to `{store.ref.parameter}`, a scalar-prefetch operand that an index map reads",
+        help="blocks are fetched ahead by the numbers that were there before: compute them before the call",
+        op=None,
+        severity=Severity.WARNING if store.certain else Severity.INFO,
+        related=[(reader.site_of(reader.func.node), "index map that reads it") for reader in readers[:1]],
+    )
+
+
+def _readers(launch: Launch, index: int, context: Context) -> Iterator[IndexMap]:
+    """The index maps that use the scalar-prefetch operand number `index`."""
+    grid = launch.grid
+    if grid is None or grid.open:
+        return
+    for spec, _ in specs_of(launch):
+        for index_map in maps_of(spec, context.analysis.interpreter, launch):
+            parameters = [parameter.name.value for parameter in index_map.parameters]
+            at = len(grid.items) + index
+            star = index_map.func.node.params.star_arg
+            name = parameters[at] if at < len(parameters) else star.name.value if isinstance(star, cst.Param) else None
+            if name is not None and _mentions(index_map.func.node.body, name):
+                yield index_map
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    if isinstance(node, cst.Name):
+        return node.value == name
+    return any(_mentions(child, name) for child in node.children)
+
+
+def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
+    ref = store.ref
+    on_gpu = launch.backend in _GPU
+    in_place = on_gpu or not is_copied(ref)
+    aliased = _is_aliased(ref, launch)
+    if launch.core is not None or (in_place and aliased is not False):
+        return
+    doing = "copy" if isinstance(store.site.node, cst.Call) and "copy" in store.site.code.partition("(")[0] else "store"
+    severity = Severity.WARNING
+    if in_place:
+        message = f"{doing} to input `{ref.parameter}` changes the operand itself, behind XLA's back"
+        help_text = "write an output that is aliased to it (`input_output_aliases`)"
+    elif _is_read_later(store, at, trace) or not trace.complete:
+        if not _is_seen_again(ref, launch, context):
+            severity = Severity.INFO
+        message = f"{doing} to input `{ref.parameter}`: its block is used as working memory"
+        help_text = "a later grid step that uses the same block sees the change: use a scratch buffer"
+    else:
+        message = f"{doing} to input `{ref.parameter}` is lost: nothing copies an input block back"
+        help_text = "write an output" if aliased is False else "write the output that has its memory"
+        if launch.backend is None:
+            help_text += "; on GPU the store changes the operand itself"
+    yield context.finding(
+        store.site, message, help=help_text, severity=severity if store.certain else severity.lowered()
+    )
+
+
+def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
+    """Whether an input shares memory with an output; None where that is not known."""
+    if launch.kind == "pipeline":
+        return None if launch.options - {"scratches"} else False
+    found, prefetch = pairs(launch), launch.prefetch_count
+    if found is None or prefetch is None or ref.index is None:
+        return None
+    operands = [operand for operand, _ in found]
+    if prefetch + ref.index in operands:
+        return True
+    return None if None in operands or "[" in ref.parameter else False
+
+
+def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
+    """Whether the kernel reads the buffer after the store, or may do so in the next round of a loop."""
+    if trace.seen_until is not None:
+        return True
+    looped = any(guard.kind == "loop" for guard in store.guards)
+    return any(
+        isinstance(event, Access)
+        and event.ref.buffer == store.ref.buffer
+        and event.kind in ("load", "escape", "accumulate")
+        and event is not store
+        for event in (trace.events if looped else trace.events[at + 1 :])
+    )
+
+
+def _is_seen_again(ref: Ref, launch: Launch, context: Context) -> bool:
+    """Whether several grid steps surely see the same block of an input."""
+    blocks = blocks_of(launch, context.analysis.interpreter)
+    block = blocks.of(ref) if blocks is not None else None
+    if blocks is None or block is None or not block.ignored_axes:
+        return False
+    return any(blocks.grid.sizes[axis] != 1 for axis in block.ignored_axes)
