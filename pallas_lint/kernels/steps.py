@@ -195,6 +195,18 @@ def tested_axes(guards: tuple[Guard, ...]) -> tuple[int, ...]:
     return tuple(sorted({axis for guard in guards for axis in axes_in(guard.condition)[0]}))
 
 
+def axes_text(axes: tuple[int, ...]) -> str:
+    """ "axis 2", "axes 1 and 2"."""
+    if len(axes) == 1:
+        return f"axis {axes[0]}"
+    return f"axes {', '.join(map(str, axes[:-1]))} and {axes[-1]}"
+
+
+def step_text(point: Point) -> str:
+    """ "grid step (0, 1)"."""
+    return f"grid step {point.indices}"
+
+
 def program_ids(guard: Guard) -> list[Op]:
     """The `program_id` and `num_programs` operations behind a condition."""
     found: list[Op] = []

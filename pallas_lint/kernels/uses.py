@@ -12,6 +12,7 @@ from pallas_lint.kernels.trace import Access, is_full_index
 from pallas_lint.kernels.values import NONE, Const, Dictionary, Ref, Seq, Slice, Value, dim
 
 if TYPE_CHECKING:
+    from pallas_lint.kernels.analysis import Analysis
     from pallas_lint.kernels.blocks import Block
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
@@ -155,6 +156,11 @@ def buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> 
         into = {target for use in uses[key] for target in use.into} & replaced
         buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)]))
     return buffers
+
+
+def holds_pipelines(trace: KernelTrace, analysis: Analysis) -> bool:
+    """Whether bodies of pipelines are part of the trace: `program_id` means another grid in there."""
+    return any(trace in launch.traces and launch is not trace.launch for launch in analysis.launches)
 
 
 def _placed(block: Block | None) -> Block | None:

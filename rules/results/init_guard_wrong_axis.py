@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS
-from pallas_lint.kernels.steps import Simulation, models, program_ids, tested_axes, visits_of
-from pallas_lint.kernels.uses import buffers_of
+from pallas_lint.kernels.steps import Simulation, axes_text, models, program_ids, step_text, tested_axes, visits_of
+from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class InitGuardWrongAxis(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call" or _holds_pipelines(trace, context):
+        if launch.kind != "pallas_call" or holds_pipelines(trace, context.analysis):
             return
         for buffer in buffers_of(trace, launch, context.analysis.interpreter):
             yield from self._check(buffer, launch, context)
@@ -243,11 +243,6 @@ _HELP = {
     "unwritten": "write it out at the last step of the axes along which the block stays the same",
     "late": "write it out at the last step of the axes along which the block stays the same, after the last update",
 }
-
-
-def _holds_pipelines(trace: KernelTrace, context: Context) -> bool:
-    """Whether bodies of pipelines are part of the trace: `program_id` means another grid in there."""
-    return any(trace in launch.traces and launch is not trace.launch for launch in context.analysis.launches)
 
 
 def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
@@ -292,8 +287,7 @@ def _guard_of(use: Use) -> Guard | None:
 
 
 def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str:
-    step = ", ".join(map(str, fault.point.indices))
-    step = f"at grid step ({step},)" if len(fault.point.indices) == 1 else f"at grid step ({step})"
+    step = f"at {step_text(fault.point)}"
     outcome = {
         "unset": f"{step} {buffer.spelled} is used and nothing has set it",
         "lost": f"{step} what {buffer.spelled} has summed up is thrown away",
@@ -306,16 +300,12 @@ def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str
     ignored = block.ignored_axes
     stays = "does not stay the same along any axis"
     if ignored:
-        stays = f"stays the same along {_axes(ignored)}"
+        stays = f"stays the same along {axes_text(ignored)}"
     elif ignored is None:
         stays = "does not follow it"
-    return f"guard tests grid {_axes(tested_axes(use.guards))}, but the block of `{ref.parameter}` {stays}: {outcome}"
-
-
-def _axes(axes: tuple[int, ...]) -> str:
-    if len(axes) == 1:
-        return f"axis {axes[0]}"
-    return f"axes {', '.join(map(str, axes[:-1]))} and {axes[-1]}"
+    return (
+        f"guard tests grid {axes_text(tested_axes(use.guards))}, but the block of `{ref.parameter}` {stays}: {outcome}"
+    )
 
 
 def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:

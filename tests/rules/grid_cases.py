@@ -62,7 +62,7 @@ def f(x, a=2, b=3, c=4):
 
 OUT_BLOCKS = 24
 _RUNNER = """
-import json, sys, itertools
+import dataclasses, json, sys, itertools
 import numpy as np
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
@@ -73,7 +73,11 @@ except ImportError:
     from jax._src.pallas.mosaic.interpret.interpret_pallas_call import reset_tpu_interpret_mode_state as reset
 real = pl.pallas_call
 found = []
-for code, grid, out_map in json.load(sys.stdin):
+cores, cases = json.load(sys.stdin)
+fields = {field.name for field in dataclasses.fields(pltpu.InterpretParams)}
+names = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
+field = next(name for name in names if name in fields)
+for code, grid, out_map in cases:
     scope = {}
     exec(code, scope)
     steps = list(itertools.product(*map(range, grid)))
@@ -84,7 +88,7 @@ for code, grid, out_map in json.load(sys.stdin):
         block = int(where(*step)[0])
         wanted[block] = wanted.get(block, 0) + x[at * 8 : at * 8 + 8]
     verdict = []
-    for interpret in (True, pltpu.InterpretParams(uninitialized_memory="nan")):
+    for interpret in (True, pltpu.InterpretParams(uninitialized_memory="nan", **{field: cores})):
         pl.pallas_call = lambda *args, **kw: real(*args, **{**kw, "interpret": interpret})
         try:
             out = np.asarray(scope["f"](jnp.asarray(x)))
@@ -99,11 +103,11 @@ print(json.dumps([jax.__version__, found]))
 """
 
 
-def run(cases: list[tuple[str, tuple[int, ...], str]]) -> tuple[str, list[tuple[str, str]]]:
+def run(cases: list[tuple[str, tuple[int, ...], str]], cores: int = 1) -> tuple[str, list[tuple[str, str]]]:
     """For each (code, grid, output map) what `interpret=True` and the TPU interpreter say: right, wrong, Revisited."""
     done = subprocess.run(
         [python(), "-c", _RUNNER],
-        input=json.dumps(cases),
+        input=json.dumps([cores, cases]),
         capture_output=True,
         text=True,
         env={**os.environ, "JAX_PLATFORMS": "cpu"},

@@ -1,0 +1,231 @@
+"""PAL404 parallel-reduction-axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.blocks import grid_of
+from pallas_lint.kernels.steps import Simulation, Visit, models, visits_of
+from pallas_lint.kernels.uses import buffers_of, holds_pipelines
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.blocks import Grid
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.steps import Fault
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.uses import Buffer
+
+_PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
+_TWO_CORES = ("v4", "v5p")  # one program runs on both cores of the chip
+
+
+class ParallelReductionAxis(Rule):
+    """A grid axis over which a buffer is accumulated, marked `"parallel"`.
+
+    `dimension_semantics="parallel"` promises that the steps of an axis need nothing from each other. On TPUs of which
+    one program uses both cores (v4, v5p) half of the steps then run on each core, with an output buffer and scratch
+    of its own: each core sums up its half, the core that runs no first step starts from what its memory held, and the
+    one that is done last overwrites the other's result. On a single core nothing shows.
+
+    ## How to fix
+
+    Mark every axis over which something is accumulated or carried `"arbitrary"` (`pltpu.ARBITRARY`); keep
+    `"parallel"` for those along which each step has blocks of its own.
+
+    ## Fix safety
+
+    Safe: on one core the order of steps is the same; on two the result was wrong.
+
+    ## Known limits
+
+    A warning unless the target is a TPU with two cores to a program. The fix is offered where the axis has a literal
+    of its own in the launch. Silent where the semantics, the grid's rank or the guards are not known.
+
+    ## References
+
+    - jax documentation, "TPU pipelining", "TPUs in Megacore configuration": parallel axes must not carry dependencies.
+    - helion issue 2592: reduction axes have to be "arbitrary".
+    - Run with jax 0.8.3, 0.10.2 and 0.12.0 under `pltpu.InterpretParams()` with two cores: wrong sums.
+    """
+
+    code = "PAL404"
+    name = "parallel-reduction-axis"
+    severity = Severity.ERROR
+    fix = "safe"
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]
+
+            def row_sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 8),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(
+                        dimension_semantics=("parallel", "parallel"),  #!
+                    ),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]
+
+            def row_sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 8),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(
+                        dimension_semantics=("parallel", "arbitrary"),
+                    ),
+                )(x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.sum(x_ref[...], axis=1, keepdims=True)
+
+            def row_sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 1024), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 1), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 1), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        grid = grid_of(launch)
+        if launch.kind != "pallas_call" or grid is None or holds_pipelines(trace, context.analysis):
+            return
+        parallel = [axis for axis, name in enumerate(grid.semantics) if name in _PARALLEL and grid.sizes[axis] != 1]
+        if not parallel:
+            return
+        reported: set[int] = set()
+        for buffer in buffers_of(trace, launch, context.analysis.interpreter):
+            for axis in parallel:
+                fault = None if axis in reported else _dependence(buffer, grid, axis)
+                if fault is not None:
+                    reported.add(axis)
+                    yield self._finding(buffer, fault, axis, grid, launch, context)
+
+    def _finding(
+        self, buffer: Buffer, fault: Fault, axis: int, grid: Grid, launch: Launch, context: Context
+    ) -> Finding:
+        device = context.target.device if context.target is not None else None
+        site, own = _semantics_site(launch, axis)
+        fixes: list[Fix] = []
+        if own is not None:
+            node = own.node
+            if isinstance(node, cst.SimpleString):
+                quote = node.quote
+                fixes.append(
+                    context.safe(f"mark axis {axis} arbitrary", context.replace(own, f"{quote}arbitrary{quote}"))
+                )
+            elif isinstance(node, cst.Attribute) and node.attr.value == "PARALLEL":
+                name = Site(own.piece, node.attr)
+                fixes.append(context.safe(f"mark axis {axis} arbitrary", context.replace(name, "ARBITRARY")))
+        doing = "read" if fault.use.kind == "read" else "added to"
+        return context.finding(
+            own or site,
+            f"grid axis {axis} is marked {grid.semantics[axis]!r}, but {buffer.spelled} is carried along it",
+            help="the steps of such an axis may run on two cores with memories of their own: mark it 'arbitrary'",
+            severity=Severity.ERROR if device in _TWO_CORES and fault.sure else Severity.WARNING,
+            related=[(fault.use.access.site, f"{doing} here")],
+            fixes=fixes,
+        )
+
+
+def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
+    """A use of what another step of the axis left in the buffer."""
+    if not buffer.results:
+        return None
+    variants = models(grid, buffer.uses, [block for _, block in buffer.results], (axis,))
+    for steps in variants or ():
+        visits = visits_of(buffer, steps)
+        if visits is None:
+            return None
+        if any(fault.kind == "unset" for fault in Simulation(buffer.uses, steps, None).run(visits)):
+            continue  # wrong on one core too
+        apart = [Visit(visit.point, (visit.memory, visit.point.indices[axis]), visit.block) for visit in visits]
+        for fault in Simulation(buffer.uses, steps, None).run(apart):
+            if fault.kind == "unset":
+                return fault
+    return None
+
+
+def _semantics_site(launch: Launch, axis: int) -> tuple[Site, Site | None]:
+    """Where the semantics are given, and the literal for one axis where it has its own."""
+    value = launch.argument("compiler_params", "params")
+    place = getattr(value, "site", None) or launch.called_at
+    for owner in (getattr(value, "site", None), launch.site):
+        expression = None if owner is None else _keyword(owner.node, "dimension_semantics")
+        if owner is None or expression is None:
+            continue
+        place = Site(owner.piece, expression)
+        if isinstance(expression, cst.Tuple | cst.List) and axis < len(expression.elements):
+            element = expression.elements[axis]
+            starred = any(isinstance(item, cst.StarredElement) for item in expression.elements)
+            return place, None if starred else Site(owner.piece, element.value)
+    return place, None
+
+
+def _keyword(node: cst.CSTNode, name: str) -> cst.BaseExpression | None:
+    """The expression given for a keyword in a call or for a key in a dict display, at any depth."""
+    stack: list[cst.CSTNode] = [node]
+    while stack:
+        current = stack.pop(0)
+        if isinstance(current, cst.Arg) and current.keyword is not None and current.keyword.value == name:
+            return current.value
+        key = current.key if isinstance(current, cst.DictElement) else None
+        if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and key.evaluated_value == name:
+            return current.value
+        stack.extend(current.children)
+    return None
