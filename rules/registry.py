@@ -16,6 +16,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),
     "PAL104": ("mod-comparison", "lowering.mod_comparison"),
     "PAL106": ("dot-accumulator", "lowering.dot_accumulator"),
+    "PAL107": ("triton-power-of-two", "lowering.triton_power_of_two"),
     "PAL109": ("dot-operands", "lowering.dot_operands"),
     "PAL201": ("block-shape-tiling", "layout.block_shape_tiling"),
     "PAL202": ("reshape-minor-dims", "layout.reshape_minor_dims"),

@@ -1,0 +1,372 @@
+"""PAL417 all-masked-row."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+from attrs import define
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.dataflow import SELECTING, operands
+from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
+from pallas_lint.kernels.values import NONE, Array, Const, Sym, Value
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import KernelTrace
+
+Evidence = Literal["data", "length", "positions", "unknown"]
+
+
+def _named(names: str) -> frozenset[str]:
+    return frozenset(f"jax.{module}.{name}" for module in ("numpy", "lax", "nn") for name in names.split())
+
+
+_EXP = _named("exp exp2 expm1")
+_SOFTMAX = _named("softmax")
+_SUBTRACT = _named("subtract sub")
+_MAXIMA = _named("max amax reduce_max")
+_MAXIMUM = _named("maximum max")
+_ADD = _named("add subtract sub")
+_SCALE = _named("multiply mul true_divide divide div")
+# What leaves each value what it is, in another shape or type.
+_SAME = _named(
+    "astype convert_element_type reshape ravel expand_dims squeeze broadcast_to broadcast_in_dim transpose swapaxes"
+    " ndarray.__getitem__ stop_gradient asarray array"
+) | {"jax.experimental.pallas.broadcast_to", "jax.experimental.pallas.tpu.repeat", "jax.numpy.repeat"}
+_FILLED = _named("full full_like")
+_COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne")
+_POSITIONS = _named("iota broadcasted_iota arange") | {
+    "jax.experimental.pallas.program_id", "jax.experimental.pallas.num_programs", LOOP_INDEX,
+}  # fmt: skip
+_DEPTH = 40
+
+
+class AllMaskedRow(Rule):
+    """A softmax that becomes NaN for a row in which everything is masked with minus infinity.
+
+    If a whole row is `-inf`, so is its maximum, and `exp(x - max)` computes `-inf - -inf`, which is NaN. One NaN in the
+    row sum or the running maximum stays until the end. It happens for padded queries, for sequences of length 0, for
+    sliding windows and segments that share nothing with a block of keys: in flash attention it is enough that the
+    *first* block that a row meets is masked.
+
+    Starting the running maximum at `-inf` is fine by itself: `exp(-inf - finite)` is 0.
+
+    ## How to fix
+
+    Mask with a large finite value (`-1e30`, `jnp.finfo(x.dtype).min`), or take 0 for a maximum that is `-inf`:
+    `m = jnp.where(m == -jnp.inf, 0.0, m)`; then the row sum is 0, which must not be divided by.
+
+    ## Fix safety
+
+    Unsafe: with a finite value a row that is masked entirely gives equal weights instead of NaN.
+
+    ## Known limits
+
+    Whether a row is ever masked entirely hangs on data. Masks that are read from memory (segments, padding) give
+    a warning; those made of positions and lengths only a hint, and only where they combine several comparisons or
+    depend on a length; a causal mask alone keeps the diagonal and is not reported. Silent where the result of `exp` or
+    what becomes of it goes through a `where` that can replace it, and where the running maximum starts at something
+    finite or unknown.
+
+    ## References
+
+    - Run with jax 0.8.3, 0.10.2 and 0.12.0.1 in interpret mode: NaN in the masked row for `jnp.where(mask, s, -inf)`,
+      for `s + jnp.where(mask, 0, -inf)`, for `jax.nn.softmax` of either and for a running maximum that starts at
+      `-inf`; none with `-1e30`, `finfo.min`, a guarded maximum, a finite start, or a later block that is masked.
+    """
+
+    code = "PAL417"
+    name = "all-masked-row"
+    severity = Severity.WARNING
+    fix = "unsafe"
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, mask_ref, o_ref):
+                x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)
+                p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))  #!
+                o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)
+
+            def softmax(x, mask):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, mask_ref, o_ref):
+                x = jnp.where(mask_ref[...] != 0, x_ref[...], -1e30)
+                p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
+                o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)
+
+            def softmax(x, mask):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, mask_ref, o_ref):
+                x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)
+                m = jnp.max(x, axis=-1, keepdims=True)
+                m = jnp.where(m == -jnp.inf, 0.0, m)
+                p = jnp.exp(x - m)
+                total = jnp.sum(p, axis=-1, keepdims=True)
+                o_ref[...] = p / jnp.where(total == 0, 1.0, total)
+
+            def softmax(x, mask):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        flow = _Flow(trace)
+        for op in trace.ops(*_EXP, *_SOFTMAX):
+            where = flow.poisoned_by(op)
+            if where is None or flow.is_repaired(op):
+                continue
+            level = flow.severity(where)
+            if level is None:
+                continue
+            yield context.finding(
+                op.site,
+                "NaN for a row that is masked entirely: its maximum is `-inf`, and `-inf - -inf` is NaN",
+                help="mask with a finite value, or take 0 for a maximum that is `-inf`",
+                severity=level,
+                op=op,
+                related=[(where.site, "masked with `-inf` here")],
+                fixes=_fixes(where, context),
+            )
+
+
+@define(eq=False, slots=False)
+class _Flow:
+    """Where values of one kernel come from."""
+
+    trace: KernelTrace
+
+    @cached_property
+    def loads(self) -> dict[int, Access]:
+        """Reads by the identity of what was read."""
+        return {
+            id(event.value): event
+            for event in self.trace.accesses()
+            if event.kind == "load" and isinstance(event.value, Array)
+        }
+
+    # -- minus infinity --------------------------------------------------------------------------------------------
+
+    def is_infinite(self, value: Value | None, depth: int = 0) -> bool:
+        """Whether the value surely is minus infinity everywhere."""
+        if isinstance(value, Const):
+            return value.value == -math.inf
+        op = value.origin if isinstance(value, Array) else None
+        if op is None or depth > _DEPTH or not op.args:
+            return False
+        if op.name in _FILLED:
+            return self.is_infinite(op.argument("fill_value", 1), depth + 1)
+        if op.name in _SAME or op.name.rpartition(".")[2] in ("float32", "bfloat16", "float16"):
+            return self.is_infinite(op.args[0], depth + 1)
+        return False
+
+    def masked(self, value: Value, depth: int = 0) -> Op | None:
+        """The `where` that may have made the value minus infinity everywhere."""
+        op = value.origin if isinstance(value, Array) else None
+        if op is None or depth > _DEPTH:
+            return None
+        branches = _branches(op)
+        if branches is not None:
+            return op if any(self.is_infinite(branch) for branch in branches) else None
+        if op.name in _SAME and op.args:
+            return self.masked(op.args[0], depth + 1)
+        if op.name in _ADD and len(op.args) == 2:
+            left = self.masked(op.args[0], depth + 1)
+            return left or (self.masked(op.args[1], depth + 1) if "sub" not in op.name else None)
+        if op.name in _SCALE and len(op.args) == 2:
+            for operand, other in (op.args, op.args[::-1]):
+                if isinstance(other, Const) and isinstance(other.value, int | float) and other.value > 0:
+                    return self.masked(operand, depth + 1)
+            return self.masked(op.args[0], depth + 1) if isinstance(op.args[1], Sym) else None
+        return None
+
+    def row_maximum(self, value: Value, depth: int = 0) -> Op | None:
+        """The `where` over which the value is a maximum, minus infinity where all is masked; None if it is guarded."""
+        op = value.origin if isinstance(value, Array) else None
+        if op is None or depth > _DEPTH or not op.args:
+            return None
+        if op.name in _SAME:
+            return self.row_maximum(op.args[0], depth + 1)
+        if op.name in _MAXIMA and (op.name != "jax.lax.max" or len(op.args) == 1):
+            if op.argument("initial") not in (None, NONE) and not self.is_infinite(op.argument("initial")):
+                return None
+            return self.masked(op.args[0])
+        if op.name in _MAXIMUM and len(op.args) == 2:
+            for operand, other in (op.args, op.args[::-1]):
+                found = self.row_maximum(operand, depth + 1)
+                if found is not None and self._starts_infinite(other, depth + 1):
+                    return found
+        if op.name in _SCALE and len(op.args) == 2 and isinstance(op.args[1], Const):
+            return self.row_maximum(op.args[0], depth + 1)
+        return None
+
+    def _starts_infinite(self, value: Value, depth: int) -> bool:
+        """Whether the running maximum starts at minus infinity."""
+        if self.is_infinite(value) or self.row_maximum(value, depth) is not None:
+            return True
+        op = value.origin if isinstance(value, Array) else None
+        if op is not None:
+            return op.name in _SAME and bool(op.args) and self._starts_infinite(op.args[0], depth + 1)
+        load = self.loads.get(id(value))
+        if load is None:
+            return False
+        return any(
+            event.kind == "store" and event.ref.buffer == load.ref.buffer and self.is_infinite(event.value)
+            for event in self.trace.accesses()
+        )
+
+    def poisoned_by(self, op: Op) -> Op | None:
+        """The mask for which this `exp(x - max)` or `softmax(x)` may be NaN."""
+        if not op.args:
+            return None
+        if op.name in _SOFTMAX:
+            return self.masked(op.args[0]) if op.argument("where") in (None, NONE) else None
+        value: Value = op.args[0]
+        for _ in range(_DEPTH):
+            origin = value.origin if isinstance(value, Array) else None
+            if origin is None:
+                return None
+            if origin.name in _SUBTRACT and len(origin.args) == 2:
+                found = self.masked(origin.args[0])
+                return found if found is not None and self.row_maximum(origin.args[1]) is found else None
+            if origin.name in _SAME or (origin.name in _SCALE and isinstance(origin.args[1], Const | Sym)):
+                value = origin.args[0]
+            elif origin.name in _SCALE and isinstance(origin.args[0], Const | Sym):
+                value = origin.args[1]
+            else:
+                return None
+        return None
+
+    # -- what becomes of it ----------------------------------------------------------------------------------------
+
+    def is_repaired(self, exp: Op) -> bool:
+        """Whether the NaN may be replaced later on."""
+        tainted: set[int] = {id(exp)}
+        buffers: set[tuple[str, int]] = set()
+        started = False
+        for event in self.trace.events:
+            started |= event is exp
+            if isinstance(event, Access):
+                if event.kind in ("store", "accumulate") and self._is_tainted(event.value, tainted):
+                    buffers.add(event.ref.buffer)
+                elif event.kind == "load" and event.ref.buffer in buffers:
+                    tainted.add(id(event.value))
+            elif isinstance(event, Op) and event is not exp and started:
+                touched = any(self._is_tainted(value, tainted) for value in operands(event))
+                if event.name.endswith(".nan_to_num") and touched:
+                    return True
+                if event.name in SELECTING and self._replaces(event, tainted):
+                    return True
+                if touched:
+                    tainted.add(id(event))
+        return False
+
+    def _is_tainted(self, value: Value, tainted: set[int]) -> bool:
+        return id(value) in tainted or (isinstance(value, Array) and id(value.origin) in tainted)
+
+    def _replaces(self, op: Op, tainted: set[int]) -> bool:
+        """Whether a `where` chooses between the NaN, or something that may hold it, and another value."""
+        branches = _branches(op)
+        if branches is None:
+            return True
+        values = [value for value in branches if isinstance(value, Array)]
+        hidden = [value for value in values if value.origin is None and id(value) not in self.loads]
+        if not hidden and not any(self._is_tainted(value, tainted) for value in values):
+            return False
+        condition = op.args[0].origin if op.args and isinstance(op.args[0], Array) else None
+        # `where(total == 0, 1, total)` lets NaN through; a comparison that NaN fails, or another mask, does not.
+        return condition is None or condition.name not in ("jax.numpy.equal", "jax.lax.eq")
+
+    # -- how likely ------------------------------------------------------------------------------------------------
+
+    def severity(self, where: Op) -> Severity | None:
+        condition = where.argument("condition", 0) or where.argument("pred", 0)
+        kinds: set[Evidence] = set()
+        comparisons: set[int] = set()
+        self._leaves(condition, kinds, comparisons, 0)
+        if "data" in kinds:
+            return Severity.WARNING
+        if kinds & {"length", "unknown"} or len(comparisons) > 1:
+            return Severity.INFO
+        return None
+
+    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[int], depth: int) -> None:
+        """What a mask is made of."""
+        if isinstance(value, Const) or value is None:
+            return
+        if isinstance(value, Sym):
+            kinds.add("positions")
+            return
+        if not isinstance(value, Array) or depth > _DEPTH:
+            kinds.add("unknown")
+            return
+        op = value.origin
+        if op is None:
+            load = self.loads.get(id(value))
+            kinds.add("unknown" if load is None else "length" if value.shape == () else "data")
+        elif op.name in _POSITIONS:
+            kinds.add("positions")
+        else:
+            if op.name in _COMPARING:
+                comparisons.add(id(op))
+            for operand in operands(op):
+                if isinstance(operand, Array | Sym):
+                    self._leaves(operand, kinds, comparisons, depth + 1)
+
+
+def _branches(op: Op) -> tuple[Value, Value] | None:
+    """The two values between which a `where` or `select` chooses; None for other operations."""
+    if op.name == "jax.numpy.where":
+        first, second = op.argument("x", 1), op.argument("y", 2)
+    elif op.name == "jax.lax.select":
+        first, second = op.argument("on_true", 1), op.argument("on_false", 2)
+    elif op.name == "jax.lax.select_n" and len(op.args) == 3:
+        first, second = op.args[1], op.args[2]
+    else:
+        return None
+    return None if first is None or second is None else (first, second)
+
+
+def _fixes(where: Op, context: Context) -> list[Fix]:
+    """A finite value in the place of minus infinity."""
+    node = where.site.node
+    if not isinstance(node, cst.Call) or where.name != "jax.numpy.where" or len(node.args) != 3:
+        return []
+    if any(argument.star or argument.keyword is not None for argument in node.args):
+        return []
+    fills = [at for at in (1, 2) if where.args[at] == Const(-math.inf)]
+    if len(fills) != 1:
+        return []
+    other = where.args[3 - fills[0]]
+    dtype = other.dtype if isinstance(other, Array) else "f32"
+    text = "-1e30" if dtype != "f16" else "-6e4"
+    site = type(where.site)(where.site.piece, node.args[fills[0]].value)
+    return [context.unsafe(f"mask with {text}", context.replace(site, text))]
