@@ -84,3 +84,9 @@ def up_to(last: str, version: str) -> bool:
     """Whether the version is `last` or older."""
     known = compat.known_versions()
     return known.index(compat.nearest(version)) <= known.index(compat.nearest(last))
+
+
+def within(version: str, since: str, until: str | None = None) -> bool:
+    """Whether a version lies between two that were measured alike, these included; no end: up to the newest known."""
+    here = compat.parse(version)
+    return compat.parse(since) <= here and (until is None or here <= compat.parse(until))

@@ -43,6 +43,7 @@ from pallas_lint.compat.versions import (
     nearest,
     newest,
     oldest,
+    parse,
     versions_in,
 )
 
@@ -74,6 +75,7 @@ __all__ = [
     "newest",
     "oldest",
     "parameters",
+    "parse",
     "primitive_names",
     "primitive_since",
     "primitive_supported",

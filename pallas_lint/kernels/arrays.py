@@ -74,6 +74,14 @@ def _power(name: str, args: list[Value], keywords: Keywords) -> Value:
     return result
 
 
+def _floor_divide(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """Whether an integer array divided by a Python float stays weak hangs on the release of jax."""
+    result = _elementwise(name, args, keywords)
+    assert isinstance(result, Array)
+    strong = any(isinstance(value, Array) and not value.weak for value in args)
+    return Array(result.shape) if result.weak and strong and result.dtype == "f64" else result
+
+
 def _floating(name: str, args: list[Value], keywords: Keywords) -> Value:
     result = _elementwise(name, args, keywords)
     assert isinstance(result, Array)
@@ -389,11 +397,12 @@ def _register(rule: Rule, names: str) -> None:
 
 _register(
     _elementwise,
-    "add subtract sub multiply mul maximum minimum remainder mod rem fmod floor_divide div bitwise_and"
+    "add subtract sub multiply mul maximum minimum remainder mod rem fmod div bitwise_and"
     " bitwise_or bitwise_xor left_shift right_shift shift_left shift_right_logical shift_right_arithmetic"
     " nextafter bitwise_left_shift bitwise_right_shift gcd lcm fmax fmin",
 )
 _register(_power, "power pow")
+_register(_floor_divide, "floor_divide")
 _register(
     _floating,
     "true_divide divide exp exp2 expm1 log log1p log2 log10 sqrt rsqrt cbrt sin cos tan sinh cosh tanh asin acos atan"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.dtypes import canonical, operand_dtype
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
 from pallas_lint.kernels.trace import Guard, loop_index
 from pallas_lint.kernels.values import (
@@ -44,6 +45,7 @@ def _under(i: Interpreter, kind: str, condition: Value, node: cst.CSTNode, negat
 
 def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: cst.CSTNode) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
+    carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
     with i.under(_under(i, "loop", UNKNOWN, node)):
         result = i.call(body, Arguments(list(given)), node)
@@ -55,10 +57,24 @@ def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value
     return _widen(widened, result)
 
 
+def _traced(carry: Value) -> Value:
+    """What a loop makes of its carry: Python's numbers become weak scalars."""
+    if isinstance(carry, Const) and isinstance(carry.value, bool | int | float):
+        dtype, weak = operand_dtype(carry)
+        return Array((), canonical(dtype), weak)
+    if isinstance(carry, Seq):
+        return evolve(carry, items=tuple(map(_traced, carry.items)))
+    return carry
+
+
 def _widen(carry: Value, result: Value) -> Value:
-    """The carry's type is fixed by jax: what the body returns has its dtype and shape."""
+    """The carry's type is fixed by jax: what the body returns has its dtype and shape; a weak one gives way."""
     if isinstance(carry, Array) and isinstance(result, Array):
-        return Array(carry.shape, None if carry.weak else carry.dtype)
+        if carry.weak:
+            return Array(carry.shape, result.dtype, result.weak)
+        return Array(carry.shape, carry.dtype)
+    if isinstance(carry, Array) and carry.weak and isinstance(result, Const):
+        return carry
     if isinstance(carry, Const) and isinstance(result, Array):
         return Array((), result.dtype)
     if isinstance(carry, Seq) and isinstance(result, Seq) and len(carry.items) == len(result.items):
@@ -161,7 +177,7 @@ def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
 
 def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     body = arguments.get("f", 0)
-    init, xs = arguments.get("init", 1) or UNKNOWN, arguments.get("xs", 2)
+    init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2)
     result: Value = UNKNOWN
     if body is not None and _callable(body):
         element: Value = UNKNOWN

@@ -52,7 +52,8 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: cst.CSTNode) -> 
     if isinstance(owner, External):
         return _external_attribute(i, owner, name, node)
     if isinstance(owner, Sym):
-        return Sym(f"{owner.text}.{name}", owner.owner)
+        default = _instance_attribute(i, owner.default, name, node) if isinstance(owner.default, Instance) else None
+        return Sym(f"{owner.text}.{name}", owner.owner, default)
     if isinstance(owner, Array):
         return _array_attribute(i, owner, name, node)
     if isinstance(owner, Ref):

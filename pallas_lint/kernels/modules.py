@@ -12,6 +12,7 @@ from attrs import define, field
 
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import UNKNOWN, External, Value
+from pallas_lint.kernels.wide_types import wide_types
 from pallas_lint.source import Source, SourceError
 from pallas_lint.syntax import Outline, Piece, outline
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.kernels.interpreter import Interpreter
+    from pallas_lint.kernels.wide_types import WideTypes
     from pallas_lint.syntax.uses import Uses
 
 # jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
@@ -56,6 +58,11 @@ class Module:
         tree = self.outline.tree
         assert tree is not None, "an outline that was made of a source has its tree"
         return Uses(self.source, tree.root_node)
+
+    @cached_property
+    def x64(self) -> WideTypes | None:
+        """Whether the module turns 64-bit types on; without them jax makes 32-bit ones of what asks for 64."""
+        return wide_types(self)
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels import indexing
@@ -133,8 +134,6 @@ def concatenate(name: str, args: list[Value], keywords: Keywords) -> Value:
     if not isinstance(parts, Seq) or parts.open or not parts.items:
         return Array()
     dtype, weak = promote([operand_dtype(part) for part in parts.items])
-    if short != "stack":
-        weak = False
     shapes = [shape(part) for part in parts.items]
     first = shapes[0]
     if first is None or any(sizes is None or len(sizes) != len(first) for sizes in shapes):
@@ -240,7 +239,7 @@ def split(name: str, args: list[Value], keywords: Keywords) -> Value:
         if None in bounds or not isinstance(whole, int):
             return Seq((), "list", open=True)
         edges = [0, *(bound for bound in bounds if bound is not None), whole]
-        parts = [stop - start for start, stop in zip(edges, edges[1:], strict=False)]
+        parts = [stop - start for start, stop in itertools.pairwise(edges)]
     if not parts:
         return Seq((), "list", open=True)
     return Seq(tuple(_of(args[0], (*sizes[: at[0]], part, *sizes[at[0] + 1 :])) for part in parts), "list")

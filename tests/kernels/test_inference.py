@@ -1,6 +1,7 @@
 """Shapes, dtypes and weak types inferred in a kernel against those that a real jax traces there.
 
-Every expression stands in one kernel; what is inferred may be unknown, but never wrong.
+Every expression stands in one kernel; what is inferred may be unknown, but never wrong. Measured with jax 0.4.35,
+0.10.2 and 0.12.0.1.
 """
 
 from __future__ import annotations
@@ -121,5 +122,5 @@ def test_inferred_as_traced() -> None:
     assert wrong == []
     assert len(refused) <= 12, refused  # what only some releases of jax have
     judged = len(EXPRESSIONS) - len(refused)
-    assert judged >= 300
-    assert (judged - len(unknown)) / judged >= 0.9, unknown
+    assert judged >= 1000
+    assert (judged - len(unknown)) / judged >= 0.98, unknown

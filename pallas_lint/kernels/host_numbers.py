@@ -1,0 +1,37 @@
+"""Numbers that Python or numpy compute while a kernel is traced: `np.float32(2)`, `math.sqrt(d)`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.values import Array, Const, Seq, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.arguments import Arguments
+
+# Functions of math and numpy that return a real number, whatever number they get.
+REAL = frozenset("sqrt exp exp2 log log2 log10 log1p expm1 sin cos tan tanh".split())
+
+
+def numpy_scalar(short: str, arguments: Arguments) -> Value:
+    """`np.float32(2)`: of that very type, where a Python number would be weak."""
+    if any(isinstance(value, Array | Seq) and not getattr(value, "host", False) for value in arguments.positional):
+        return Array(None, dtype_of(Const(short)), host=True)
+    return Array((), dtype_of(Const(short)), host=True)
+
+
+def real(name: str, arguments: Arguments) -> Value:
+    """A Python float from `math`, a 64-bit numpy scalar from numpy, which jax takes for a strong type."""
+    value = arguments.positional[0] if arguments.positional else None
+    of_array = isinstance(value, Array) and value.shape != ()
+    if name.startswith("numpy."):
+        known = isinstance(value, Const) or (isinstance(value, Array) and value.dtype == "f64" and value.host)
+        return Array(None if of_array or value is None else (), "f64" if known else None, host=True)
+    if isinstance(value, Const) and isinstance(value.value, int | float):
+        try:
+            return Const(float(getattr(math, name.rpartition(".")[2])(value.value)))
+        except (ArithmeticError, ValueError):
+            pass
+    return Array((), "f64", weak=True, host=True)

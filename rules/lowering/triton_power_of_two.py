@@ -1,0 +1,212 @@
+"""PAL107 triton-power-of-two."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.values import Array, Ref
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Shape, Value
+
+_LONGEST = 50  # characters of code that a message quotes
+
+
+class TritonPowerOfTwo(Rule):
+    """An array in a Triton kernel whose size is not a power of two.
+
+    Triton spreads every array over the threads of a program and knows only sizes that are powers of two. A load or
+    store of any other size is refused while the kernel is lowered (`The Pallas Triton lowering currently requires
+    that all operations have array arguments and results whose size is a power of 2`), a reduction of one by the
+    verifier (`Number of elements must be power-of-two`). What counts is the number of elements of what is loaded,
+    stored or made, not the shape of the ref: a row `x_ref[0]` of 64 elements may come from a block of 48 rows.
+    Interpret mode, TPU and Mosaic GPU take every size.
+
+    ## How to fix
+
+    Round the block up to the next power of two (`pl.next_power_of_2` in older releases) and mask what lies outside:
+    `plgpu.load(x_ref.at[index], mask=index < n, other=0)` with `index = jnp.arange(64)`, and the same mask for
+    the store. Or let a `lax.fori_loop` handle pieces that are powers of two.
+
+    ## Known limits
+
+    Only sizes that the text tells; sizes that are parameters are left to the probe. The place that makes the size
+    is reported, not the operations that pass it on.
+
+    ## References
+
+    - 31 kernels with 5, 8 and 48 elements, lowered for Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2,
+      0.10.2, 0.11.2 and 0.12.0.1: all loads, stores, reductions and indices of 5 or 48 are refused in all of them;
+      refs of these sizes that are read row by row or element by element pass.
+    - jax issues 19222 and 20056.
+    """
+
+    code = "PAL107"
+    name = "triton-power-of-two"
+    severity = Severity.ERROR
+    backends = frozenset({"triton"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.full((4,), x_ref[2:5].sum())  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((4,), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(),
+                )(jnp.zeros((64,)))
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2  #!
+
+            def run(x):
+                block = pl.BlockSpec((48,), lambda i: (i,))
+                return pl.pallas_call(
+                    kernel,
+                    grid=(5,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((240,), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                index = jnp.arange(4)
+                x = plgpu.load(x_ref.at[index], mask=index < 3, other=0.0)
+                o_ref[...] = jnp.full((4,), x.sum())
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((4,), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(),
+                )(jnp.zeros((64,)))
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                for row in range(3):  # rows of 64 elements
+                    o_ref[row] = x_ref[row] * 2
+
+            def run():
+                x = jnp.zeros((3, 64))
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((3, 64), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        used = _used(trace)
+        for event in trace.events:
+            if isinstance(event, Access):
+                odd = _odd_access(event)
+            elif isinstance(event, Op):
+                odd = _odd_operation(event, used)
+            else:
+                continue
+            if odd is None:
+                continue
+            code = event.site.code
+            what = f"`{code}`" if len(code) <= _LONGEST and "\n" not in code else "this"
+            upper = 1 << (odd - 1).bit_length()
+            # A statement like `x_ref[...] = y` is a store, and its place the target.
+            yield context.finding(
+                event.site,
+                f"{what} has {odd} elements: Triton arrays need a power of two",
+                help=f"round up to {upper}, and mask what is loaded and stored",
+                severity=Severity.ERROR if event.certain else Severity.WARNING,
+            )
+
+
+def _used(trace: KernelTrace) -> set[int]:
+    """The operations of which something takes the result; a result that nothing takes is never made."""
+    found: set[int] = set()
+    for event in trace.events:
+        values: list[Value] = []
+        if isinstance(event, Op):
+            values = [*event.args, *(value for _, value in event.keywords)]
+        elif isinstance(event, Access):
+            values = [event.index, event.value]
+        while values:
+            value = values.pop()
+            if isinstance(value, Array) and value.origin is not None:
+                found.add(id(value.origin))
+            elif hasattr(value, "items") and isinstance(value.items, tuple):
+                values.extend(item for item in value.items if not isinstance(item, tuple))
+    return found
+
+
+def _odd_access(access: Access) -> int | None:
+    """How many elements are loaded or stored, where Triton does not take so many."""
+    if access.kind not in ("load", "store", "accumulate") or access.ref.space == "semaphore":
+        return None
+    if access.kind == "load":
+        return _odd(access.value.shape) if isinstance(access.value, Array) else None
+    from pallas_lint.kernels.indexing import result_shape
+
+    if isinstance(access.value, Array) and _odd(access.value.shape) is not None:
+        return None  # said where the value is made
+    return _odd(result_shape(access.ref.shape, access.index))
+
+
+def _odd_operation(op: Op, used: set[int]) -> int | None:
+    """How many elements the result has, where the operation is the first to have such a number of them."""
+    if not isinstance(op.result, Array) or op.result.host or id(op) not in used:
+        return None
+    if any(isinstance(value, Ref) for value in op.args) and not op.name.endswith("_like"):
+        return None  # an access, which is an event of its own
+    if any(array.shape is None or _odd(array.shape) is not None for array in op.arrays):
+        return None
+    return _odd(op.result.shape)
+
+
+def _odd(shape: Shape | None) -> int | None:
+    """The number of elements, where it is known and no power of two."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    size = math.prod(size for size in shape if isinstance(size, int))
+    return size if size > 0 and size & (size - 1) else None
