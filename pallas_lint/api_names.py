@@ -114,6 +114,10 @@ def reached(name: ApiName, context: Context) -> tuple[str, ...]:
     return tuple(version for version in versions if compat.module_exists(owner, version))
 
 
+# Further keywords of these go to a mesh, which has none of these fields.
+_OF_ITS_OWN = {f"{PALLAS}.mosaic_gpu.kernel": frozenset(("out_shape", "out_type", "scratch_shapes", "scratch_types"))}
+
+
 def keyword_history(callable_: str, keyword: str) -> KeywordHistory:
     """Which known versions of a callable take a keyword, and which refuse it."""
     accepted: list[str] = []
@@ -121,7 +125,10 @@ def keyword_history(callable_: str, keyword: str) -> KeywordHistory:
     for version in compat.known_versions():
         parameters = compat.parameters(callable_, version)
         if parameters is not None:
-            (accepted if parameters.accepts(keyword) else refused).append(version)
+            taken = parameters.accepts(keyword)
+            if keyword in _OF_ITS_OWN.get(callable_, ()):
+                taken = keyword in parameters.names
+            (accepted if taken else refused).append(version)
     return KeywordHistory(tuple(accepted), tuple(refused))
 
 

@@ -86,10 +86,10 @@ class Migration:
             if spelled is None or spelled[0].split(".", 1)[0] == alias:
                 return None
             edits += [edit for edit in (self.edit(name.node, spelled[0]), *spelled[1]) if edit not in edits]
-        removed = self._statement_removed(imports[0])
+        removed = self.statement_removed(imports[0])
         return None if removed is None else [*edits, removed]
 
-    def _statement_removed(self, imported: Use) -> Edit | None:
+    def statement_removed(self, imported: Use) -> Edit | None:
         """Take an imported name out of its statement, or the statement with its lines."""
         statement = imported.statement
         assert statement is not None

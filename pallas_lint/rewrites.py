@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS
+from pallas_lint.api_names import PALLAS, ApiName
 from pallas_lint.kernels.values import Func, options
 from pallas_lint.migration import Migration, index, operand, value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import tree_sitter
 
-    from pallas_lint.finding import Fix
+    from pallas_lint.finding import Edit, Fix
     from pallas_lint.syntax.uses import Keyword
 
     Rewrite = Callable[[Migration], "Fix | None"]
@@ -26,6 +26,8 @@ _BACKENDS = {
     "triton": f"{PALLAS}.triton",
     "mosaic_gpu": f"{PALLAS}.mosaic_gpu",
 }
+# The keys under which jax 0.6.1 to 0.8 took a dataclass each.
+BY_BACKEND = frozenset(("mosaic_tpu", "triton", "mosaic_gpu"))
 _OLD_PARAMS = {
     "tpu": "TPUCompilerParams",
     "triton": "TritonCompilerParams",
@@ -143,6 +145,18 @@ def _dot(migration: Migration) -> Fix | None:
     return migration.context.unsafe("use `jnp.dot`", edit, *spelled[1])
 
 
+def _checks_enabled(migration: Migration) -> Fix | None:
+    """`pl.debug_checks_enabled()` is the value of the context manager."""
+    call, use = migration.name.use.call, migration.name.use
+    spelled = migration.spell(f"{PALLAS}.enable_debug_checks")
+    if call is None or use.positional or use.keywords or use.splat or spelled is None:
+        return None
+    if not migration.available(f"{PALLAS}.enable_debug_checks"):
+        return None
+    edit = migration.edit(call, f"{spelled[0]}.value")
+    return migration.context.safe(f"read `{spelled[0]}.value`", edit, *spelled[1])
+
+
 def _repeat(migration: Migration) -> Fix | None:
     given = _arguments(migration, "x", "repeats", "axis")
     call = migration.name.use.call
@@ -162,16 +176,47 @@ REWRITES: dict[str, Rewrite] = {
     f"{PALLAS}.store": _store,
     f"{PALLAS}.swap": _swap,
     f"{PALLAS}.dot": _dot,
+    f"{PALLAS}.debug_checks_enabled": _checks_enabled,
     f"{PALLAS}.tpu.repeat": _repeat,
 }
 
 
 def replacing(migration: Migration) -> Fix | None:
     """The fix of one use of an old name, in the versions in question."""
+    if migration.name.use.imported and migration.name.name in REWRITES:
+        return _import_and_uses(migration)
     rewrite = REWRITES.get(migration.name.name)
     made = rewrite(migration) if rewrite is not None else None
     replacement = compat.replacement(migration.name.name, version=migration.context.versions[-1])
     return made if made is not None or replacement is None else migration.replaced(replacement)
+
+
+def _import_and_uses(migration: Migration) -> Fix | None:
+    """`from ... import load`: every use is rewritten, and the name is no longer imported."""
+    use = migration.name.use
+    bound = use.binds
+    if use.statement is None or bound is None or use.statement.type != "import_from_statement":
+        return None
+    edits: list[Edit] = []
+    safe = True
+    for other in use.others:
+        if other.imported or other.spelled.split(".", 1)[0] != bound:
+            continue
+        if other.spelled != bound or other.name != use.name or other.call is None:
+            return None
+        name = ApiName(other, use.name, migration.name.history, other.node, other.spelled)
+        made = REWRITES[use.name](Migration(name, migration.context))
+        if made is None:
+            return None
+        safe &= made.applicability == "safe"
+        edits += [edit for edit in made.edits if edit not in edits]
+    removed = migration.statement_removed(use)
+    spans = [edit.span for edit in edits]
+    nested = any(a != b and a.start <= b.start and b.end <= a.end for a in spans for b in spans)
+    if removed is None or not edits or nested:
+        return None
+    make = migration.context.safe if safe else migration.context.unsafe
+    return make("rewrite every use, and drop the import", *edits, removed)
 
 
 # -- keywords --------------------------------------------------------------------------------------------------------
@@ -236,27 +281,62 @@ KEYWORDS: dict[tuple[str, str], Callable[[Migration, Keyword], Fix | None]] = {
 # -- forms of arguments ----------------------------------------------------------------------------------------------
 
 
-def nested_params(migration: Migration) -> Iterator[tuple[tree_sitter.Node, Fix | None, str]]:
-    """`compiler_params=dict(mosaic=dict(...))`: the node, its rewriting, and the dataclass to use."""
+def dictionary_params(migration: Migration) -> tuple[tree_sitter.Node, Fix | None, str, tuple[int, ...]] | None:
+    """`compiler_params=dict(mosaic=dict(...))`: the node, its rewriting, the dataclass to use, and gone since when.
+
+    Up to jax 0.8 an empty dictionary is taken; one of plain fields never reached a backend.
+    """
     keyword = migration.name.use.keyword("compiler_params")
     entries = None if keyword is None else _entries(keyword.node)
     if keyword is None or entries is None:
-        return
-    for key, node in entries:
-        inner = _entries(node)
-        if key not in _BACKENDS or inner is None:
-            continue
-        name = _params_class(migration, _BACKENDS[key])
-        spelled = None if name is None else migration.spell(name)
+        return None
+    if not entries:
+        argument = keyword.node.parent
         fix = None
-        if name is not None and spelled is not None and len(entries) == 1 and not _has_comment(keyword.node):
-            known = [compat.parameters(name, version) for version in migration.context.versions]
-            if all(p is not None and all(p.accepts(field) for field, _ in inner) for p in known):
-                fields = ", ".join(f"{field}={_text(held)}" for field, held in inner)
-                edit = migration.edit(keyword.node, f"{spelled[0]}({fields})")
-                fix = migration.context.safe(f"write `{spelled[0]}(...)`", edit, *spelled[1])
-        yield keyword.node, fix, f"{_BACKENDS[key]}.CompilerParams"
-        return
+        if argument is not None and argument.type == "keyword_argument":
+            fix = migration.context.safe("leave it out", migration.keyword_removed(argument))
+        return keyword.node, fix, "CompilerParams", (0, 9)
+    key, node = entries[0]
+    inner = _entries(node)
+    if inner is None and all(name in BY_BACKEND and _entries(held) is None for name, held in entries):
+        fix = None  # the dataclasses by backend, taken up to jax 0.8
+        if len(entries) == 1 and not _has_comment(keyword.node):
+            fix = migration.context.safe("pass the dataclass itself", migration.edit(keyword.node, _text(node)))
+        return keyword.node, fix, f"{_BACKENDS[key]}.CompilerParams", (0, 9)
+    module = _BACKENDS.get(key) if inner is not None else None
+    if module is None or len(entries) > 1:
+        inner, module = entries, _module_of_fields(migration, entries)
+    if module is None:
+        return keyword.node, None, "CompilerParams", (0, 6, 1)
+    fix = None if inner is None or _has_comment(keyword.node) else _as_dataclass(migration, keyword.node, module, inner)
+    return keyword.node, fix, f"{module}.CompilerParams", (0, 6, 1)
+
+
+def _module_of_fields(migration: Migration, entries: list[tuple[str, tree_sitter.Node]]) -> str | None:
+    """The one backend whose parameters have all these fields; of several the one that the file imports."""
+    fitting = [module for module in dict.fromkeys(_BACKENDS.values()) if _all_have(migration, module, entries)]
+    imported = migration.backend_module()
+    if imported in fitting:
+        return imported
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _all_have(migration: Migration, module: str, entries: list[tuple[str, tree_sitter.Node]]) -> bool:
+    name = _params_class(migration, module)
+    known = [] if name is None else [compat.parameters(name, version) for version in migration.context.versions]
+    return bool(known) and all(p is not None and all(p.accepts(field) for field, _ in entries) for p in known)
+
+
+def _as_dataclass(
+    migration: Migration, node: tree_sitter.Node, module: str, entries: list[tuple[str, tree_sitter.Node]]
+) -> Fix | None:
+    name = _params_class(migration, module)
+    spelled = None if name is None else migration.spell(name)
+    if spelled is None or not _all_have(migration, module, entries):
+        return None
+    fields = ", ".join(f"{field}={_text(held)}" for field, held in entries)
+    edit = migration.edit(node, f"{spelled[0]}({fields})")
+    return migration.context.safe(f"write `{spelled[0]}(...)`", edit, *spelled[1])
 
 
 def _entries(node: tree_sitter.Node) -> list[tuple[str, tree_sitter.Node]] | None:
@@ -302,11 +382,14 @@ def loaded_index(migration: Migration) -> tuple[tree_sitter.Node, Fix | None] | 
 def block_spec_swapped(migration: Migration) -> tuple[tree_sitter.Node, Fix | None] | None:
     """A `BlockSpec` whose first argument surely is a function: the node, and the arguments swapped."""
     use = migration.name.use
-    if use.call is None or not use.positional or use.keyword("block_shape") is not None:
+    if use.call is None or not use.positional:
         return None
     first = use.positional[0]
     if first.type != "lambda" and not _is_function(migration, first):
         return None
+    if use.keyword("block_shape") is not None and len(use.positional) == 1 and use.keyword("index_map") is None:
+        edit = migration.edit(first, f"index_map={_text(first)}")
+        return first, migration.context.safe("pass the index map by name", edit)
     if len(use.positional) != 2 or use.splat or use.keyword("index_map") is not None:
         return first, None
     second = use.positional[1]

@@ -134,7 +134,7 @@ class DebugLeftOn(Rule):
             for keyword in use.keywords:
                 if keyword.text == "True" and keyword.name in ("debug", "interpret"):
                     yield self._keyword(use, keyword, context)
-                elif keyword.name == "interpret" and re.search(r"InterpretParams\s*\(", keyword.text):
+                elif keyword.name == "interpret" and re.match(r"[\w.]*InterpretParams\s*\(", keyword.text):
                     yield self._keyword(use, keyword, context)
 
     def _keyword(self, use: Use, keyword: Keyword, context: Context) -> Finding:

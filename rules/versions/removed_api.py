@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, because, keywords, positions, reached
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.values import Const, Dictionary
 from pallas_lint.migration import Migration, short
-from pallas_lint.rewrites import KEYWORDS, block_spec_swapped, loaded_index, nested_params, replacing
+from pallas_lint.rewrites import BY_BACKEND, KEYWORDS, block_spec_swapped, dictionary_params, loaded_index, replacing
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.api_names import ApiName
     from pallas_lint.context import Context
-    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.finding import Finding, Fix, Span
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.syntax.uses import Keyword, Use
 
 
@@ -164,8 +169,9 @@ class RemovedApi(Rule):
 
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
         name = api_name(use)
-        if name is None:
+        if compat.api(use.name) is None:
             yield from self._never_known(use, context)
+        if name is None:
             return
         yield from self._name(name, context)
         yield from self._keywords(name, context)
@@ -280,18 +286,51 @@ class RemovedApi(Rule):
                     fixes=[fix] if fix is not None else [],
                 )
         if name.name == f"{PALLAS}.pallas_call":
-            for node, fix, backend in nested_params(Migration(name, context)):
+            found_params = dictionary_params(Migration(name, context))
+            if found_params is not None:
+                node, fix, backend, since = found_params
                 versions = context.analysis.guards.reached_in(name.use, context.versions)
-                failing = tuple(v for v in versions if parse(v) >= (0, 6, 1))
+                failing = tuple(v for v in versions if parse(v) >= since)
                 if failing:
-                    yield context.finding(
-                        name.use.span_of(node),
-                        f"parameters by backend in a dictionary are gone since jax 0.6.1: {because(context, failing)}",
-                        help=f"pass the dataclass of the backend, `{short(backend)}`",
-                        severity=Severity.INFO if context.assumed else Severity.ERROR,
-                        versions=failing,
-                        fixes=[fix] if fix is not None else [],
-                    )
+                    yield self._dictionary(name.use.span_of(node), fix, backend, since, failing, context)
+
+    @staticmethod
+    def _dictionary(
+        place: Site | Span,
+        fix: Fix | None,
+        backend: str,
+        since: tuple[int, ...],
+        failing: tuple[str, ...],
+        context: Context,
+    ) -> Finding:
+        release = "0.9.0" if since == (0, 9) else "0.6.1"
+        return context.finding(
+            place,
+            f"`compiler_params` as a dictionary is gone since jax {release}: {because(context, failing)}",
+            help=f"pass the dataclass of the backend, `{short(backend)}`",
+            severity=Severity.INFO if context.assumed else Severity.ERROR,
+            versions=failing,
+            fixes=[fix] if fix is not None else [],
+        )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """A dictionary of parameters that comes by a variable."""
+        params = launch.argument("compiler_params")
+        if launch.api != f"{PALLAS}.pallas_call" or not isinstance(params, Dictionary) or params.open:
+            return
+        node = launch.site.node
+        given = [arg for arg in getattr(node, "args", ()) if arg.keyword and arg.keyword.value == "compiler_params"]
+        if not given or not isinstance(given[0].value, cst.Name | cst.Attribute) or not params.items:
+            return
+        by_backend = all(
+            isinstance(key, Const) and key.value in BY_BACKEND and not isinstance(value, Dictionary)
+            for key, value in params.items
+        )
+        since = (0, 9) if by_backend else (0, 6, 1)
+        failing = tuple(version for version in context.versions if parse(version) >= since)
+        if failing:
+            place = Site(launch.site.piece, given[0].value)
+            yield self._dictionary(place, None, "CompilerParams", since, failing, context)
 
     def _never_known(self, use: Use, context: Context) -> Iterator[Finding]:
         """Names that were gone before the oldest jax that is known."""
@@ -300,11 +339,17 @@ class RemovedApi(Rule):
             return
         versions = context.analysis.guards.reached_in(use, context.versions)
         if versions:
+            fixes = []
+            if replacement.how == "rename" and replacement.new is not None and not use.imported:
+                if all(replacement.available_in(version) for version in context.versions):
+                    member = replacement.new.rpartition(".")[2]
+                    fixes = [context.safe(f"write `{member}`", context.replace(use.last, member))]
             yield context.finding(
                 use.span,
                 f"`{use.spelled}` is gone since before jax {replacement.gone_before}",
                 help=replacement.note,
                 versions=versions,
+                fixes=fixes,
             )
 
 
