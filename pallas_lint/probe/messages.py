@@ -164,6 +164,9 @@ def sentence(problem: dict[str, Any]) -> str:
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0]
+    if "calling callback" in first:
+        # An exception inside the interpreter comes wrapped in its traceback: the last line is the exception.
+        first = lines[-1].partition(": ")[2] or lines[-1]
     if len(first) < 60 and first.endswith(":") and len(lines) > 1:
         first = f"{first} {lines[1]}"
     first = first if len(first) <= 400 else first[:399] + "…"

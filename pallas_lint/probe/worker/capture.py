@@ -20,7 +20,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from . import interpret, job, server
+from . import devices, interpret, job, server
 from .recorder import PRIMITIVES, Record, Recorder
 
 _started: Capture | None = None
@@ -64,6 +64,8 @@ class Capture:
                 self._patch(primitive, sys.modules[name])
             else:
                 waiting[name] = partial(self._patch, primitive)
+        for name in devices.ASKED:
+            waiting[name] = self._pretend
         if waiting:
             sys.meta_path.insert(0, _Waiting(waiting))
 
@@ -71,6 +73,20 @@ class Capture:
         primitive = getattr(module, name, None)
         if primitive is not None:
             self.recorder.patch(primitive)
+
+    def _pretend(self, module: ModuleType) -> None:
+        """Where no TPU is there, programs that ask which one it is are told the target's: they go on, interpreted."""
+        if "get_device_kind" not in vars(module) or not hasattr(module, "get_tpu_info"):
+            return
+        original = module.get_device_kind
+        tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
+        kind = devices.parse(tpus[0] if tpus else "tpu:v5e").kind
+
+        def get_device_kind() -> str:
+            told = str(original())
+            return kind if told == "cpu" else told
+
+        module.get_device_kind = get_device_kind  # type: ignore[attr-defined]
 
     def finish(self) -> None:
         """Examine what was noted; once, and only in the process that noted it (a fork has the records too)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +58,53 @@ def parse(text: str) -> Target:
     return Target(text, backend, device, "rocm" if device == "rocm" else "cuda", _GPU[device])
 
 
-def told(target: Target) -> Any:
-    """Context in which lowering takes the target's device for its own; nothing where jax has none such (0.4 to 0.6)."""
+@contextlib.contextmanager
+def told(target: Target) -> Iterator[None]:
+    """Context in which tracing and lowering take the target's device for the one that is there.
+
+    The public way is an abstract mesh (from 0.7; before, lowering asks for no device). It is not enough: equations are
+    lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
+    """
+    with _abstract_mesh(target), contextlib.ExitStack() as stack:
+        for module in map(sys.modules.get, ASKED):
+            if module is not None:
+                stack.enter_context(_answering(module, target))
+        yield
+
+
+# The modules whose functions tell lowering which device it is for, in one release or another.
+ASKED = (
+    "jax._src.tpu_info",
+    "jax._src.pallas.mosaic.tpu_info",
+    "jax._src.pallas.mosaic.core",
+    "jax._src.pallas.triton.gpu_info",
+)
+
+
+@contextlib.contextmanager
+def _answering(module: Any, target: Target) -> Iterator[None]:
+    kept = {name: vars(module)[name] for name in ("get_device_kind", "get_num_device_cores") if name in vars(module)}
+    _forget(module)
+    if "get_device_kind" in kept:
+        module.get_device_kind = lambda: target.kind
+    if "get_num_device_cores" in kept:
+        module.get_num_device_cores = lambda: 1
+    try:
+        yield
+    finally:
+        vars(module).update(kept)
+        _forget(module)
+
+
+def _forget(module: Any) -> None:
+    """What `get_tpu_info` remembers goes by the context of tracing, in which our answers do not show."""
+    for name in ("get_tpu_info", "get_gpu_info"):
+        clear = getattr(getattr(module, name, None), "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
+def _abstract_mesh(target: Target) -> Any:
     import jax
     from jax._src import mesh
 

@@ -90,6 +90,14 @@ class Grid:
             total *= -(-size // max(block, 1))
         return total
 
+    def visited(self, at: int) -> int:
+        """How many blocks of the array are touched; those outside of it do not count."""
+        import numpy as np
+
+        starts, shape = self.starts[at], np.array(self.launch.operands[at].shape)
+        inside = ((starts >= 0) & (starts < shape)).all(1)
+        return len(np.unique(self.blocks(at)[inside], axis=0))
+
     # -- what is wrong ---------------------------------------------------------------------------------------------
 
     def problems(self) -> list[dict[str, Any]]:

@@ -1,0 +1,214 @@
+"""The HTML report: one file that needs nothing else, in light and dark, readable without JavaScript."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint import __version__
+from pallas_lint.probe import messages, pictures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
+
+ASSETS = Path(__file__).parent / "assets"
+_STAGES = {"grid": "grid", "interpret": "interpret", "checks": "checks", "lower": "lower", "compile": "compile"}
+
+
+def write(
+    file: Path, results: Sequence[ProbeResult], findings: Sequence[Finding], line: Callable[[str, int], str | None]
+) -> None:
+    """Write the report, whole or not at all. Raises OSError."""
+    text = document(results, findings, line)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def document(
+    results: Sequence[ProbeResult], findings: Sequence[Finding], line: Callable[[str, int], str | None]
+) -> str:
+    """The report as text."""
+    launches = [launch for result in results for launch in result.launches]
+    parts = next((result.parts for result in results if result.parts), {})
+    about = ", ".join(f"{name} {version}" for name, version in parts.items() if version and name != "python")
+    errors = [error for result in results for error in result.errors]
+    body = [
+        f'<header><h1>Pallas probe</h1><p class="quiet">{escape(about)}</p></header>',
+        _summary(launches, findings),
+        *(f'<p class="notice">{escape(error)}</p>' for error in errors),
+        *(_launch(at, launch, findings, line) for at, launch in enumerate(launches)),
+        _elsewhere(launches, findings, line),
+    ]
+    style = (ASSETS / "report.css").read_text(encoding="utf-8")
+    script = (ASSETS / "report.js").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Pallas probe</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="pallas-lint {__version__}">\n<style>\n{style}</style></head>\n'
+        f"<body>\n{''.join(body)}\n<script>\n{script}</script></body></html>\n"
+    )
+
+
+def _summary(launches: Sequence[LaunchResult], findings: Sequence[Finding]) -> str:
+    rows = []
+    for at, launch in enumerate(launches):
+        mine = [finding for finding in findings if _belongs(finding, launch)]
+        worst = max((finding.severity.rank for finding in mine), default=-1)
+        look = {2: "bad", 1: "warn", 0: "note", -1: "good"}[worst]
+        count = f"{len(mine)} finding{'' if len(mine) == 1 else 's'}" if mine else "nothing found"
+        rows.append(
+            f'<li><a href="#launch-{at}">{escape(launch.kernel)}</a> <span class="quiet">{escape(_where(launch))}'
+            f'</span> <span class="tag {look}">{count}</span></li>'
+        )
+    return f'<nav aria-label="launches"><ul class="launches">{"".join(rows)}</ul></nav>' if rows else ""
+
+
+def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Callable[[str, int], str | None]) -> str:
+    facts = launch.facts
+    grid = facts["grid"]
+    told = [f"grid {_shape(grid)}" if grid else "no grid" if grid == [] else "dynamic grid"]
+    if facts.get("semantics"):
+        told.append("dimension_semantics " + ", ".join(facts["semantics"]))
+    if launch.backend:
+        told.append(launch.backend.replace("_", " "))
+    mine = [finding for finding in findings if _belongs(finding, launch)]
+    return (
+        f'<section id="launch-{at}"><h2>{escape(launch.kernel)}</h2>'
+        f'<p class="quiet">{escape(_where(launch))} &middot; {escape("; ".join(told))}</p>'
+        + "".join(_finding(finding, line) for finding in mine)
+        + _matrix(launch)
+        + _memory(facts.get("memory"))
+        + _pictures(facts)
+        + "</section>"
+    )
+
+
+def _elsewhere(
+    launches: Sequence[LaunchResult], findings: Sequence[Finding], line: Callable[[str, int], str | None]
+) -> str:
+    """Findings that belong to no launch: what failed before there was one."""
+    rest = [finding for finding in findings if not any(_belongs(finding, launch) for launch in launches)]
+    return f"<section><h2>Before the launch</h2>{''.join(_finding(f, line) for f in rest)}</section>" if rest else ""
+
+
+def _belongs(finding: Finding, launch: LaunchResult) -> bool:
+    if finding.kernel != launch.kernel:
+        return False
+    place = launch.place
+    lines = {finding.span.start.line, *(related.span.start.line for related in finding.related)}
+    return place is None or place["line"] in lines
+
+
+def _finding(finding: Finding, line: Callable[[str, int], str | None]) -> str:
+    number = finding.span.start.line
+    source = line(finding.span.path, number) or ""
+    begin, end = finding.span.start.column - 1, finding.span.end.column - 1
+    if finding.span.end.line != number:
+        end = len(source)
+    marked = f"{escape(source[:begin])}<mark>{escape(source[begin:end])}</mark>{escape(source[end:])}"
+    places = " ".join(part for part in (finding.backend, finding.device) if part)
+    help_ = f'<p class="help">{escape(finding.help)}</p>' if finding.help else ""
+    return (
+        f'<article class="finding {finding.severity.value}"><p><a class="code" href="{escape(finding.url)}">'
+        f"{finding.code}</a> <strong>{escape(finding.message)}</strong></p>"
+        f'<p class="quiet">{escape(finding.span.path)}:{number}'
+        f"{' &middot; ' + escape(places) if places else ''}</p>"
+        f'<pre><code><span class="number">{number}</span> {marked}</code></pre>{help_}</article>'
+    )
+
+
+def _matrix(launch: LaunchResult) -> str:
+    """Stages by target; what does not depend on a target stands in one cell of its own."""
+    targets = list(dict.fromkeys(stage.target for stage in launch.stages if stage.target))
+    own = [stage for stage in launch.stages if stage.target is None]
+    rows = [
+        f'<tr><th scope="row">{_STAGES[stage.stage]}</th><td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
+        for stage in own
+    ]
+    for name in ("lower", "compile"):
+        cells = [next((s for s in launch.stages if (s.stage, s.target) == (name, target)), None) for target in targets]
+        if any(cells):
+            rows.append(
+                f'<tr><th scope="row">{_STAGES[name]}</th>'
+                + "".join(f"<td>{_outcome(cell) if cell else ''}</td>" for cell in cells)
+                + "</tr>"
+            )
+    head = "".join(f'<th scope="col">{escape(target)}</th>' for target in targets) or "<th></th>"
+    return (
+        '<div class="wide"><table class="stages"><caption>Stages</caption><thead><tr><td></td>'
+        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _outcome(stage: Stage) -> str:
+    failing = [problem for problem in stage.problems if problem.get("kind") not in ("ragged", "shared")]
+    if stage.ok is None:
+        return f'<span class="tag">not tried</span> <span class="quiet">{escape(stage.detail or "")}</span>'
+    if stage.ok and not failing:
+        took = f"{stage.seconds:.2f} s" if stage.target else (stage.detail or f"{stage.seconds:.2f} s")
+        used = stage.figures.get("vmem_bytes")
+        extra = f", {used:,} bytes of VMEM" if used else ""
+        return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
+    said = next(
+        (messages.sentence(problem) for problem in stage.problems if problem.get("message")), stage.detail or ""
+    )
+    return f'<span class="tag bad">fails</span> <span class="quiet">{escape(said[:200])}</span>'
+
+
+def _memory(facts: dict[str, Any] | None) -> str:
+    if not facts:
+        return ""
+    rows = "".join(
+        f'<li><span class="key part{at % 6}"></span>{escape(part["name"])}: {part["buffers"]} &times; '
+        f"{part['bytes']:,} bytes</li>"
+        for at, part in enumerate(facts["parts"])
+    )
+    return (
+        f"<h3>VMEM on {escape(facts['device'])}</h3><p>{facts['bytes']:,} of {facts['limit']:,} bytes, at least</p>"
+        f'{pictures.memory(facts)}<ul class="parts">{rows}</ul>'
+    )
+
+
+def _pictures(facts: dict[str, Any]) -> str:
+    shown = []
+    for key, visits in (facts.get("picture") or {}).items():
+        operand = facts["operands"][int(key)]
+        if visits is None or operand["block"] is None or not visits:
+            continue
+        told = f"{operand['dtype']}{_shape(operand['shape'])} in blocks of {_shape(operand['block'])}"
+        visited = operand.get("blocks_visited")
+        share = f", {visited} of {operand['blocks_total']} blocks visited" if visited is not None else ""
+        shown.append(
+            f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{operand["role"]}, {told}{share}'
+            f"</span></h4>{pictures.blocks(operand, visits, facts['grid'])}</div>"
+        )
+    if not shown:
+        return ""
+    points = len(next(visits for visits in facts["picture"].values() if visits))
+    legend = "".join(
+        f'<li><svg width="13" height="13"><rect class="{look}" width="12" height="12" rx="2"/></svg> {text}</li>'
+        for look, text in (
+            ("once", "one visit"), ("few", "two to four"), ("often", "more"), ("never", "output never written"),
+            ("unread", "input not read"), ("outside", "outside the array"),
+        )
+    )  # fmt: skip
+    stepper = f'<div class="stepper" data-points="{points}" data-grid="{" ".join(map(str, facts["grid"]))}"></div>'
+    return f'<h3>Blocks</h3><ul class="legend">{legend}</ul>{stepper}<div class="operands">{"".join(shown)}</div>'
+
+
+def _where(launch: LaunchResult) -> str:
+    place = launch.place
+    return "" if place is None else f"{Path(place['file']).name}:{place['line']}"
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"
