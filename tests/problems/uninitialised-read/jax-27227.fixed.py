@@ -1,0 +1,36 @@
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+class EMA:
+    def __init__(self, alpha):
+        self.alpha = alpha
+
+    def kernel(self, x_ref, o_ref, state_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            state_ref[...] = jnp.zeros_like(state_ref)
+
+        previous = state_ref[...]
+        current = self.alpha * previous + (1.0 - self.alpha) * x_ref[...]
+        state_ref[...] = current
+        o_ref[...] = current
+
+    def __call__(self, x):
+        return pl.pallas_call(
+            self.kernel,
+            grid_spec=pltpu.PrefetchScalarGridSpec(
+                num_scalar_prefetch=0,
+                grid=(x.shape[0] // 8,),
+                in_specs=[pl.BlockSpec((8, 128), lambda t: (t, 0))],
+                out_specs=pl.BlockSpec((8, 128), lambda t: (t, 0)),
+                scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+            ),
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        )(x)
+
+
+def smooth(x):
+    return EMA(0.9)(x)

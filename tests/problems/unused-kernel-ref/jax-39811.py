@@ -1,0 +1,31 @@
+# jax issue 39811: a weight is passed on but only its shape is used
+# jax: 0.10.2
+# target: tpu:v5e
+# expect: PAL411
+# static: yes
+# call: normalise(f32(16, 128), f32(8, 128))
+# fails: device
+
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def normalise_kernel(x_ref, weight_ref, o_ref):  #!
+    width = weight_ref.shape[-1]
+    x = x_ref[...]
+    o_ref[...] = x * jax.lax.rsqrt((x * x).sum(axis=-1, keepdims=True) / width)
+
+
+def normalise(x, weight):
+    return pl.pallas_call(
+        normalise_kernel,
+        grid=(x.shape[0] // 8,),
+        in_specs=[
+            pl.BlockSpec((8, 128), lambda i: (i, 0)),
+            pl.BlockSpec((8, 128), lambda i: (0, 0)),
+        ],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(),
+    )(x, weight)
