@@ -307,10 +307,10 @@ def _is_one_ref(indexing: RefIndexing, trace: KernelTrace) -> bool:
     ref = indexing.ref
     if ref.view or ref.shape is not None or ref.space is not None or len(indexing.parts) > 1:
         return True
-    if ref.role is not None and not ref.optional:
+    if ref.role in ("prefetch", "in", "out") and not ref.optional:
         return True
     others = (other for other in ref_indexings(trace) if other.ref.buffer == ref.buffer)
-    return any(isinstance(other.index, Seq | Slice) or other.index == Const(...) for other in others)
+    return any(isinstance(other.index, Seq) or other.index == Const(...) for other in others)
 
 
 def _wraps_slices(context: Context) -> bool:
