@@ -35,6 +35,7 @@ from pallas_lint.syntax import Site
 if TYPE_CHECKING:
     from pallas_lint.kernels.launch import Launch
 
+_MAKERS = frozenset({"zeros", "empty", "zeros_like", "empty_like", "full", "full_like", "ones", "ones_like"})
 ALIASES = ("input_output_aliases", "operand_output_aliases")
 
 
@@ -208,6 +209,21 @@ def _leaves(value: Value, at: int, *, sure: bool) -> list[Leaf] | None:
     if isinstance(value, Choice) and not sure:
         return None
     return [Leaf(value, sure or (isinstance(value, Sym) and value.text.endswith("]")), at)]
+
+
+def made_blank(value: Value) -> bool:
+    """Whether an operand was made for the call, by `jnp.zeros` or its like: nobody else sees it."""
+    return maker(value) is not None
+
+
+def maker(value: Value) -> str | None:
+    """The last part of the name of the function that made a fresh array: "zeros", "empty_like"; None for others."""
+    node = value.site.node if isinstance(value, Array | Made) and value.site is not None else None
+    if not isinstance(node, cst.Call):
+        return None
+    func = node.func
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    return name if name in _MAKERS else None
 
 
 def contradicts(operand: Leaf, output: Leaf) -> str | None:

@@ -60,7 +60,7 @@ _TRANSPARENT = frozenset(
 )  # fmt: skip
 _ARRAY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
-    " full_like tril triu tri normal uniform randint bits PRNGKey key split".split()
+    " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
 )
 # Their functions are not kernel code: one builds MLIR, the others run on the host.
 _FOREIGN = frozenset(

@@ -9,6 +9,7 @@ from pallas_lint.kernels.aliases import (
     aliases_site,
     contradicts,
     declared,
+    made_blank,
     operand_leaves,
     output_leaves,
     pair_site,
@@ -16,7 +17,7 @@ from pallas_lint.kernels.aliases import (
 )
 from pallas_lint.kernels.foreign_calls import ForeignCall
 from pallas_lint.kernels.signatures import count_of
-from pallas_lint.kernels.values import Array, Const, Made, Seq
+from pallas_lint.kernels.values import Const, Seq
 from pallas_lint.kernels.writes import rows_kept
 from pallas_lint.rule import Example, Rule
 
@@ -278,7 +279,7 @@ def _zeroed(call: ForeignCall, context: Context) -> Iterator[Finding]:
     for at, (operand, output) in enumerate(found):
         if output not in zeroed:
             continue
-        if operand is None or operands is None or operand >= len(operands) or _is_blank(operands[operand], context):
+        if operand is None or operands is None or operand >= len(operands) or made_blank(operands[operand].value):
             continue
         yield context.finding(
             pair_site(call, at),
@@ -286,13 +287,3 @@ def _zeroed(call: ForeignCall, context: Context) -> Iterator[Finding]:
             help="leave the output out of `zeroed_outputs`, or the alias away",
             severity=Severity.WARNING,
         )
-
-
-def _is_blank(leaf: Leaf, context: Context) -> bool:
-    """Whether the operand holds nothing that could be lost."""
-    value = leaf.value
-    if isinstance(value, Made):
-        return True
-    if not isinstance(value, Array) or value.site is None:
-        return False
-    return any(name in value.site.code.partition("(")[0] for name in ("zeros", "empty"))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import pairs
+from pallas_lint.kernels.aliases import made_blank, pairs
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.index_maps import maps_of, specs_of
 from pallas_lint.kernels.trace import Access
+from pallas_lint.kernels.values import UNKNOWN, Array, Made
 from pallas_lint.kernels.writes import is_copied
 from pallas_lint.rule import Example, Rule
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Ref
+    from pallas_lint.kernels.values import Ref, Value
 
 _GPU = ("triton", "mosaic_gpu")
 
@@ -48,7 +49,8 @@ class StoreToInput(Rule):
     ## Known limits
 
     Scalar-prefetch operands that no index map reads are left alone: kernels keep counters there. So are inputs in HBM,
-    or on GPU, that share memory with an output. A block that the kernel reads again after writing it is working memory,
+    or on GPU, that share memory with an output; a buffer in HBM that the kernel both
+    writes and reads is advice only. A block that the kernel reads again after writing it is working memory,
     which is advice only, unless several grid steps see the same block.
 
     ## References
@@ -139,9 +141,25 @@ class StoreToInput(Rule):
             if event.ref.role == "prefetch":
                 done.add(event.ref.buffer)
                 yield from _prefetch(event, launch, context)
-            elif event.ref.role == "in" and launch.kind in ("pallas_call", "pipeline", "kernel"):
+            elif event.ref.role == "in" and _is_constant(event.ref, launch) and _is_done(event, trace):
                 done.add(event.ref.buffer)
                 yield from _input(event, at, trace, launch, context)
+
+
+def _is_constant(ref: Ref, launch: Launch) -> bool:
+    """Whether the operand is an array: those of `pl.kernel` may be refs, which are there to be written."""
+    if launch.kind != "kernel":
+        return launch.kind in ("pallas_call", "pipeline")
+    return isinstance(_operand(ref, launch), Array)
+
+
+def _is_done(store: Access, trace: KernelTrace) -> bool:
+    """Whether it happens: a copy that is only described, to wait for it, does not."""
+    described = [op for op in trace.ops() if op.site.key == store.site.key and op.name.endswith("make_async_copy")]
+    if not described:
+        return True
+    started = [op for op in trace.ops() if op.name.endswith("make_async_copy.start")]
+    return any(isinstance(op.args[0], Made) and op.args[0].site.key == store.site.key for op in started if op.args)
 
 
 def _prefetch(store: Access, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -183,18 +201,23 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
 def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
     ref = store.ref
     on_gpu = launch.backend in _GPU
-    in_place = on_gpu or not is_copied(ref)
+    in_place = launch.kind != "pipeline" and (on_gpu or not is_copied(ref))
     aliased = _is_aliased(ref, launch)
     if launch.core is not None or (in_place and aliased is not False):
         return
     doing = "copy" if isinstance(store.site.node, cst.Call) and "copy" in store.site.code.partition("(")[0] else "store"
     severity = Severity.WARNING
     if in_place:
+        if made_blank(_operand(ref, launch)) or (not on_gpu and _is_read(ref, trace)):
+            severity = Severity.INFO  # a buffer to work in
         message = f"{doing} to input `{ref.parameter}` changes the operand itself, behind XLA's back"
         help_text = "write an output that is aliased to it (`input_output_aliases`)"
+    elif (again := _is_seen_again(ref, launch, context)) and _is_read(ref, trace):
+        message = f"{doing} to input `{ref.parameter}` is seen by the next grid step that uses the same block"
+        help_text = "and lost after that; use a scratch buffer to carry something from step to step"
+        severity = Severity.INFO if ref.space == "smem" else Severity.WARNING
     elif _is_read_later(store, at, trace) or not trace.complete:
-        if not _is_seen_again(ref, launch, context):
-            severity = Severity.INFO
+        severity = Severity.WARNING if again else Severity.INFO
         message = f"{doing} to input `{ref.parameter}`: its block is used as working memory"
         help_text = "a later grid step that uses the same block sees the change: use a scratch buffer"
     else:
@@ -205,6 +228,12 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
     yield context.finding(
         store.site, message, help=help_text, severity=severity if store.certain else severity.lowered()
     )
+
+
+def _operand(ref: Ref, launch: Launch) -> Value:
+    operands, prefetch = launch.operands or [], launch.prefetch_count or 0
+    at = None if ref.index is None else ref.index + prefetch
+    return operands[at] if at is not None and at < len(operands) else UNKNOWN
 
 
 def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
@@ -218,6 +247,13 @@ def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
     if prefetch + ref.index in operands:
         return True
     return None if None in operands or "[" in ref.parameter else False
+
+
+def _is_read(ref: Ref, trace: KernelTrace) -> bool:
+    return any(
+        isinstance(event, Access) and event.ref.buffer == ref.buffer and event.kind in ("load", "accumulate", "escape")
+        for event in trace.events
+    )
 
 
 def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
