@@ -7,7 +7,7 @@ numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compi
 from __future__ import annotations
 
 from math import gcd, lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
@@ -41,6 +41,8 @@ _SHIFT = frozenset(("jax.numpy.left_shift", "jax.lax.shift_left"))
 _MASK = frozenset(("jax.numpy.bitwise_and", "jax.lax.bitwise_and"))
 _DEPTH = 12
 
+Proof = Literal["sums", "products"]  # how far Mosaic sees
+
 
 def loaded_scalars(trace: KernelTrace) -> frozenset[int]:
     """The identities of the numbers that the kernel loads: of them nothing is known."""
@@ -51,20 +53,21 @@ def loaded_scalars(trace: KernelTrace) -> frozenset[int]:
     )
 
 
-def proven_divisor(value: Value, loaded: Collection[int]) -> int | None:
+def proven_divisor(value: Value, loaded: Collection[int], *, sums: bool = True) -> int | None:
     """The largest number that Mosaic can prove to divide the value; 0 for zero itself.
 
     None where that is not known: the value hangs on Python values without a number, or came from code that is not seen.
+    `sums`: it sees through sums, which the releases up to jax 0.6 did not.
     """
-    return _divisor(value, loaded, proof=True, depth=0)
+    return _divisor(value, loaded, proof="sums" if sums else "products", depth=0)
 
 
 def true_divisor(value: Value, loaded: Collection[int]) -> int | None:
     """A number that surely divides the value, provable for Mosaic or not; 0 for zero, None where none is known."""
-    return _divisor(value, loaded, proof=False, depth=0)
+    return _divisor(value, loaded, proof=None, depth=0)
 
 
-def _divisor(value: Value, loaded: Collection[int], *, proof: bool, depth: int) -> int | None:
+def _divisor(value: Value, loaded: Collection[int], *, proof: Proof | None, depth: int) -> int | None:
     if isinstance(value, Const):
         return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None
     if not isinstance(value, Array) or value.shape not in ((), None) or depth > _DEPTH:
@@ -84,14 +87,17 @@ def _divisor(value: Value, loaded: Collection[int], *, proof: bool, depth: int) 
     return _combined(op, operands, proof=proof)
 
 
-def _combined(op: Op, operands: list[int | None], *, proof: bool) -> int | None:
+def _combined(op: Op, operands: list[int | None], *, proof: Proof | None) -> int | None:
     known = [operand for operand in operands if operand is not None]
     if not known or len(known) < len(operands):
         # One unknown factor or summand can make up for anything.
         return None
     common = gcd(*known)
     if op.name in _MULTIPLY:
-        return known[0] * known[1] if len(known) == 2 else None
+        promised = any(_is_promise(operand) for operand in op.args)
+        return None if len(known) != 2 or (promised and proof == "products") else known[0] * known[1]
+    if proof == "products" and (op.name in _ADD or op.name in _SEEN_AT_TIMES or op.name.endswith(("negative", "neg"))):
+        return 1
     if op.name in _ADD or op.name in _SAME:
         return common
     if op.name in _DIVIDE:
@@ -108,13 +114,17 @@ def _combined(op: Op, operands: list[int | None], *, proof: bool) -> int | None:
     return None
 
 
-def _promised(op: Op, loaded: Collection[int], *, proof: bool, depth: int) -> int | None:
+def _promised(op: Op, loaded: Collection[int], *, proof: Proof | None, depth: int) -> int | None:
     """What `pl.multiple_of(x, n)` promises, on top of what is known of x."""
     promise = op.argument("values", 1)
     if not isinstance(promise, Const) or not isinstance(promise.value, int) or promise.value <= 0:
         return None
     inner = _divisor(op.args[0], loaded, proof=proof, depth=depth + 1) if op.args else None
     return lcm(inner, promise.value) if inner else promise.value
+
+
+def _is_promise(value: Value) -> bool:
+    return isinstance(value, Array) and value.origin is not None and value.origin.name.endswith(".multiple_of")
 
 
 def _is_counted(op: Op) -> bool:

@@ -146,6 +146,8 @@ class Launch:
             return value
         if isinstance(value, Const) and isinstance(value.value, int):
             return Seq((value,))
+        if isinstance(value, Sym) and value.operation is not None and value.operation[0] in ("//", "cdiv"):
+            return Seq((value,))
         return None
 
     @property

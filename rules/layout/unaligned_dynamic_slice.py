@@ -281,16 +281,23 @@ def _unaligned(part: _Part, access: Access, loaded: Collection[int], context: Co
     target = context.target
     assert target is not None
     copied = is_copy(access)
-    proven = proven_divisor(start, loaded)
-    if proven is None:
+    summed, multiplied = proven_divisor(start, loaded), proven_divisor(start, loaded, sums=False)
+    if summed is None and multiplied is None:
         return _by_name(part, access, context)
-    fails = {version: _needed(part, version, target.device, copied) for version in context.versions}
-    failing = [version for version, needed in fails.items() if proven % needed]
+
+    def fails(version: str) -> bool:
+        proofs = [summed] if not up_to("0.7.2", version) else [multiplied]
+        if up_to("0.7.2", version) and not up_to("0.6.2", version):
+            proofs = [summed, multiplied]
+        needed = _needed(part, version, target.device, copied)
+        return all(proof is not None and proof % needed for proof in proofs)
+
+    failing = context.failing(fails)
     if not failing:
         return None
-    needed = fails[failing[-1]]
+    needed = _needed(part, failing[-1], target.device, copied)
     what = "start" if isinstance(part.index, Slice) else "index"
-    always = context.everywhere(lambda version: bool(proven % _needed(part, version, target.device, copied)))
+    always = context.everywhere(fails)
     truth = true_divisor(start, loaded)
     aligned = truth is not None and not truth % needed
     fix = _promise(part, access, str(needed), context) if aligned else None

@@ -1,0 +1,306 @@
+"""PAL201 block-shape-tiling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.blocks import blocks_of
+from pallas_lint.kernels.defaults import with_defaults
+from pallas_lint.kernels.dtypes import bits
+from pallas_lint.kernels.grid_points import PROGRAM_ID, axes_in, axis_of
+from pallas_lint.kernels.values import NONE, Array, Dim
+from pallas_lint.rule import Example, Rule
+from pallas_lint.verdicts import up_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.blocks import Block
+    from pallas_lint.kernels.launch import Launch
+
+_LANES, _SUBLANES = 128, 8
+
+
+class BlockShapeTiling(Rule):
+    """A block whose last two dimensions neither fill tiles nor are the whole array's, on TPU.
+
+    A TPU array lies in tiles of 8 rows by 128 columns, and a block is copied tile by tile. So each of the last two
+    dimensions of a block has to be a multiple of the tile (8 for the one before the last, 128 for the last) or that of
+    the whole array: `The Pallas TPU lowering currently requires that the last two dimensions of your block shape are
+    divisible by 8 and 128`. A squeezed dimension (None) counts as 1. All jax versions ask for this, of blocks in VMEM
+    and SMEM alike, whatever the kernel does with them.
+
+    A block of a 1-D array is the whole array, or a multiple of 1024, or (from jax 0.9 on) a power of two of at least
+    128 elements of 32 bits, 256 of 16 bits, 512 of 8 bits.
+
+    16-bit types have 16 rows in a tile and 8-bit types 32: a block of 8 rows is legal, but moves half-empty tiles.
+
+    ## How to fix
+
+    Round the block up to the tile and mask what lies behind the array's end, or take the whole dimension. Where the
+    dimension is a head or a batch, put it in front: `(heads, seq, 64)` with blocks `(None, bq, 64)` instead of
+    `(seq, heads * 64)` with blocks `(bq, 64)`. Small numbers belong into SMEM, whole: `pl.BlockSpec(memory_space=
+    pltpu.SMEM)`.
+
+    ## Known limits
+
+    An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
+    block cannot be all of it; with a grid that is not known that is a warning. Else sizes that are not known are taken
+    to fit. Blocks of `emit_pipeline` are not asked.
+
+    ## References
+
+    - jax issues 25379 and 26433, helion 1986 and 2051, maxtext 420 and 1047, vllm 10343.
+    - 400 blocks of rank 1 to 4 lowered with jax 0.4.35, 0.8.3 and 0.12.0.1: the rule for rank 2 and more is the same in
+      all. Compiled for v5e with 0.4.35: 1-D blocks compile in multiples of 1024 only, though smaller ones lower.
+    """
+
+    code = "PAL201"
+    name = "block-shape-tiling"
+    severity = Severity.ERROR
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((128, 64), lambda i, j: (i, j))  #!
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 8),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(16,),
+                    in_specs=[pl.BlockSpec((100,), lambda i: (i,))],  #!
+                    out_specs=pl.BlockSpec((100,), lambda i: (i,)),  #!
+                    out_shape=jax.ShapeDtypeStruct((1600,), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((None, 128, 64), lambda h, i: (h, i, 0))  # 64 is all of the last dimension
+                return pl.pallas_call(
+                    kernel,
+                    grid=(8, 4),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((8, 512, 64), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.kind != "pallas_call":
+            return
+        blocks = blocks_of(launch, context.analysis.interpreter)
+        if blocks is None:
+            return
+        for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+            if block is None or block.spec is None or not block.spec.has_block_shape or not block.dims:
+                continue
+            if block.space in ("semaphore", "any", "hbm", "host") or (block.space is None and _hidden_space(block)):
+                continue
+            found = list(self._check(block, context, {}))
+            if not found or all(finding.severity is Severity.INFO for finding in found):
+                usual, defaults = with_defaults(block)
+                found = list(self._check(usual, context, defaults)) if defaults else found
+            yield from found
+
+    def _check(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
+        assert block.dims is not None
+        rank = self._vector if len(block.dims) == 1 else self._matrix
+        yield from rank(block, context, defaults)
+
+    def _matrix(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
+        """The last two dimensions of a block of rank 2 or more."""
+        worst: tuple[Severity, int, int] | None = None
+        for place, tile in ((1, _LANES), (2, _SUBLANES)):
+            severity = _verdict(block, len(block.dims or ()) - place, tile)
+            if severity is not None and (worst is None or severity.rank > worst[0].rank):
+                worst = severity, len(block.dims or ()) - place, tile
+        if worst is None:
+            yield from self._packed(block, context)
+            return
+        severity, at, tile = worst
+        yield self._report(block, at, f"not a multiple of {tile}", severity, context, defaults)
+
+    def _vector(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
+        size, whole = _size(block, 0), _array(block, 0)
+        if not isinstance(size, int) or (isinstance(whole, int) and size == whole):
+            return
+        severity = _whole_or(block, 0)
+        if severity is None:
+            return
+
+        def fails(version: str) -> bool:
+            return not _vector_fits(size, whole, block.dtype, version)
+
+        failing = context.failing(fails)
+        if not failing:
+            return
+        always = context.everywhere(fails)
+        old = up_to("0.8.3", failing[-1])
+        packed = 1 if block.dtype in (None, "bool") else max(32 // bits(block.dtype or "f32"), 1)
+        ask = (
+            "not a multiple of 1024" if old else f"neither a multiple of 1024 nor a power of two from {_LANES * packed}"
+        )
+        yield self._report(block, 0, ask, severity, context, defaults, None if always else failing)
+
+    @staticmethod
+    def _report(
+        block: Block,
+        at: int,
+        ask: str,
+        severity: Severity,
+        context: Context,
+        defaults: dict[str, int],
+        versions: tuple[str, ...] | None = None,
+    ) -> Finding:
+        assert block.spec is not None and block.dims is not None
+        whole = _array(block, at)
+        size = "1 (squeezed)" if block.dims[at].kind == "squeezed" else str(_size(block, at))
+        beside = f" nor the array's {whole}" if isinstance(whole, int) else ""
+        told = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
+        by_default = f" (by default: {told})" if told else ""
+        certain = block.sure and not defaults
+        return context.finding(
+            block.spec.site,
+            f"block dimension {at} is {size}, {ask}{beside}{by_default}",
+            help="round it up and mask, take the whole dimension, or move it in front of the last two",
+            severity=severity if certain else severity.lowered(),
+            versions=versions,
+            version_dependent=versions is not None,
+        )
+
+    @staticmethod
+    def _packed(block: Block, context: Context) -> Iterator[Finding]:
+        """A legal block that fills only a part of each tile of a packed dtype."""
+        assert block.spec is not None and block.dims is not None
+        at = len(block.dims) - 2
+        size, whole = _size(block, at), _array(block, at)
+        if block.dtype is None or block.dtype in ("bool", "semaphore") or bits(block.dtype) not in (8, 16):
+            return
+        rows = _SUBLANES * 32 // bits(block.dtype)
+        if block.space == "smem" or not isinstance(size, int) or size % _SUBLANES or not size % rows:
+            return
+        if size >= rows or size == whole or _whole_or(block, at) is None:
+            return
+        yield context.finding(
+            block.spec.site,
+            f"block of {size} rows of {block.dtype} fills a part of each tile: {rows} rows of it are one",
+            help=f"take a multiple of {rows} rows",
+            severity=Severity.INFO,
+            dtype=block.dtype,
+        )
+
+
+def _size(block: Block, at: int) -> Dim:
+    return None if block.dims is None else block.dims[at].size
+
+
+def _array(block: Block, at: int) -> Dim:
+    """The size of the array's dimension; None where it is not known."""
+    shape = block.array_shape
+    return shape[at] if shape is not None and block.dims is not None and len(shape) == len(block.dims) else None
+
+
+def _verdict(block: Block, at: int, tile: int) -> Severity | None:
+    """How sure it is that one dimension fits neither tile nor array."""
+    size, whole = _size(block, at), _array(block, at)
+    if not isinstance(size, int) or size % tile == 0:
+        return None
+    if isinstance(whole, int):
+        return None if whole == size else Severity.ERROR
+    return _whole_or(block, at)
+
+
+def _whole_or(block: Block, at: int) -> Severity | None:
+    """How sure it is that the block is not the array's whole dimension; None where it may well be.
+
+    A block that the index map moves along the dimension is not: another block would lie outside.
+    """
+    whole = _array(block, at)
+    if isinstance(whole, int):
+        return None if whole == _size(block, at) else Severity.ERROR
+    if block.indices is None or at >= len(block.indices) or block.dims is None:
+        return None
+    if block.dims[at].kind not in ("blocked", "squeezed"):
+        return None
+    axes, complete = axes_in(block.indices[at])
+    if not axes or not complete:
+        return None
+    if _is_moved(block, at):
+        return Severity.ERROR
+    unknown = any(not isinstance(block.grid.sizes[axis], int) for axis in axes if axis < block.grid.rank)
+    return Severity.WARNING if unknown and len(axes) == 1 else None
+
+
+def _is_moved(block: Block, at: int) -> bool:
+    """Whether the literal grid surely moves the block along this dimension."""
+    visits = block.visits
+    if visits is not None:
+        return len({indices[at] for _, indices in visits}) > 1
+    index = block.indices[at] if block.indices is not None else None
+    op = index.origin if isinstance(index, Array) else None
+    axis = axis_of(op) if op is not None and op.name == PROGRAM_ID else None
+    size = block.grid.sizes[axis] if axis is not None and axis < block.grid.rank else None
+    return isinstance(size, int) and size > 1
+
+
+def _vector_fits(size: int, whole: Dim, dtype: str | None, version: str) -> bool:
+    """Whether a 1-D block compiles in this version."""
+    if size % (_SUBLANES * _LANES) == 0:
+        return True
+    if up_to("0.8.3", version):
+        return dtype == "bool" or (isinstance(whole, int) and size >= whole and size % _LANES == 0)
+    packed = 1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1)
+    return size >= _LANES * packed and size & (size - 1) == 0
+
+
+def _hidden_space(block: Block) -> bool:
+    """Whether a memory space was given that is not understood."""
+    assert block.spec is not None
+    return block.spec.value.open or block.spec.value.argument("memory_space") not in (None, NONE)
