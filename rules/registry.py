@@ -23,6 +23,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL202": ("reshape-minor-dims", "layout.reshape_minor_dims"),
     "PAL204": ("unaligned-dynamic-slice", "layout.unaligned_dynamic_slice"),
     "PAL208": ("value-indexing", "layout.value_indexing"),
+    "PAL209": ("fancy-ref-index", "layout.fancy_ref_index"),
     "PAL210": ("negative-ref-index", "layout.negative_ref_index"),
     "PAL211": ("scalar-store-to-vmem", "layout.scalar_store_to_vmem"),
     "PAL212": ("memory-space-access", "layout.memory_space_access"),

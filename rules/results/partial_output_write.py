@@ -1,0 +1,192 @@
+"""PAL406 partial-output-write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.aliases import claimed
+from pallas_lint.kernels.writes import gap, outputs_of, starts_fresh, use_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Ref
+    from pallas_lint.kernels.writes import Gap
+
+
+class PartialOutputWrite(Rule):
+    """An output of which a part is never written.
+
+    Outputs are not zeroed: what the kernel does not write holds whatever the memory held before, zeros by luck, an old
+    result, NaN in interpret mode. Two ways lead there: every step writes the same part of the block only
+    (`o_ref[0, :] = ...` of an (8, 128) block), or a guard lets some steps pass without a store, although each step has
+    a block of its own.
+
+    An alias (`input_output_aliases`) fills the gap with the operand's values on GPU, in interpret mode, and for outputs
+    in `memory_space=pl.ANY`. It does not on TPU where the output comes in blocks: nothing fetches an output block
+    before the kernel, so the rest of the block is garbage that overwrites the operand's values.
+
+    ## How to fix
+
+    Write the whole block, zeros if need be, before or beside the part. To keep an operand's values alias it, and on
+    TPU copy the input block to the output block first. Where a part is all there is to say, make the block that small.
+
+    ## Known limits
+
+    Only literal parts, loops with literal bounds and guards that hang on `program_id` alone are judged. A store under
+    any other condition counts as done. Masked stores count as whole. An output of which the caller takes a part or
+    nothing is a warning.
+
+    ## References
+
+    - jax issue 19399: outputs are not initialised.
+    - jax issue 24023: an aliased output block on TPU does not hold the operand's block.
+    - Run with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0: a slice store leaves NaN in the rest under
+      `interpret=True` and `pltpu.InterpretParams()`, with an alias under the latter only; of blocks that a guard left
+      out, `interpret=True` shows NaN and `InterpretParams` the block of the step before.
+    """
+
+    code = "PAL406"
+    name = "partial-output-write"
+    severity = Severity.ERROR
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[0:1, :] = jnp.sum(x_ref[...], axis=0, keepdims=True)  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(0) == 0)
+                def _():
+                    o_ref[...] = x_ref[...]  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[0:4, :] = x_ref[4:8, :]
+                o_ref[4:8, :] = x_ref[0:4, :]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(0) == 3)
+                def _():
+                    o_ref[...] = x_ref[...]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        if launch.kind not in ("pallas_call", "kernel"):
+            return
+        taken = claimed(launch)
+        if taken is None:
+            return
+        asked = any(target.backend == "tpu" for target in context.settings.target)
+        for ref in outputs_of(trace):
+            fresh = starts_fresh(ref, launch, asked=asked) if ref.index in taken else "sure"
+            found = gap(trace, ref, context.analysis) if fresh is not None else None
+            if found is None or ref.index is None:
+                continue
+            severity = Severity.ERROR
+            if not found.certain or fresh == "likely" or use_of(launch, ref.index) in ("part", "dropped"):
+                severity = Severity.WARNING
+            yield context.finding(
+                found.access.site,
+                _message(ref, found),
+                help=_help(found, aliased=ref.index in taken),
+                severity=severity,
+            )
+
+
+def _message(ref: Ref, found: Gap) -> str:
+    if found.kind == "blocks":
+        at = f" {_tuple(found.block)}" if found.certain else "s"
+        return (
+            f"output `{ref.parameter}`: block{at} that other grid steps have {'is' if at != 's' else 'are'} not written"
+        )
+    if found.written is not None and found.certain and found.shape == tuple(ref.shape or ()):
+        part = ", ".join(f"{start}:{stop}" for start, stop in found.written)
+        return f"{_name(ref)} is written in part only: [{part}] of {_tuple(found.shape)}"
+    return f"{_name(ref)} is written in part only"
+
+
+def _help(found: Gap, *, aliased: bool) -> str:
+    if aliased:
+        return "on TPU an aliased output block does not hold the operand's block: copy the input block to it first"
+    if found.kind == "blocks":
+        return "each of these steps has a block of its own, which the guard leaves as it is"
+    return "the rest holds whatever the memory held (NaN in interpret mode): write the whole block"
+
+
+def _tuple(numbers: tuple[int, ...]) -> str:
+    return f"({numbers[0]},)" if len(numbers) == 1 else f"({', '.join(map(str, numbers))})"
+
+
+def _name(ref: Ref) -> str:
+    return f"output {ref.index}" if ref.parameter.startswith("#") else f"output `{ref.parameter}`"
