@@ -104,6 +104,7 @@ class Launch:
     beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
+    certain: bool = True  # False: it stands behind a branch that the text leaves open
 
     @property
     def callee(self) -> Site:

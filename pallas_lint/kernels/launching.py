@@ -80,6 +80,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         assumptions=i.assumptions,
         beside_grid_spec=beside,
         callers=tuple(i.stack),
+        certain=i.uncertain == 0,
     )
     i.launches.append(result)
     if i.kernel is None:

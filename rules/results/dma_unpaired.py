@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of
 from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import Const, Dictionary, Func, Made, Ref
+from pallas_lint.kernels.values import Const, Dictionary, Made, Ref
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +33,8 @@ class DmaUnpaired(Rule):
 
     Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either.
 
-    Two different kernels of one program that use the barrier semaphore under one `collective_id` get the same
-    semaphore: a device that is ahead signals its neighbour's previous kernel.
+    Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
+    device that is ahead signals its neighbour's previous kernel.
 
     ## How to fix
 
@@ -45,7 +48,8 @@ class DmaUnpaired(Rule):
     Starts and waits are matched by semaphore alone, whatever the refs, in any order and in any grid step, and
     semaphores in arrays by index only where all indices are constant. Silent for semaphores that come from outside
     the kernel or reach code that is not seen, and where the number of starts and waits differs only by how often
-    loops run.
+    loops run. One `collective_id` in two launches is a warning where they synchronise in code of their own, and a hint
+    where it is the same code: that is allowed if a device cannot enter the second before its neighbours left the first.
 
     ## References
 
@@ -157,21 +161,21 @@ class DmaUnpaired(Rule):
     def check_module(self, context: Context) -> Iterator[Finding]:
         if "auto_assign_collective_ids" in context.module.source.text:
             return
-        launches = [launch for launch in context.analysis.launches if launch.kind != "pipeline"]
         seen: list[tuple[Launch, int]] = []
-        for launch in launches:
-            number = _collective_id(launch)
-            if number is None or not _barriers(launch):
+        for launch in context.analysis.launches:
+            found = _collective_id(launch)
+            if found is None or launch.kind == "pipeline" or not _barriers(launch):
                 continue
+            number, where = found
             for other, taken in seen:
-                together = _are_rivals(launch, other) if taken == number else None
-                if together is not None:
+                level = _rivalry(launch, other) if taken == number else None
+                if level is not None:
                     yield context.finding(
-                        launch.called_at,
-                        f"another kernel has the same barrier semaphore: `collective_id={number}` is used twice",
-                        help="give each kernel that synchronises differently a `collective_id` of its own",
-                        severity=Severity.WARNING if together else Severity.INFO,
-                        related=[(other.called_at, "the other kernel")],
+                        where,
+                        f"another launch has the same barrier semaphore: `collective_id={number}` is used twice",
+                        help="give each launch a `collective_id` of its own, unless all synchronise in the same way",
+                        severity=level,
+                        related=[(other.called_at, "the other launch")],
                     )
                     break
             seen.append((launch, number))
@@ -300,15 +304,20 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
 # -- collective ids ------------------------------------------------------------------------------------------------
 
 
-def _collective_id(launch: Launch) -> int | None:
+def _collective_id(launch: Launch) -> tuple[int, Site] | None:
+    """The literal id, and where it is written."""
     params = launch.argument("compiler_params")
-    value = None
+    value, where = None, launch.called_at
     if isinstance(params, Made):
         value = params.argument("collective_id")
+        node = params.site.node
+        for argument in node.args if isinstance(node, cst.Call) else ():
+            if argument.keyword is not None and argument.keyword.value == "collective_id":
+                where = Site(params.site.piece, argument)
     elif isinstance(params, Dictionary):
         inner = params.get("mosaic") or params
         value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
-    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+    return (value.value, where) if isinstance(value, Const) and isinstance(value.value, int) else None
 
 
 def _barriers(launch: Launch) -> set[object]:
@@ -316,17 +325,16 @@ def _barriers(launch: Launch) -> set[object]:
     return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER_SEMAPHORE)}
 
 
-def _are_rivals(one: Launch, other: Launch) -> bool | None:
-    """Whether two launches of different kernels, which synchronise in code of their own, are surely one program's.
+def _rivalry(one: Launch, other: Launch) -> Severity | None:
+    """How likely two launches disturb each other; None where they may never meet.
 
-    None for the same kernel, for synchronisation in code that both share, and for tests.
+    Launches that synchronise in the same way may share an id, says jax; "if in doubt, prefer not sharing".
     """
-    first, second = one.kernel, other.kernel
-    if not isinstance(first, Func) or not isinstance(second, Func) or first.node is second.node:
-        return None
-    if _barriers(one) & _barriers(other) or not one.callers or not other.callers:
+    if one.site.key == other.site.key or not one.callers or not other.callers or not (one.certain and other.certain):
         return None
     roots = one.callers[0], other.callers[0]
+    alike = bool(_barriers(one) & _barriers(other))
     if roots[0].node is roots[1].node:
-        return True
-    return None if any(root.method_of is not None or root.name.startswith("test") for root in roots) else False
+        return Severity.INFO if alike else Severity.WARNING
+    tests = any(root.method_of is not None or root.name.startswith("test") for root in roots)
+    return None if alike or tests else Severity.INFO

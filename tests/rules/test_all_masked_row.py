@@ -66,8 +66,8 @@ NAN = {
         "o_ref[...] = jnp.exp(s - jnp.max(s, -1, keepdims=True))"
     ),
     "added": "s = s + jnp.where(mask, 0.0, -jnp.inf)\no_ref[...] = jnp.exp(s - s.max(axis=-1, keepdims=True))",
-    "base two": "s = jnp.where(mask, s, -jnp.inf)\nm = s.max(axis=-1)\no_ref[...] = jnp.exp2((s - m[:, None]) * 1.44)",
-    "in steps": "s = jnp.where(mask, s, -jnp.inf)\nm = jnp.max(s, -1, keepdims=True)\nd = s - m\no_ref[...] = jnp.exp(d)",
+    "base two": "s = jnp.where(mask, s, -jnp.inf)\nm = s.max(axis=-1)\no_ref[...] = jnp.exp2((s - m[:, None]) * 1.4)",
+    "in steps": "s = jnp.where(mask, s, -jnp.inf)\nm = s.max(-1, keepdims=True)\nd = s - m\no_ref[...] = jnp.exp(d)",
     "helper": "o_ref[...] = attend(jnp.where(mask, s, -jnp.inf))",
     "softmax": "o_ref[...] = jax.nn.softmax(jnp.where(mask, s, -jnp.inf), axis=-1)",
     "scaled": "s = jnp.where(mask, s, -jnp.inf) * 0.125\no_ref[...] = jnp.exp(s - s.max(axis=-1, keepdims=True))",

@@ -338,7 +338,12 @@ def test_collective_id_of_two_kernels() -> None:
     assert lines(lint(code, select="PAL415"), "PAL415") == {line_of(code, "pl.pallas_call(scatter")}
 
 
-@pytest.mark.parametrize(("first", "second", "other"), [(_OWN, _OWN, 1), ("sync(1)", "sync(1)", 0), (_OWN, "pass", 0)])
+def test_collective_id_of_kernels_that_synchronise_alike_is_a_hint() -> None:
+    code = COLLECTIVE.format(first="sync(1)", second="sync(1)", one=0, other=0)
+    assert [finding.severity.value for finding in lint(code, select="PAL415")] == ["info"]
+
+
+@pytest.mark.parametrize(("first", "second", "other"), [(_OWN, _OWN, 1), (_OWN, "pass", 0)])
 def test_collective_ids_that_do_not_meet(first: str, second: str, other: int) -> None:
     assert not lint(COLLECTIVE.format(first=first, second=second, one=0, other=other), select="PAL415")
 
