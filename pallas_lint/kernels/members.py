@@ -263,7 +263,8 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
         i.access("load", owner, Const(...), node, loaded)
         return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
-        shape = indexing.reshaped(owner.shape, arguments.positional) if name == "reshape" else None
+        known = name == "reshape" and not arguments.open
+        shape = indexing.reshaped(owner.shape, arguments.positional) if known else None
         dtype = arrays.dtype_of(arguments.positional[0]) if name == "bitcast" and arguments.positional else owner.dtype
         return evolve(owner, view=True, shape=shape, dtype=dtype)
     i.access("escape", owner, UNKNOWN, node)

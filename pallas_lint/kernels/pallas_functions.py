@@ -101,7 +101,8 @@ def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     ref = arguments.positional[0] if arguments.positional else UNKNOWN
-    index = arguments.get("idx", 1) or Const(...)
+    # `atomic_cas(ref, cmp, val)` has no index.
+    index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
     if isinstance(ref, Ref):
         i.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
         return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))

@@ -1,0 +1,275 @@
+"""PAL209 fancy-ref-index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.dtypes import is_float
+from pallas_lint.kernels.ref_indexing import ref_indexings
+from pallas_lint.kernels.values import NONE, Array, Const, Seq, Slice, Sym, Value
+from pallas_lint.rule import Example, Rule
+from pallas_lint.verdicts import failure, lowers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.ref_indexing import RefIndexing
+    from pallas_lint.kernels.trace import KernelTrace, Op
+
+_GETITEM = "jax.numpy.ndarray.__getitem__"
+
+
+@frozen
+class _Trouble:
+    """What is wrong with an index: the fact, what to do, and on which backends it fails (None: on each)."""
+
+    fact: str
+    help: str
+    backends: frozenset[str] | None = None
+
+
+class FancyRefIndex(Rule):
+    """An index that a ref, or a value, cannot be indexed with: an array, a float, or one index too many.
+
+    A ref is memory, and a load is one instruction for a rectangle of it: an index is an integer or a slice for
+    each dimension. What numpy allows beyond that, Pallas has in part:
+
+    - an array as index, `x_ref[idx]` or `x_ref[rows, cols]`, is a gather. Triton loads through pointers and can do
+      it. Mosaic TPU says `Cannot do int indexing on TPU` (or complains about `broadcast_to`), Mosaic GPU
+      `int_indexer_shape non-empty`. The same holds for stores;
+    - a list as index fails while the kernel is traced;
+    - an array as index into a *value* is the primitive `gather`, for which Triton and Mosaic GPU have no rule and
+      TPU one that takes the form of `take_along_axis` alone. A boolean mask as index has no shape that could be
+      known when the kernel is traced;
+    - a float as index, often from `/` where `//` was meant, does not lower on TPU and Mosaic GPU. Triton lowers it;
+    - more indices than dimensions fail while the kernel is traced. A block dimension that is `None` (or
+      `pl.Squeezed()`) is not there in the kernel, one of size 1 is: `(None, 16, 128)` gives a ref of rank 2;
+    - `None` in an index of a ref is taken for an index, not for a new axis: add axes to what was loaded;
+    - slice bounds that are known only at run time, `x_ref[i : i + 8]`, fail while the kernel is traced.
+
+    ## How to fix
+
+    Load rows one by one in a loop (`x_ref[idx_ref[k]]`, with the indices in SMEM), let the index map choose blocks
+    by scalar prefetch, multiply by a one-hot matrix, or gather by DMA. On SparseCore there is
+    `plsc.load_gather`. For a slice with a traced start: `pl.ds(start, size)`. Divide with `//`.
+
+    ## Known limits
+
+    An array index is reported where its rank is known to be 1 or more, and too many indices where every size of
+    the block is known: a name in a block shape may stand for `None`. Nothing is said about SparseCore, and nothing
+    about `jnp.take_along_axis`, which PAL101 and PAL102 know. Whether a gather that lowers on Triton reads
+    what is meant is not checked.
+
+    ## References
+
+    - jax issues 25230, 27795, 39518, 39366 and 22783; jax-triton issues 46 and 170.
+    - Lowered with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2 and 0.12.0.1 for TPU, 0.4.35, 0.8.3 and 0.12.0.1
+      for Triton, 0.11.2 and 0.12.0.1 for Mosaic GPU: 75 forms, each with the same outcome in all versions.
+    """
+
+    code = "PAL209"
+    name = "fancy-ref-index"
+    severity = Severity.ERROR
+    backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    unknown_backend = True
+    ops = (_GETITEM,)
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, rows_ref, o_ref):
+                o_ref[...] = x_ref[rows_ref[...]]  #!
+                o_ref[jnp.arange(8), :] = jnp.zeros((8, 128))  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, jnp.zeros((16,), jnp.int32))
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[0, :, :]  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((None, 16, 128), lambda i: (i, 0, 0))],
+                    out_specs=pl.BlockSpec((16, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, rows_ref, o_ref):
+                o_ref[...] = x_ref[rows_ref[...]]  # Triton gathers
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(),
+                )(x, jnp.zeros((16,), jnp.int32))
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(rows_ref, x_ref, o_ref):
+                def copy_row(k, _):
+                    o_ref[k, :] = x_ref[rows_ref[k], :]
+
+                lax.fori_loop(0, 16, copy_row, None)
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec((64, 128), lambda: (0, 0))],
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                )(jnp.zeros((16,), jnp.int32), x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        for indexing in ref_indexings(trace):
+            trouble = _of_ref(indexing)
+            if trouble is None:
+                continue
+            found = failure(context, lambda backend, _, __, where=trouble.backends: where is None or backend in where)
+            if found is None:
+                continue
+            spelled = indexing.site.code.partition("\n")[0]
+            place = f" on {found.place}" if trouble.backends is not None else ""
+            yield context.finding(
+                indexing.site,
+                f"`{spelled}`: {trouble.fact}{place}",
+                help=trouble.help,
+                severity=found.severity,
+                op=indexing.event,
+            )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        """Gathers from values."""
+        value, index = op.args[0], op.args[1]
+        if not isinstance(value, Array) or value.host:
+            return
+        parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
+        spelled = op.site.code.partition("\n")[0]
+        if any(_is_float(part) for part in parts):
+            yield context.finding(op.site, f"`{spelled}`: a float is no index", help=_INTEGERS, op=op)
+            return
+        arrays = [part for part in parts if isinstance(part, Array) and part.shape and not part.host]
+        if any(part.dtype == "bool" for part in arrays):
+            yield context.finding(
+                op.site,
+                f"`{spelled}`: a boolean mask as index has no shape known when the kernel is traced",
+                help="select with `jnp.where`, and reduce over that",
+                op=op,
+            )
+            return
+        found = failure(context, lambda backend, _, version: backend == "tpu" or not lowers("gather", backend, version))
+        if not arrays or found is None:
+            return
+        yield context.finding(
+            op.site,
+            f"`{spelled}`: an array as index into a value does not lower on {found.place} in {found.jax}: `gather`",
+            help=_INSTEAD,
+            severity=found.severity,
+            op=op,
+            versions=None if found.everywhere else found.versions,
+            version_dependent=not found.everywhere,
+        )
+
+
+_INSTEAD = (
+    "load row by row with scalar indices from SMEM, choose blocks by scalar prefetch and an index map, or multiply by"
+    " a one-hot matrix"
+)
+_INTEGERS = "divide with `//`, or cast the index to `jnp.int32`"
+_MOSAIC = frozenset({"tpu", "mosaic_gpu"})
+
+
+def _of_ref(indexing: RefIndexing) -> _Trouble | None:
+    if isinstance(indexing.index, Seq) and indexing.index.kind == "list":
+        return _Trouble("a list is no index of a ref", _INSTEAD)
+    values = [part.value for part in indexing.parts]
+    for value in values:
+        if isinstance(value, Slice) and value.size is None and any(map(_is_traced, (value.start, value.stop))):
+            return _Trouble(
+                "the bounds of a slice must be known when the kernel is traced",
+                "write `pl.ds(start, size)`: the start may be traced, the size not",
+            )
+        if isinstance(value, Slice) and value.size is not None and _is_float(value.size):
+            return _Trouble("the size of a slice is a float", _INTEGERS)
+        if isinstance(value, Seq) and value.kind == "list":
+            return _Trouble("a list is no index of a ref", _INSTEAD)
+    if any(isinstance(value, Array) and value.shape and not value.host for value in values):
+        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)
+    if any(_is_float(value.start if isinstance(value, Slice) else value) for value in values):
+        return _Trouble("a float as index of a ref does not lower", _INTEGERS, _MOSAIC)
+    return _too_many(indexing, values)
+
+
+def _too_many(indexing: RefIndexing, values: list[Value]) -> _Trouble | None:
+    shape = indexing.ref.shape
+    if values.count(Const(...)) > 1:
+        return _Trouble("more than one `...`", "spell the dimensions out with `:`")
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    count = sum(value != Const(...) for value in values)
+    if count <= len(shape):
+        return None
+    if NONE in values:
+        return _Trouble(
+            f"`None` is taken for an index, which makes {count} for {len(shape)} dimensions",
+            "add the axis to the value that was loaded: `ref[...][:, None]`",
+        )
+    sizes = ", ".join(str(size) for size in shape)
+    return _Trouble(
+        f"indexed with {count}, but the ref has {len(shape)} dimension{'s' if len(shape) != 1 else ''}: ({sizes})",
+        "a block dimension that is `None` is not there in the kernel, one of size 1 is",
+    )
+
+
+def _is_traced(value: Value) -> bool:
+    return isinstance(value, Array) and not value.host
+
+
+def _is_float(value: Value) -> bool:
+    if isinstance(value, Const):
+        return isinstance(value.value, float)
+    if isinstance(value, Sym):
+        return value.operation is not None and value.operation[0] == "/"
+    return isinstance(value, Array) and value.dtype is not None and is_float(value.dtype) and not value.host

@@ -1,0 +1,136 @@
+"""PAL209: indices that are arrays, floats, lists, or too many; where each fails, as measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.rules.harness import codes, lint
+from tests.rules.kernels import launch
+
+CODE = "PAL209"
+_BODY = "i = pl.program_id(0)\nrows = lax.broadcasted_iota(jnp.int32, (16, 128), 0)\n"
+
+
+def found(line: str, backend: str | None = "tpu", jax: str = "0.12.0.1", extra: str = "grid=(4,), ") -> set[Severity]:
+    code = launch(_BODY + line, backend, extra=extra, operand="jnp.ones((16, 128))")
+    return {finding.severity for finding in lint(code, jax) if finding.code == CODE}
+
+
+ARRAYS = [
+    "o_ref[...] = x_ref[jnp.arange(16)]",
+    "o_ref[...] = x_ref[jnp.arange(16), :]",
+    "o_ref[...] = x_ref[jnp.arange(16)[:, None], jnp.arange(128)[None, :]]",
+    "o_ref[...] = x_ref[rows, rows]",
+    "o_ref[...] = x_ref[i * 16 + jnp.arange(16)]",
+    "o_ref[jnp.arange(16)] = x_ref[...]",
+    "o_ref[...] = x_ref.at[jnp.arange(16)][...]",
+    "o_ref[...] = pl.load(x_ref, (jnp.arange(16), slice(None)))",
+    "o_ref[jnp.arange(16)] += 1.0",
+]
+
+
+@pytest.mark.parametrize("line", ARRAYS)
+def test_arrays(line: str) -> None:
+    assert found(line) == {Severity.ERROR}
+    assert found(line, jax="0.4.35") == {Severity.ERROR}
+    assert found(line, "triton") == set()
+    assert found(line, None) == {Severity.INFO}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "o_ref[...] = x_ref[i.astype(jnp.float32)]",
+        "o_ref[...] = x_ref[i / 2]",
+        "o_ref[...] = x_ref[2.0]",
+        "o_ref[0:8] = x_ref[pl.ds(i / 2 * 8, 8)]",
+        "n = x_ref.shape[0] / 2\no_ref[...] = x_ref[n]",
+    ],
+)
+def test_floats(line: str) -> None:
+    assert found(line) == {Severity.ERROR}
+    assert found(line, "triton") == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "o_ref[0:8] = x_ref[pl.ds(0, 16 / 2)]",
+        "o_ref[...] = x_ref[[0, 1]]",
+        "o_ref[...] = x_ref[0, 0, 0]",
+        "o_ref[...] = x_ref[0, :, :]",
+        "o_ref[0, :, :] = x_ref[...]",
+        "o_ref[...] = x_ref.at[0, 0, 0][...]",
+        "o_ref[...] = x_ref[0, ..., 0, 0]",
+        "o_ref[...] = x_ref[0][...][0] + x_ref.at[0][0, 0]",
+        "o_ref[...] = x_ref[..., ...]",
+        "o_ref[...] = x_ref[:, None, :]",
+        "o_ref[0:8] = x_ref[i : i + 8]",
+        "o_ref[...] = x_ref[...][i / 2]",
+        "o_ref[...] = jnp.sum(x_ref[...][x_ref[...] > 0])",
+    ],
+)
+@pytest.mark.parametrize("backend", ["tpu", "triton", None])
+def test_wherever(line: str, backend: str | None) -> None:
+    assert Severity.ERROR in found(line, backend)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "o_ref[...] = x_ref[i]",
+        "o_ref[...] = x_ref[i, 0:64]",
+        "o_ref[...] = x_ref[i // 2]",
+        "o_ref[...] = x_ref[jnp.argmax(x_ref[0])]",
+        "o_ref[...] = x_ref[jnp.max(rows)]",
+        "o_ref[...] = x_ref[pl.ds(i * 8, 8), :]",
+        "o_ref[...] = x_ref[..., 0]",
+        "o_ref[...] = x_ref[()]",
+        "o_ref[...] = x_ref[...][:, None]",
+        "o_ref[0, 0] = x_ref[0, 0]",
+        "o_ref[0:4] = x_ref[2 : 2 + 4]",
+    ],
+)
+def test_fine(line: str) -> None:
+    assert found(line) == set()
+
+
+@pytest.mark.parametrize("line", ["x_ref[...][rows]", "x_ref[...][rows, rows]", "(x_ref[...] * 2)[jnp.arange(8)]"])
+def test_gather_from_a_value(line: str) -> None:
+    for backend in ("tpu", "triton", None):
+        assert found(f"o_ref[...] = {line}", backend) == {Severity.ERROR}
+    assert "PAL208" not in codes(lint(launch(f"{_BODY}o_ref[...] = {line}", extra="grid=(4,), ")))
+
+
+def test_squeezed_dimension() -> None:
+    spec = "grid=(4,), in_specs=[pl.BlockSpec(({}, 16, 128), lambda i: (i, 0, 0))], "
+    for backend in ("tpu", "triton"):
+        assert found("o_ref[...] = x_ref[0, :, :]", backend, extra=spec.format("None")) == {Severity.ERROR}
+        assert found("o_ref[...] = x_ref[0, :, :]", backend, extra=spec.format("1")) == set()
+
+
+def test_a_name_in_the_block_shape_may_be_none() -> None:
+    extra = "grid=(4,), in_specs=[pl.BlockSpec((rows, 16, 128), lambda i: (i, 0, 0))], "
+    code = launch("o_ref[...] = x_ref[0, 0, :, :]", extra=extra).replace("def run(x)", "def run(x, rows=None)")
+    assert CODE not in codes(lint(code))
+
+
+def test_reshaped_ref_of_unknown_rank() -> None:
+    assert found("y_ref = x_ref.reshape(*x_ref.shape[:1], 1, 128)\no_ref[...] = y_ref[0, 0, 0:1]") == set()
+
+
+def test_compare_and_swap_has_no_index() -> None:
+    code = """
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton as plgpu
+
+    def kernel(lock_ref, o_ref):
+        o_ref[...] = plgpu.atomic_cas(lock_ref, 0, 1)
+
+    def run():
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((), jnp.int32))(jnp.zeros((), jnp.int32))
+    """
+    assert CODE not in codes(lint(code))
