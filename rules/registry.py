@@ -42,6 +42,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL402": ("init-guard-wrong-axis", "results.init_guard_wrong_axis"),
     "PAL403": ("revisit-not-consecutive", "results.revisit_not_consecutive"),
     "PAL404": ("parallel-reduction-axis", "results.parallel_reduction_axis"),
+    "PAL405": ("grid-write-race", "results.grid_write_race"),
     "PAL406": ("partial-output-write", "results.partial_output_write"),
     "PAL407": ("alias-mismatch", "results.alias_mismatch"),
     "PAL410": ("store-to-input", "results.store_to_input"),

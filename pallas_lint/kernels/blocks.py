@@ -86,6 +86,13 @@ class Grid:
         for indices in itertools.product(*(range(size) for size in sizes)):
             yield Point(indices, sizes, symbols or {})
 
+    def corners(self, sizes: tuple[int, ...]) -> Iterator[Point]:
+        """The first and last step of each axis."""
+        ends = [dict.fromkeys((0, size - 1)) for size in sizes]
+        known = tuple(size if isinstance(size, int) else None for size in self.sizes)
+        for indices in itertools.product(*ends):
+            yield Point(indices, known)
+
     def model(self, sizes: tuple[int, ...]) -> dict[Sym, int]:
         """What the symbols among the sizes have to be for the grid to have these `sizes`."""
         symbols: dict[Sym, int] = {}

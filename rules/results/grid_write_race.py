@@ -1,0 +1,253 @@
+"""PAL405 grid-write-race."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.blocks import blocks_of
+from pallas_lint.kernels.dataflow import LIKE, is_among, operands
+from pallas_lint.kernels.grid_points import PROGRAM_ID, axes_in, axis_of
+from pallas_lint.kernels.steps import axes_text, models
+from pallas_lint.kernels.trace import Access, Op
+from pallas_lint.kernels.uses import holds_pipelines, uses_of
+from pallas_lint.kernels.values import Const, Ref, Seq, Slice, Sym, Value
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.blocks import Block, Blocks
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.uses import Use
+
+
+class GridWriteRace(Rule):
+    """GPU: several steps of the grid write the same part of an output, and they run at the same time.
+
+    On a GPU each step of the grid is a block of threads of its own, and they run in any order, many at once. Where the
+    output's index map ignores a grid axis (or there are no `out_specs`, so that every step sees the whole output), all
+    steps along that axis write the same memory. `o_ref[...] += v` then loses most of the summands, and of different
+    values the one that came last stays. The same kernel is right on TPU, where the steps follow each other, and in
+    interpret mode.
+
+    ## How to fix
+
+    Sum up within one step: take the axis out of the grid and loop over it in the kernel. Or use
+    `plgpu.atomic_add(o_ref, index, v)` into an output that starts at zero (an input aliased with
+    `input_output_aliases`), or give each step a part of the output of its own and add these up afterwards.
+
+    ## Known limits
+
+    For `pallas_call` only; `plgpu.kernel` has no blocks. Silent where an index or a condition depends on the axis or on
+    data, and where every step writes the same value. A warning where the sizes of the grid are not in the text.
+
+    ## References
+
+    - jax issues 18909 and 27963; ROCm/jax issue 764; jax documentation, "Grids and BlockSpecs": on GPU the order is
+      not specified.
+    - Not run on a GPU: lowered with jax 0.8.3, the store has no ordering and no atomic operation in it.
+    """
+
+    code = "PAL405"
+    name = "grid-write-race"
+    severity = Severity.ERROR
+    backends = frozenset({"triton", "mosaic_gpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+
+                o_ref[...] += x_ref[...]  #!
+
+            def row_sums(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4, 8),
+                    in_specs=[pl.BlockSpec((16, 128), lambda i, j: (i, j))],
+                    out_specs=pl.BlockSpec((16, 128), lambda i, j: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """,
+            jax="0.8.3",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2  #!
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((16, 128), lambda i: (i, 0))],
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """,
+            jax="0.8.3",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                rows = pl.ds(pl.program_id(0) * 16, 16)
+                o_ref[rows, :] = x_ref[rows, :] * 2
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """,
+            jax="0.8.3",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, zeros_ref, o_ref):
+                plgpu.atomic_add(o_ref, ..., x_ref[...])
+
+            def total(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[
+                        pl.BlockSpec((16, 128), lambda i: (i, 0)),
+                        pl.BlockSpec((16, 128), lambda i: (0, 0)),
+                    ],
+                    out_specs=pl.BlockSpec((16, 128), lambda i: (0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                    input_output_aliases={1: 0},
+                )(x, jnp.zeros((16, 128), jnp.float32))
+            """,
+            jax="0.8.3",
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        interpreter = context.analysis.interpreter
+        blocks = blocks_of(launch, interpreter) if launch.kind == "pallas_call" else None
+        if blocks is None or not blocks.grid.rank or holds_pipelines(trace, context.analysis):
+            return
+        given = any(name not in ("arbitrary", None) for name in blocks.grid.semantics)
+        if None in blocks.grid.semantics and context.target is not None and context.target.backend != "triton":
+            return
+        for ref in trace.refs:
+            block = blocks.of(ref) if ref.role == "out" else None
+            uses = uses_of(ref, trace) if block is not None and block.sure else None
+            if block is None or not uses:
+                continue
+            for axis in range(blocks.grid.rank):
+                sequential = given and blocks.grid.semantics[axis] != "parallel"
+                if blocks.grid.sizes[axis] == 1 or sequential or block.ignores(axis) is not True:
+                    continue
+                use = next((use for use in uses if _races(use, uses, block, blocks, axis, trace)), None)
+                if use is not None:
+                    yield self._finding(ref, use, axis, block, context)
+                    break
+
+    def _finding(self, ref: Ref, use: Use, axis: int, block: Block, context: Context) -> Finding:
+        size = block.grid.sizes[axis]
+        many = f"all {size} steps" if isinstance(size, int) else "all steps"
+        what = "added to" if use.kind == "update" else "written"
+        certain = isinstance(size, int) and use.access.certain
+        why = "the launch has no `out_specs`" if block.spec is None else "its block stays the same along it"
+        return context.finding(
+            use.access.site,
+            f"`{ref.parameter}` is {what} by {many} of grid {axes_text((axis,))} at the same time: {why}",
+            help="on a GPU the steps of the grid run in any order: loop in the kernel, use atomics, or write parts apart",
+            severity=Severity.ERROR if certain else Severity.WARNING,
+            related=[] if block.spec is None else [(block.spec.site, "the output's block")],
+        )
+
+
+def _races(use: Use, uses: list[Use], block: Block, blocks: Blocks, axis: int, trace: KernelTrace) -> bool:
+    """Whether several steps of an axis write the same place with what need not be the same value."""
+    access = use.access
+    if use.kind in ("read", "obscure") or "atomic" in access.site.code:
+        return False
+    if not all(_stays(value, axis) for value in _indices(access)):
+        return False
+    if use.kind != "update" and not is_among(access.value, _dependent(blocks, axis, trace)):
+        return False
+    variants = models(block.grid, [use], [block], (axis,))
+    for steps in variants or ():
+        writers: dict[tuple[int, ...], int] = {}
+        for point in steps.points():
+            happens = steps.runs(use, point)
+            if happens is None and any(guard.kind != "if" for guard in use.guards):
+                return False
+            rest = (*point.indices[:axis], *point.indices[axis + 1 :])
+            writers[rest] = writers.get(rest, 0) + (happens is not False)
+        return any(count > 1 for count in writers.values())
+    return False
+
+
+def _indices(access: Access) -> Iterator[Value]:
+    """Everything that says where in the block is written, views included."""
+    yield access.index
+    ref: Ref | None = access.ref
+    while ref is not None and ref.view:
+        yield ref.indexer if ref.indexer is not None else Sym("?", 0)
+        ref = getattr(ref, "parent", None)
+
+
+def _stays(value: Value, axis: int) -> bool:
+    """Whether an index surely is the same at each step of an axis."""
+    if isinstance(value, Seq):
+        return not value.open and all(_stays(item, axis) for item in value.items)
+    if isinstance(value, Slice):
+        parts = (value.start, value.stop, value.step, *([] if value.size is None else [value.size]))
+        return all(_stays(part, axis) for part in parts)
+    if isinstance(value, Const):
+        return True
+    axes, complete = axes_in(value)
+    return complete and axis not in axes
+
+
+def _dependent(blocks: Blocks, axis: int, trace: KernelTrace) -> set[int]:
+    """The identities of the values that differ from step to step of an axis."""
+    tainted: set[int] = set()
+    for event in trace.events:
+        if isinstance(event, Access):
+            block = blocks.of(event.ref) if event.kind == "load" else None
+            moves = block is not None and block.role == "in" and block.ignores(axis) is False
+            indexed = event.kind == "load" and any(axis in axes_in(value)[0] for value in _indices(event))
+            if moves or indexed:
+                tainted.add(id(event.value))
+        elif isinstance(event, Op):
+            own = event.name == PROGRAM_ID and axis_of(event) == axis
+            if own or (event.name not in LIKE and any(is_among(value, tainted) for value in operands(event))):
+                tainted.add(id(event.result))
+    return tainted

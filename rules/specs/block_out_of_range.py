@@ -1,0 +1,188 @@
+"""PAL307 block-out-of-range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.blocks import blocks_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.blocks import Block
+    from pallas_lint.kernels.grid_points import Point
+    from pallas_lint.kernels.launch import Launch
+
+
+class BlockOutOfRange(Rule):
+    """An index map that returns, at some step of the grid, a block that lies outside the array.
+
+    Index maps return the number of a block, from 0 to `cdiv(size, block) - 1` for each dimension. A block beyond that
+    has nothing of the array in it: on TPU and GPU the kernel reads, or overwrites, whatever memory is there.
+    `interpret=True` moves the block back into the array and returns wrong results without a word. The last block may
+    well reach over the end of the array: that is padded.
+
+    ## How to fix
+
+    Return 0 for dimensions of which there is one block, take the block's number and not its first element, clamp
+    neighbours with `jnp.clip(i + 1, 0, blocks - 1)`, or make the grid smaller.
+
+    ## Known limits
+
+    Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, only at negative
+    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`.
+
+    ## References
+
+    - jax issues 23181, 31707 and 31825: core dumps and "Out-of-bounds block index".
+    - Run with jax 0.8.3, 0.10.2 and 0.12.0: `pltpu.InterpretParams()` raises IndexError, `interpret=True` clamps.
+    """
+
+    code = "PAL307"
+    name = "block-out-of-range"
+    severity = Severity.ERROR
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def shift():
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i + 1, 0))],  #!
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                )(jnp.ones((32, 128), jnp.float32))
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def copy(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((1, 8, 128), lambda i: (0, i, 0))],
+                    out_specs=pl.BlockSpec((1, 8, 128), lambda i: (1, i, 0)),  #!
+                    out_shape=jax.ShapeDtypeStruct((1, 32, 128), jnp.float32),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def shift():
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[pl.BlockSpec((8, 128), lambda i: (jnp.minimum(i + 1, 3), 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((30, 128), jnp.float32),
+                )(jnp.ones((30, 128), jnp.float32))
+            """
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.kind not in ("pallas_call", "pipeline"):
+            return
+        blocks = blocks_of(launch, context.analysis.interpreter)
+        if blocks is None or not blocks.grid.rank:
+            return
+        for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+            if block is not None and block.spec is not None and block.index_map is not None:
+                yield from self._check(block, launch, context)
+
+    def _check(self, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
+        found = _outside(block)
+        if found is None or block.index_map is None:
+            return
+        at, point, index, count = found
+        results = block.index_map.results
+        func = block.index_map.func
+        node = results[at][0] if results is not None and at < len(results) else func.node
+        what = f"{'input' if block.role == 'in' else 'output'} {block.index}"
+        assert block.array_shape is not None or count is None
+        fact = f"index map of {what} returns {index} for dimension {at} at grid step {point.indices}"
+        if count is None:
+            limit = "block indices start at 0"
+        elif block.dims is not None and block.dims[at].kind == "element":
+            limit = f"the array has {count} elements there"
+        elif block.dims is not None and block.dims[at].kind == "squeezed":
+            limit = f"the dimension has size {count}"
+        else:
+            limit = f"there {'is 1 block' if count == 1 else f'are {count} blocks'}"
+        yield context.finding(
+            block.index_map.site_of(node),
+            f"{fact}: {limit}",
+            help="index maps return the number of a block: the kernel would work on memory outside the array",
+            severity=Severity.ERROR if block.sure and block.index_map.sure else Severity.WARNING,
+            related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+        )
+
+
+def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
+    """The first dimension, step, index and number of blocks for which a block is outside the array."""
+    if block.dims is None or block.indices is None or len(block.indices) != len(block.dims):
+        return None
+    shape = block.array_shape if block.array_shape is not None and len(block.array_shape) == len(block.dims) else None
+    counts: list[int | None] = []
+    checked = []
+    for at, dimension in enumerate(block.dims):
+        size = shape[at] if shape is not None else None
+        count = None
+        if isinstance(size, int) and isinstance(dimension.size, int) and dimension.size > 0:
+            count = size if dimension.kind in ("element", "squeezed") else -(-size // dimension.size)
+        counts.append(count)
+        if dimension.kind in ("blocked", "squeezed", "whole") or (dimension.kind == "element" and not dimension.padded):
+            checked.append(at)
+    points = _points(block)
+    for at in checked:
+        value = block.indices[at]
+        for point in points:
+            index = point.value(value)
+            if not isinstance(index, int) or isinstance(index, bool):
+                break
+            count = counts[at]
+            if index < 0 or (count is not None and index >= count):
+                return at, point, index, count if index >= 0 else None
+    return None
+
+
+def _points(block: Block) -> list[Point]:
+    """The steps of a literal grid; of a large one the corners, between which most maps only grow."""
+    literal = block.grid.literal
+    if literal is None:
+        # A constant is the same whatever the grid; axes of which the size is not known have a step 0.
+        sizes = tuple(size if isinstance(size, int) else 1 for size in block.grid.sizes)
+        if 0 in sizes:
+            return []
+        return list(block.grid.corners(sizes))
+    total = 1
+    for size in literal:
+        total *= size
+    return list(block.grid.points() if total <= 4096 else block.grid.corners(literal))
