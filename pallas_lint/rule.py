@@ -27,13 +27,15 @@ class Example:
     """Code that a rule flags or leaves alone; tests run it and the docs show it.
 
     In a flagged example every line on which a finding starts ends in `#!`; `fixed` is the whole code after the
-    rule's fixes (unsafe ones too). `target` and `jax` are given as on the command line.
+    rule's fixes (unsafe ones too). `target` and `jax` are given as on the command line. `run` calls a function of the
+    code, with operands like `f32(8, 128)`: the tests run it before and after the fixes.
     """
 
     code: str
     jax: str | None = None
     target: str | None = None
     fixed: str | None = None
+    run: str | None = None
 
 
 class Rule:
@@ -51,6 +53,7 @@ class Rule:
     fix: ClassVar[FixKind | None] = None
     backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
     unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
+    probe_only: ClassVar[bool] = False  # it has no check: only the probe makes such findings
     ops: ClassVar[tuple[str, ...]] = ()
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[Example, ...]] = ()

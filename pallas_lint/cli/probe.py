@@ -35,10 +35,23 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     try:
         with Worker(python, cwd) as worker:
-            results = [collect(spec, worker.ask(_request(spec, options, cwd)), options.timeout) for spec in wanted]
+            results = [_probed(spec, worker, options, cwd) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
     return _report(results, options, cwd)
+
+
+def _probed(spec: specs.Spec, worker: Worker, options: argparse.Namespace, cwd: Path) -> ProbeResult:
+    """One function's result; where a compiler crashed, with the operation that it died on."""
+    request = _request(spec, options, cwd)
+    result = collect(spec, worker.ask(request), options.timeout)
+    for at, launch in enumerate(result.launches):
+        for stage in launch.stages:
+            crash = next((problem for problem in stage.problems if problem["kind"] == "crash"), None)
+            if stage.stage == "compile" and crash is not None:
+                search = {**request, "bisect": [at, stage.target]}
+                crash["culprit"] = collect(spec, worker.ask(search), options.timeout).culprit
+    return result
 
 
 def _capture(options: argparse.Namespace, cwd: Path) -> int:

@@ -85,9 +85,26 @@ def findings_of(
             found.append(_Launch(None, result, places).raised(trouble, "trace", None))
     for launch in result.launches:
         found += _Launch(launch, result, places).findings()
+    if result.compared is not None:
+        found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
         errors.append(LintError(here, f"`{result.spec.function}` launches no kernel"))
     return _merged(found), errors
+
+
+def _compared(result: ProbeResult, places: _Places) -> Iterator[Finding]:
+    """What the comparison with a reference function shows."""
+    event = result.compared
+    assert event is not None
+    about = _Launch(result.launches[0] if result.launches else None, result, places)
+    for problem in event.get("problems") or []:
+        if problem["kind"] == "mismatch":
+            yield about._placed(
+                {}, "PAL908", Severity.ERROR, problem["message"], "on random operands, in interpret mode"
+            )
+        else:
+            message = f"it cannot be compared with the reference: {messages.sentence(problem)}"
+            yield about._placed(problem, "PAL908", Severity.WARNING, message)
 
 
 def _import_error(trouble: dict[str, Any], here: str, places: _Places) -> LintError:

@@ -72,6 +72,8 @@ class ProbeResult:
     trouble: list[dict[str, Any]] = field(factory=list)
     trouble_task: str | None = None
     errors: list[str] = field(factory=list)
+    compared: dict[str, Any] | None = None  # what the comparison with a reference came to
+    culprit: dict[str, Any] | None = None  # of a bisection
     modules: list[dict[str, Any]] = field(factory=list)  # what is left to be compiled by another process
 
 
@@ -106,6 +108,10 @@ def collect(
                         event.get("figures") or {},
                     )
                 )
+            case "end" if event["task"] == "reference":
+                result.compared = event
+            case "culprit":
+                result.culprit = event
             case "end" if not event["ok"]:
                 result.trouble = event["problems"]
                 result.trouble_task = event["task"]

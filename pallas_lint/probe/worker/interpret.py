@@ -20,14 +20,18 @@ def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[A
 
     `positive`: floating-point values between a half and two, in the domain of logarithms, roots and divisions.
     """
+    known = launch.record.values
+    made = values(launch.record.avals, seed, positive=positive)
+    return [mine if mine is not None else random for mine, random in zip(known, made)]
+
+
+def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[Any]:
+    """Random arrays of these types."""
     import numpy as np
 
     random = np.random.default_rng(seed)
-    found = []
-    for aval, value in zip(launch.record.avals, launch.record.values):
-        if value is not None:
-            found.append(value)
-            continue
+    found: list[Any] = []
+    for aval in avals:
         dtype, shape = aval.dtype, aval.shape
         if str(dtype).startswith("key"):
             import jax
@@ -42,7 +46,39 @@ def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[A
             found.append((random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype))
         else:
             numbers = random.uniform(0.5, 2.0, shape) if positive else random.standard_normal(shape)
-            found.append(numbers.astype(np.float32).astype(dtype))
+            found.append(np.asarray(numbers, np.float32).astype(dtype))
+    return found
+
+
+# Half the digits of each type: products and sums in another order differ in the last ones.
+_TOLERANCE = {"float64": 1e-7, "float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}
+
+
+def differences(got: Any, wanted: Any) -> list[dict[str, Any]]:
+    """Where two results are not the same up to rounding."""
+    import jax
+    import numpy as np
+
+    mine, theirs = jax.tree_util.tree_leaves(got), jax.tree_util.tree_leaves(wanted)
+    if len(mine) != len(theirs):
+        return [{"kind": "mismatch", "message": f"{len(mine)} results, and {len(theirs)} of the reference"}]
+    found: list[dict[str, Any]] = []
+    for at, (one, other) in enumerate(zip(map(np.asarray, mine), map(np.asarray, theirs))):
+        if one.shape != other.shape:
+            text = f"result {at} has shape {one.shape}, the reference's {other.shape}"
+            found.append({"kind": "mismatch", "message": text})
+            continue
+        rough = min(str(one.dtype), str(other.dtype), key=lambda name: -_TOLERANCE.get(name, 0.0))
+        wide = one.astype(np.float64), other.astype(np.float64)
+        limit = _TOLERANCE.get(rough, 0.0) * (1 + np.abs(wide[1]))
+        wrong = ~((np.abs(wide[0] - wide[1]) <= limit) | (np.isnan(wide[0]) & np.isnan(wide[1])) | (wide[0] == wide[1]))
+        if wrong.any():
+            first = tuple(int(index) for index in np.argwhere(wrong)[0]) if wrong.ndim else ()
+            text = (
+                f"{int(wrong.sum())} of {wrong.size} values of result {at} differ, at {list(first)} "
+                f"{one[first]} instead of {other[first]}"
+            )
+            found.append({"kind": "mismatch", "message": text})
     return found
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import arguments, checks, devices, environment, grid, interpret, launches, locate, lowering, memory
+from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, locate, lowering, memory
 from .recorder import Record, Recorder
 
 STAGES = ("trace", "grid", "interpret", "lower", "compile")
@@ -38,6 +38,7 @@ class _Job:
         self.request = request
         self.emit = emit
         self.skip = set(request.get("skip", ()))
+        self.module: Any = None
         self.stages = stages_to(request.get("stage"))
 
     def run(self) -> None:
@@ -47,13 +48,58 @@ class _Job:
         records = self._task("trace", lambda: self._trace(function))
         if records is None:
             return
-        examine(records, self.request, self.stages, self.skip, self.emit)
+        if "bisect" in self.request:
+            self._bisect(records)
+        else:
+            examine(records, self.request, self.stages, self.skip, self.emit)
+            if self.request.get("reference"):
+                self._reference(function)
+
+    def _bisect(self, records: list[Record]) -> None:
+        """Compile a launch without one of its operations after the other, until the compiler lives."""
+        at, text = self.request["bisect"]
+        target = devices.parse(text)
+        for number, (group, places) in enumerate(bisect.groups(records[at]).items()):
+            name = f"without:{number}"
+            if name in self.skip:
+                continue
+            launch = launches.describe(bisect.without(records[at], group))
+            self.emit({"event": "begin", "task": name})
+            try:
+                lowering.compiled(launch, target)
+            except Exception:
+                pass  # refused in good order: the compiler lives
+            self.emit({"event": "culprit", "primitive": group[0], **(places[0] if places else {})})
+            return
+
+    def _reference(self, function: Any) -> None:
+        """Compare the function, in interpret mode, with the one that the user says is right."""
+        if "reference" in self.skip:
+            return
+        stage(self.emit, "reference", partial(self._compared, function))
+
+    def _compared(self, function: Any) -> dict[str, Any]:
+        import jax
+
+        wanted: Any = self.module
+        for part in self.request["reference"].split("."):
+            wanted = getattr(wanted, part)
+        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
+        recorder.install()
+        try:
+            got = function(*positional, **keywords)
+        finally:
+            recorder.remove()
+        return {"problems": interpret.differences(got, wanted(*positional, **keywords))}
 
     def _task(self, name: str, work: Callable[[], Any]) -> Any:
         return task(name, work, self.emit)
 
     def _load(self) -> Any:
         value: Any = load_module(self.request["file"])
+        self.module = value
         for part in self.request["function"].split("."):
             value = getattr(value, part)
         if not callable(value):

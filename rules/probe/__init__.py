@@ -1,0 +1,1 @@
+"""PAL9xx: what only the probe can say."""

@@ -1,0 +1,34 @@
+"""PAL907 uninitialised-read."""
+
+from __future__ import annotations
+
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Rule
+
+
+class UninitialisedRead(Rule):
+    """The result depends on memory that nobody wrote.
+
+    Outputs and scratch are not zeroed. In interpret mode the probe fills them with NaN, then with zeros: a result that
+    is NaN with the one and finite with the other was computed from what happened to lie in the buffer. On a device that
+    is whatever the kernel before left there, often enough zeros in a test and something else in production.
+
+    ## How to fix
+
+    Write the buffer before it is read, on the first visit of each block: under `pl.when` for the axis that is reduced
+    over (PAL401, PAL402).
+
+    ## Known limits
+
+    Integers have no NaN: of them only floating-point results are judged. What partial blocks read past the end of an
+    array is PAL413.
+
+    ## References
+
+    - `interpret=True` and `pltpu.InterpretParams(uninitialized_memory=...)` on jax 0.4.35 to 0.12.0.
+    """
+
+    code = "PAL907"
+    name = "uninitialised-read"
+    severity = Severity.ERROR
+    probe_only = True
