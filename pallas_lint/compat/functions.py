@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _TPU_DEVICES = ("v5e", "v6e")
 _UNKNOWN = (Outcome.UNKNOWN, None, None)
 
+# Functions that were measured as operators only.
+_SAME = {"jax.numpy.negative": "operator:neg"}
+
 # (outcome, primitive, message, letter)
 _Outcome = tuple[Outcome, "str | None", "str | None", str]
 
@@ -34,6 +37,7 @@ class Elsewhere:
 @functools.cache
 def function(name: str) -> FunctionSupport | None:
     """Support of a function by canonical name ("jax.numpy.cumsum", "operator:%"); None if not measured."""
+    name = _SAME.get(name, name)
     if name not in tables.functions()["functions"]:
         return None
     return FunctionSupport(name)

@@ -9,7 +9,7 @@ from attrs import evolve
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import canonical, operand_dtype
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
-from pallas_lint.kernels.trace import Guard, loop_index
+from pallas_lint.kernels.trace import Guard, Op, loop_index
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -21,6 +21,7 @@ from pallas_lint.kernels.values import (
     Made,
     Seq,
     Value,
+    dim,
     join,
     options,
 )
@@ -124,6 +125,7 @@ def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
         lower, upper = Const(0), lower
     index = loop_index(made.site, lower, upper)
     result = _loop_body(i, body, [index], carry if carry not in (None, NONE) else None, node)
+    i.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result
 
 
@@ -164,7 +166,8 @@ def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNod
         return UNKNOWN
     assert body is not None
     index = loop_index(i.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
-    return _loop_body(i, body, [index], init if init is not None else UNKNOWN, node)
+    result = _loop_body(i, body, [index], init if init is not None else UNKNOWN, node)
+    return i.op(name, node, arguments, result)
 
 
 def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -177,27 +180,45 @@ def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
 
 def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     body = arguments.get("f", 0)
-    init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2)
-    result: Value = UNKNOWN
+    init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2) or NONE
+    carry: Value = UNKNOWN
+    made: Value = UNKNOWN
     if body is not None and _callable(body):
-        element: Value = UNKNOWN
-        if isinstance(xs, Array) and xs.shape:
-            element = Array(xs.shape[1:], xs.dtype)
-        elif xs in (None, NONE):
-            element = NONE
         with i.under(_under(i, "loop", UNKNOWN, node)):
-            once = i.call(body, Arguments([init, element]), node)
-        carry = once.items[0] if isinstance(once, Seq) and len(once.items) == 2 else UNKNOWN
-        result = Seq((_widen(init, carry), UNKNOWN))
-    return i.op(name, node, arguments, result) if i.kernel is not None else result
+            once = i.call(body, Arguments([init, _each(xs)]), node)
+        if isinstance(once, Seq) and len(once.items) == 2:
+            carry, made = _widen(init, once.items[0]), once.items[1]
+    i.op(name, node, arguments, UNKNOWN)
+    return Seq((carry, _stacked(i, made, arguments.get("length", 3) or UNKNOWN)))
 
 
 def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    body = arguments.get("f", 0)
+    body, made = arguments.get("f", 0), UNKNOWN
     if body is not None and _callable(body):
         with i.under(_under(i, "loop", UNKNOWN, node)):
-            i.call(body, Arguments([UNKNOWN]), node)
-    return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else UNKNOWN
+            made = i.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)
+    i.op(name, node, arguments, UNKNOWN)
+    return _stacked(i, made, UNKNOWN)
+
+
+def _each(xs: Value) -> Value:
+    """What a loop over the first axis of `xs` gets at a time."""
+    if isinstance(xs, Array):
+        return Array(xs.shape[1:] if xs.shape else None, xs.dtype)
+    if isinstance(xs, Seq):
+        return evolve(xs, items=tuple(map(_each, xs.items)))
+    return NONE if xs == NONE else UNKNOWN
+
+
+def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
+    """The results of all rounds, made by the operation that was recorded last."""
+    if isinstance(made, Seq):
+        return evolve(made, items=tuple(_stacked(i, item, length) for item in made.items))
+    if isinstance(made, Array):
+        loop = i.kernel.events[-1] if i.kernel is not None and i.kernel.events else None
+        shape = None if made.shape is None else (dim(length), *made.shape)
+        return Array(shape, made.dtype, origin=loop if isinstance(loop, Op) else None)
+    return NONE if made == NONE else UNKNOWN
 
 
 def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -211,7 +232,7 @@ def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
         with i.under(_under(i, "cond", predicate, node, negated=at == 1)):
             value = i.call(branch, Arguments(list(operands)), node)
         result = value if result is None else join(result, value)
-    return UNKNOWN if result is None else result
+    return i.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
 def _switch(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

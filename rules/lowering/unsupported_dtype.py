@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.trace import KernelTrace, Op
 
 # These say more about the dtypes of their functions: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")
@@ -169,6 +169,30 @@ class UnsupportedDtype(Rule):
             fixes=self._fixes(op, context, dtype, long_name(wide)) if wide and bits(dtype) < 32 else (),
         )
 
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Refs of a dtype that the device cannot even load, at the first access of each."""
+        identity = compat.function("kernel:identity")
+        seen: set[tuple[str, int]] = set()
+        for access in trace.accesses():
+            dtype = access.ref.dtype
+            if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:
+                continue
+            seen.add(access.ref.buffer)
+            if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem") or identity is None:
+                continue
+            found = failure(context, lambda *where, dtype=dtype: _unloadable(dtype, *where))
+            if found is None or context.target is None:
+                continue
+            yield context.finding(
+                access.site,
+                f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
+                help="pass the operand as bfloat16 or float32",
+                severity=Severity.ERROR if access.certain else Severity.WARNING,
+                versions=None if found.everywhere else found.versions,
+                version_dependent=not found.everywhere,
+                dtype=dtype,
+            )
+
     @staticmethod
     def _help(support: FunctionSupport, wide: str | None, backend: str) -> str:
         if wide is not None:
@@ -231,6 +255,11 @@ def _outcome(support: FunctionSupport, dtype: str, backend: str, device: str | N
     if verdict.outcome is not Outcome.LOWER and not _stores(dtype, backend, device, version):
         return None  # nothing of this dtype compiles: said once, by the loads and stores
     return verdict.outcome
+
+
+def _unloadable(dtype: str, backend: str, device: str | None, version: str) -> bool:
+    """Whether no kernel that only copies blocks of this dtype compiles."""
+    return backend == "tpu" and not _stores(dtype, backend, device, version)
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Rules that say more about some functions than that they fail: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")
+# Choices that jax makes before it lowers, whatever they leave in the measured kernel.
+_RESOLVED = frozenset({"jax.lax.platform_dependent"})
 # Primitives whose rule takes only special forms: a function of which no measured form passed hardly ever will.
 # Where other primitives refuse (concatenations, products, slices), another form may well pass.
 _RARE_FORMS = frozenset({"gather", "top_k"})
@@ -158,7 +160,7 @@ class UnsupportedFunction(Rule):
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         support = compat.function(op.name)
-        if support is None or op.name in _claimed():
+        if support is None or op.name in _claimed() or op.name in _RESOLVED:
             return
         if context.target is None and of_name(op.name) is not None:
             return  # a backend's own function in a kernel for an unknown one: it is meant for that backend

@@ -1,0 +1,352 @@
+"""PAL105 x64-leak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.kernels.dtypes import canonical, dtype_of, long_name
+from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.values import Array, Const, DType, External, Made
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+from pallas_lint.syntax.nesting import spelled_function
+from pallas_lint.verdicts import within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.values import Value
+
+_WIDE = frozenset({"f64", "i64", "u64"})
+# Where the dtype stands by position; functions that are not here take it by name.
+_DTYPE_AT = {
+    "astype": 1, "convert_element_type": 1, "zeros": 1, "ones": 1, "empty": 1, "full": 2, "array": 1, "asarray": 1,
+    "iota": 0, "broadcasted_iota": 0, "zeros_like": 1, "ones_like": 1, "full_like": 2, "arange": 3, "sum": 2, "prod": 2,
+}  # fmt: skip
+_TAKES_DTYPE = frozenset(_DTYPE_AT) | {"eye", "linspace", "one_hot", "tri", "cumsum", "cumprod", "mean"}
+_COUNTS = ("arange", "iota", "broadcasted_iota")
+
+
+class X64Leak(Rule):
+    """A 64-bit type in a kernel, asked for by name or made by the x64 flag.
+
+    With `jax_enable_x64` Python's defaults are 64 bits wide: `jnp.arange(n)`, `jnp.argmax(x)`, `jnp.sum` of integers,
+    `jnp.zeros(shape)`, `jax.nn.one_hot`, and everything that meets a numpy float64 number such as `np.sqrt(2.0)`. A
+    TPU has no 64-bit types: the lowering says `64-bit types are not supported`, `Only index_dtype=int32 is
+    supported`, or recurses until Python gives up. Index maps that return a Python number return 64 bits too, and
+    Mosaic fails to legalize their `func.return`. Triton takes 64 bits, but no 64-bit `argmax`.
+
+    Without the flag jax makes float32 of `jnp.float64` silently: the code says something else than it does, and
+    breaks on the day the flag is set.
+
+    ## How to fix
+
+    Name the 32-bit type: `jnp.arange(n, dtype=jnp.int32)`, `lax.argmax(x, axis, jnp.int32)`,
+    `jnp.sum(x, dtype=jnp.int32)`, `np.float32(2)`, and `jnp.int32(0)` in index maps.
+
+    ## Fix safety
+
+    Safe on TPU: without the flag the type was 32 bits wide already, with it the kernel could not run. Unsafe on
+    other backends, where the flag may be set elsewhere and the result lose bits.
+
+    ## Known limits
+
+    The flag counts where the module itself sets it (`jax.config.update`, the environment); in a function, a branch or
+    a context it may not be on, and findings are one step milder. Where another module sets it is not looked for.
+
+    ## References
+
+    - 106 kernels, half of them with the flag, lowered for TPU and Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3,
+      0.9.2, 0.10.2, 0.11.2 and 0.12.0.1, and compiled with libtpu for v5e and v6e with 0.12.0.1.
+    - jax issue 23179: float64 products on Triton crash the compiler.
+    """
+
+    code = "PAL105"
+    name = "x64-leak"
+    severity = Severity.ERROR
+    fix = "safe"
+    backends = frozenset({"tpu", "triton"})
+    ops = ("*",)
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            jax.config.update("jax_enable_x64", True)
+
+            def kernel(x_ref, o_ref):
+                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True)  #!
+                o_ref[...] = jnp.broadcast_to(best, (8, 128)).astype(jnp.float32)
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            jax.config.update("jax_enable_x64", True)
+
+            def kernel(x_ref, o_ref):
+                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True, dtype=jnp.int32)
+                o_ref[...] = jnp.broadcast_to(best, (8, 128)).astype(jnp.float32)
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float64))  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float32))
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            jax.config.update("jax_enable_x64", True)
+
+            def kernel(x_ref, o_ref):
+                lane = jnp.arange(128, dtype=jnp.int32)
+                o_ref[...] = jnp.where(lane[None, :] < 100, x_ref[...] * 0.5, 0.0).astype(jnp.float32)
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + jnp.arange(128)[None, :]
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        if context.target is None:
+            return
+        if context.module.x64 is None:
+            yield from self._narrowed(op, context)
+            return
+        dtype = _leaked(op)
+        if dtype is None:
+            return
+        triton = context.target.backend == "triton"
+        severity = _on_triton(op) if triton else _on_tpu(op, dtype, context)
+        if context.module.x64 == "sometimes":
+            severity = severity.lowered()
+        what = "is slow on most GPUs" if triton else "TPU kernels have no 64-bit types"
+        if triton and severity is not Severity.INFO:
+            what = "Triton needs 32-bit indices" if "arg" in op.name else "Triton's compiler has crashed on these"
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` gives {long_name(dtype)} under the x64 flag: {what}",
+            help=f"ask for {long_name(canonical(dtype) or dtype)}",
+            severity=severity,
+            op=op,
+            dtype=dtype,
+            fixes=self._fixes(op, context, dtype, safe=not triton),
+        )
+
+    def _narrowed(self, op: Op, context: Context) -> Iterator[Finding]:
+        """A 64-bit type by name where the flag is not seen to be set."""
+        short = op.name.rpartition(".")[2]
+        asked = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
+        for value in (*op.args, *(value for _, value in op.keywords)):
+            if isinstance(value, DType | External) and not _is_python(value):
+                asked = asked if asked in _WIDE else dtype_of(value)
+        if asked not in _WIDE or context.target is None:
+            return
+        narrow = long_name(canonical(asked) or asked)
+        yield context.finding(
+            op.site,
+            f"`{long_name(asked)}` is {narrow} in a kernel, unless the x64 flag is set",
+            help=f"say {narrow}, which is what it is",
+            severity=Severity.INFO,
+            op=op,
+            dtype=asked,
+            fixes=self._fixes(op, context, asked, safe=context.target.backend == "tpu"),
+        )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Outputs of 64 bits: with the flag Mosaic cannot hold them, without it nothing that is stored fits."""
+        launch = trace.launch
+        shapes = launch.out_shapes
+        if context.target is None or shapes is None or launch.kind != "pallas_call":
+            return
+        for struct in shapes.items:
+            if not isinstance(struct, Made) or not struct.function.endswith("ShapeDtypeStruct"):
+                continue
+            dtype = dtype_of(struct.argument("dtype", 1))
+            if dtype not in _WIDE or (context.target.backend == "triton" and context.module.x64 is not None):
+                continue
+            tpu = context.target.backend == "tpu"
+            wide = long_name(dtype)
+            what = f"TPU kernels have no {wide}" if tpu else f"without the x64 flag no value is {wide}"
+            yield context.finding(
+                struct.site,
+                f"the output is {wide}: {what}",
+                help=f"declare {long_name(canonical(dtype) or dtype)}, and cast outside the kernel",
+                severity=Severity.ERROR if tpu and self._refused(context) else Severity.WARNING,
+                dtype=dtype,
+            )
+
+    @staticmethod
+    def _refused(context: Context) -> bool:
+        """Whether an output of 64 bits surely fails on TPU: with the flag some releases were only seen to lower it."""
+        return context.module.x64 is None or _all_within(context, "0.12.0.1") or _all_within(context, "0.4.35", "0.5.3")
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """Index maps that return Python numbers, which are 64 bits wide under the flag."""
+        target = context.target
+        if target is None or target.backend != "tpu" or context.module.x64 is None or not launch.has_grid:
+            return
+        severity = Severity.ERROR if _all_within(context, "0.12.0.1") else Severity.WARNING
+        if context.module.x64 == "sometimes":
+            severity = severity.lowered()
+        for index_map in index_maps(context.analysis):
+            if index_map.launch is not launch:
+                continue
+            for node, value in index_map.results() or ():
+                if isinstance(value, Const) and value.kind is int:
+                    yield context.finding(
+                        index_map.site_of(node),
+                        "the index map returns a Python number, which the x64 flag makes 64 bits wide",
+                        help="return `jnp.int32(0)`, or `i * 0`",
+                        severity=severity,
+                    )
+                    break
+
+    def _fixes(self, op: Op, context: Context, dtype: str, *, safe: bool) -> list[Fix]:
+        node = op.site.node
+        if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+            return []
+        short = op.name.rpartition(".")[2]
+        module = context.module_of(op.site)
+        name, edits = context.spell(f"jax.numpy.{long_name(canonical(dtype) or dtype)}", module)
+        piece = op.site.piece
+        at = _DTYPE_AT.get(short, 99) - (op.form == "method")
+        told = next((arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None)
+        if told is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
+            told = node.args[at]
+        if short == long_name(dtype):
+            edit = context.replace(Site(piece, node.func), name)
+        elif told is not None:
+            edit = context.replace(Site(piece, told.value), name)
+        elif short in _TAKES_DTYPE and node.args:
+            end = Site(piece, node.args[-1]).span.end if node.args[-1].comma is cst.MaybeSentinel.DEFAULT else None
+            last = end or Site(piece, node.args[-1].value).span.end
+            edit = Edit(Span(op.site.span.path, last, last), f", dtype={name}")
+        else:
+            return []
+        title = f"use {long_name(canonical(dtype) or dtype)}"
+        return [(context.safe if safe else context.unsafe)(title, *edits, edit)]
+
+
+def _is_python(value: Value) -> bool:
+    """Python's own `int` and `float`, which everybody knows to be what jax makes of them."""
+    return isinstance(value, External) and value.name.startswith("builtins.")
+
+
+def _leaked(op: Op) -> str | None:
+    """The 64-bit type that an operation makes of narrower ones; a weak one gives way to what it meets."""
+    result = op.result
+    if not isinstance(result, Array) or result.weak or result.host or result.dtype not in _WIDE:
+        return None
+    if any(array.dtype in _WIDE and not array.weak and not array.host for array in op.arrays):
+        return None
+    if op.name.startswith("jax.experimental.pallas."):
+        return None
+    return result.dtype
+
+
+def _on_triton(op: Op) -> Severity:
+    short = op.name.rpartition(".")[2]
+    return Severity.ERROR if short in ("argmax", "argmin") else Severity.INFO
+
+
+def _on_tpu(op: Op, dtype: str, context: Context) -> Severity:
+    short = op.name.rpartition(".")[2]
+    if short in ("int64", "uint64") and op.args and isinstance(op.args[0], Const):
+        return Severity.INFO  # a number that is folded into what it meets
+    if dtype == "f64" or short not in (*_COUNTS, "zeros", "ones", "full", "array", "asarray"):
+        return Severity.ERROR
+    # Integers that are constants vanish where only floats are made of them, which some releases could do.
+    refused = short in _COUNTS and any(
+        _all_within(context, *span) for span in (("0.4.35", "0.5.3"), ("0.7.2", "0.8.3"), ("0.12.0.1",))
+    )
+    return Severity.ERROR if refused else Severity.WARNING
+
+
+def _all_within(context: Context, since: str, until: str | None = None) -> bool:
+    return all(within(version, since, until) for version in context.versions)
