@@ -45,6 +45,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL405": ("grid-write-race", "results.grid_write_race"),
     "PAL406": ("partial-output-write", "results.partial_output_write"),
     "PAL407": ("alias-mismatch", "results.alias_mismatch"),
+    "PAL408": ("permuting-write-unaliased", "results.permuting_write_unaliased"),
     "PAL410": ("store-to-input", "results.store_to_input"),
     "PAL411": ("unused-ref", "results.unused_ref"),
     "PAL412": ("slice-past-end", "results.slice_past_end"),

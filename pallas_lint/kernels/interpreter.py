@@ -76,6 +76,7 @@ class Interpreter:
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers of other modules, and their callers
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
+    remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None

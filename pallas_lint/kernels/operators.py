@@ -74,6 +74,8 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
         return i.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, Choice) or isinstance(right, Choice):
         return UNKNOWN
+    if symbol == "%" and isinstance(left, Sym):
+        i.remainders.add(left)
     return arithmetic(symbol, left, right)
 
 

@@ -1,0 +1,180 @@
+"""PAL412 slice-past-end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.reach import divided, extents, number, parts_of, reach_of, size_of, start_of
+from pallas_lint.kernels.values import Const, Slice, Sym
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.reach import Part
+    from pallas_lint.kernels.trace import KernelTrace
+
+_MASKED = ("load", "store", "atomic_", "swap")
+
+
+class SlicePastEnd(Rule):
+    """A slice of a ref that reaches past the end of the memory behind it.
+
+    Blocks that reach over the end of an array are padded by Pallas; slices within a kernel are not. The last turn of
+    a loop over `pl.cdiv(n, block)` reads `ref[pl.ds(i * block, block)]` past the end whenever `block` does not divide
+    `n`: on TPU and GPU that is somebody else's memory, or a fault of the copy engine. `interpret=True` moves the
+    slice back until it fits, so that the last rows come twice; `pltpu.InterpretParams()` raises.
+
+    ## How to fix
+
+    Pad the array to a multiple of the block, choose a block that divides it, or load with a mask where the backend has
+    masked loads.
+
+    ## Known limits
+
+    Numbers that the text gives, and `cdiv` of the same dimension, are judged; anything else is silent, as are accesses
+    under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, which is how one
+    checks that a block divides.
+
+    ## References
+
+    - helion issue 2104: `pl.ds` past the end, unlike `BlockSpec`, has no out-of-bounds masking.
+    - Run and lowered with jax 0.4.35, 0.8.3, 0.10.2 and 0.12.0.1. A constant slice past the end: "Out of bound slice"
+      while tracing, with a mask too (0.8.3 lets one pass that starts at 0). A constant index, or the last turn of a loop: lowers for TPU and CUDA,
+      wrong rows with `interpret=True`, IndexError with `InterpretParams()`.
+    """
+
+    code = "PAL412"
+    name = "slice-past-end"
+    severity = Severity.ERROR
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.zeros_like(o_ref)
+
+                def body(i, _):
+                    o_ref[...] += x_ref[pl.ds(i * 16, 16), :]  #!
+
+                jax.lax.fori_loop(0, pl.cdiv(x_ref.shape[0], 16), body, None)
+
+            def total(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype))(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[pl.ds(120, 16), :]  #!
+
+            def last(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec((128, 128), lambda: (0, 0))],
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = jnp.zeros_like(o_ref)
+
+                def body(i, _):
+                    o_ref[...] += x_ref[pl.ds(i * 16, 16), :]
+
+                jax.lax.fori_loop(0, x_ref.shape[0] // 16, body, None)
+
+            def total(x):
+                assert x.shape[0] % 16 == 0
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype))(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        masked = {
+            op.site.key
+            for op in trace.ops()
+            if op.name.rpartition(".")[2].startswith(_MASKED) and op.argument("mask", 2) is not None
+        }
+        for part in parts_of(trace):
+            conditional = any(guard.kind not in ("loop", "checkify") for guard in part.access.guards)
+            if part.ref.dtype == "semaphore" or part.ref.space == "semaphore":
+                continue
+            finding = _constant(part, trace, context)
+            if finding is None and not conditional and part.access.site.key not in masked:
+                finding = _counted(part, trace, context)
+            if finding is not None:
+                yield finding
+
+
+def _constant(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice or index given in numbers."""
+    start, size = number(start_of(part)), number(size_of(part))
+    length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
+    if start is None or size is None or length is None or start < 0 or start + size <= length:
+        return None
+    what = f"slice ends at {start + size}" if isinstance(part.index, Slice) else f"index {start}"
+    return context.finding(
+        part.access.site,
+        f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",
+        severity=Severity.ERROR if part.access.certain else Severity.WARNING,
+    )
+
+
+def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice that moves with a loop or with the grid."""
+    reach, size = reach_of(start_of(part), trace.launch), size_of(part)
+    if reach is None or size is None:
+        return None
+    lengths = list(extents(part, trace))
+    level = Severity.ERROR if part.access.certain else Severity.WARNING
+    length = next((known for known in map(number, lengths) if known is not None), None)
+    last, known_size = reach.last, number(size)
+    if length is not None and last is not None and known_size is not None:
+        if last < 0 or last + known_size <= length:
+            return None
+        return context.finding(
+            part.access.site,
+            f"the last slice ends at {last + known_size}, but dimension {part.axis} of `{part.ref.parameter}`"
+            f" has size {length}",
+            help="slices of refs are not padded as blocks are: pad the array, or mask the access",
+            severity=level,
+        )
+    ratio = divided(reach.count)
+    if ratio is None or reach.offset or reach.factor != size or ratio[1] != size or ratio[0] not in lengths:
+        return None
+    if _is_checked(ratio[0], context):
+        return None
+    spelled = size.text if isinstance(size, Sym) else str(size.value) if isinstance(size, Const) else "the block"
+    return context.finding(
+        part.access.site,
+        f"the last slice reaches past the end of `{part.ref.parameter}` where {spelled} does not divide dimension"
+        f" {part.axis}",
+        help="slices of refs are not padded as blocks are: pad the array, or mask the access",
+        severity=Severity.WARNING,
+    )
+
+
+def _is_checked(length: object, context: Context) -> bool:
+    """Whether the code takes a remainder of a size of that name: it knows whether the block divides it."""
+    asked = context.analysis.interpreter.remainders
+    return isinstance(length, Sym) and any(length.text == known.text or length == known for known in asked)

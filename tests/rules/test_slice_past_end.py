@@ -1,0 +1,178 @@
+"""PAL412: slices that reach past the end of a ref."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rules.harness import lines, lint
+from tests.rules.kernels import line_of
+
+_MODULE = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+ROWS = {rows}
+BLOCK = {block}
+
+def kernel(x_ref, o_ref, buffer, sem, *, n=None, block=None):
+{body}
+
+def run(x{more}):
+    {before}
+    return pl.pallas_call(
+        {kernel},
+        {specs}
+        out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+    )(x)
+"""
+_WHOLE = "in_specs=[pl.BlockSpec((ROWS, 128), lambda: (0, 0))],"
+
+
+def module(
+    body: str,
+    rows: int = 1000,
+    block: int = 128,
+    specs: str = _WHOLE,
+    before: str = "pass",
+    more: str = "",
+    kernel: str = "kernel",
+) -> str:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return _MODULE.format(body=inner, rows=rows, block=block, specs=specs, before=before, more=more, kernel=kernel)
+
+
+PAST = {
+    "constant": ("o_ref[0:16, :] = x_ref[pl.ds(992, 16), :]", "x_ref["),
+    "index": ("o_ref[0, :] = x_ref[1000, :]", "x_ref["),
+    "store": ("o_ref[pl.ds(120, 16), :] = jnp.zeros((16, 128))", "o_ref["),
+    "view": ("o_ref[0:16, :] = x_ref.at[pl.ds(992, 16), :][...]", "x_ref.at"),
+    "later dimension": ("o_ref[0:8, :] = x_ref[0:8, pl.ds(64, 128)]", "x_ref["),
+    "after an ellipsis": ("o_ref[0:8, :] = x_ref[..., pl.ds(64, 128)]", "x_ref["),
+    "fori_loop": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, jnp.zeros((128, 128)))",
+        "x_ref[",
+    ),
+    "multiple_of": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(pl.multiple_of(i * BLOCK, BLOCK), BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, jnp.zeros((128, 128)))",
+        "x_ref[",
+    ),
+    "dslice, start by name": (
+        "def body(i, c):\n    start = BLOCK * i\n    return c + x_ref[pl.dslice(start, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, (ROWS + BLOCK - 1) // BLOCK, body, jnp.zeros((128, 128)))",
+        "x_ref[",
+    ),
+    "pl.loop": (
+        "@pl.loop(0, pl.cdiv(ROWS, BLOCK))\ndef _(i):\n    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]",
+        "x_ref[",
+    ),
+    "range": ("for i in range(pl.cdiv(ROWS, BLOCK)):\n    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]", "x_ref["),
+    "long range": ("for i in range(16):\n    o_ref[...] += x_ref[pl.ds(i * 64, 64), :]", "x_ref["),
+    "copy": (
+        "def body(i, _):\n    c = pltpu.make_async_copy(x_ref.at[pl.ds(i * BLOCK, BLOCK)], buffer, sem)\n"
+        "    c.start()\n    c.wait()\nlax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, None)",
+        "make_async_copy",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAST)
+def test_past_the_end(name: str) -> None:
+    body, where = PAST[name]
+    code = module(body)
+    found = [finding for finding in lint(code, select="PAL412") if finding.code == "PAL412"]
+    assert {finding.span.start.line for finding in found} == {line_of(code, where)}
+    assert {finding.severity.value for finding in found} == {"error"}
+
+
+SYMBOLIC = {
+    "ref's shape": (
+        "n = x_ref.shape[0]\ndef body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(n, BLOCK), body, jnp.zeros((128, 128)))",
+        {"specs": ""},
+    ),
+    "operand's shape, by partial": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(i * block, block), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(n, block), body, jnp.zeros((128, 128)))",
+        {"specs": "", "more": ", b", "kernel": "functools.partial(kernel, n=x.shape[0], block=b)"},
+    ),
+    "grid": (
+        "i = pl.program_id(0)\no_ref[...] = x_ref[pl.ds(i * BLOCK, BLOCK), :]",
+        {"specs": "grid=(pl.cdiv(x.shape[0], BLOCK),),"},
+    ),
+    "rounded up by hand": (
+        "n = x_ref.shape[0]\ndef body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, (n + BLOCK - 1) // BLOCK, body, jnp.zeros((128, 128)))",
+        {"specs": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_rounded_up(name: str) -> None:
+    body, rest = SYMBOLIC[name]
+    code = module(body, **rest)
+    [finding] = lint(code, select="PAL412")
+    assert finding.severity.value == "warning"
+    assert finding.span.start.line == line_of(code, "x_ref[pl.ds")
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_divisibility_is_checked(name: str) -> None:
+    body, rest = SYMBOLIC[name]
+    checked = "assert x.shape[0] % BLOCK == 0"
+    if name in ("ref's shape", "rounded up by hand"):
+        body = f"assert x_ref.shape[0] % BLOCK == 0\n{body}"
+    assert not lint(module(body, before=checked, **rest), select="PAL412")
+
+
+FINE = {
+    "fits": "o_ref[0:16, :] = x_ref[pl.ds(984, 16), :]",
+    "floor": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, ROWS // BLOCK, body, jnp.zeros((128, 128)))"
+    ),
+    "clamped": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(jnp.minimum(i * BLOCK, ROWS - BLOCK), BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, jnp.zeros((128, 128)))"
+    ),
+    "under a condition": (
+        "def body(i, c):\n    @pl.when(i * BLOCK + BLOCK <= ROWS)\n    def _():\n"
+        "        o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "lax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, None)"
+    ),
+    "python slice": "o_ref[0:8, :] = x_ref[992:1008, :]",
+    "another size": (
+        "def body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, pl.cdiv(n, BLOCK), body, jnp.zeros((128, 128)))"
+    ),
+    "offset by something unknown": "k = pl.program_id(0)\no_ref[...] = x_ref[pl.ds(k * BLOCK + n, BLOCK), :]",
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_fine(name: str) -> None:
+    assert not lint(module(FINE[name]), select="PAL412")
+
+
+def test_block_divides() -> None:
+    body, _ = PAST["fori_loop"]
+    assert not lint(module(body, rows=1024), select="PAL412")
+
+
+def test_masked_loads() -> None:
+    body = (
+        "i = pl.program_id(0)\nindex = i * 128 + jnp.arange(128)\n"
+        "pl.store(o_ref, (pl.ds(0, 128),), pl.load(x_ref, (pl.ds(i * 128, 128),), mask=index < 1000))"
+    )
+    code = module(body, specs="grid=(8,), in_specs=[pl.BlockSpec((1000,), lambda i: (0,))],")
+    assert not lint(code, jax="0.8.3", select="PAL412")
+    assert lines(lint(code.replace(", mask=index < 1000", ""), jax="0.8.3", select="PAL412"), "PAL412")
