@@ -186,7 +186,7 @@ class GridWriteRace(Rule):
         return context.finding(
             use.access.site,
             f"`{ref.parameter}` is {what} by {many} of grid {axes_text((axis,))} at the same time: {why}",
-            help="on a GPU the steps of the grid run in any order: loop in the kernel, use atomics, or write parts apart",
+            help="on a GPU the steps of the grid run in any order: loop in the kernel, or use atomics",
             severity=Severity.ERROR if certain else Severity.WARNING,
             related=[] if block.spec is None else [(block.spec.site, "the output's block")],
         )
