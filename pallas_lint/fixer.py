@@ -98,8 +98,15 @@ def _fits(wanted: set[Replacement], present: set[Replacement]) -> bool:
 
 
 def _collide(ordered: Sequence[Replacement]) -> bool:
-    """Whether two neighbours overlap, or start at one place so that their order would be a guess."""
-    return any(second.start < first.end or second.start == first.start for first, second in itertools.pairwise(ordered))
+    """Whether two neighbours overlap, or start at one place so that their order would be a guess.
+
+    Whole lines that are inserted before what is replaced there, such as an import, stand in a certain order.
+    """
+    for first, second in itertools.pairwise(ordered):
+        line_before = first.start == first.end and first.text.endswith("\n") and second.end > second.start
+        if second.start < first.end or (second.start == first.start and not line_before):
+            return True
+    return False
 
 
 def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
@@ -113,12 +120,30 @@ def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
 
 
 def with_newlines(inserted: str, text: str, offset: int) -> str:
-    """`inserted` with the kind of line end that `text` has at `offset`: rules write `\\n`."""
-    if "\n" not in inserted or "\r" not in text:
+    """`inserted` with the kind of line end and indentation that `text` has at `offset`: rules write `\\n` and spaces."""
+    if "\n" not in inserted:
+        return inserted
+    if re.search(r"^\t", text, re.MULTILINE):
+        inserted = _with_tabs(inserted, text, offset)
+    if "\r" not in text:
         return inserted
     match = re.compile(r"\r\n|\n|\r").search(text, offset)
     found = match[0] if match else next(iter(re.findall(r"\r\n|\n|\r", text)[-1:]), "\n")
     return inserted.replace("\r\n", "\n").replace("\n", found)
+
+
+def _with_tabs(inserted: str, text: str, offset: int) -> str:
+    """`inserted` indented like the line at `offset`, which has a tab where the rule counted one column."""
+    line = re.compile(r"[ \t]*").match(text, max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1)
+    base = line[0] if line is not None else ""
+
+    def deepened(lead: re.Match[str]) -> str:
+        spaces = len(lead[0])
+        if "\t" in lead[0] or spaces < len(base):
+            return lead[0].replace("    ", "\t")
+        return base + "\t" * ((spaces - len(base)) // 4)
+
+    return re.sub(r"(?<=\n)[\t ]+(?=\S)", deepened, inserted)
 
 
 def fix(

@@ -115,7 +115,8 @@ class Migration:
         if statement.type == "import_statement":
             return [self.edit(use.node, new)] if use.binds is not None else []
         bound = use.binds or ""
-        aliased = bound != use.spelled
+        # `import gpu as gpu` binds a name of its own just as well.
+        aliased = use.node.parent is not None and use.node.parent.type == "aliased_import"
         was_module = statement.child_by_field_name("module_name")
         if was_module is None:
             return []
@@ -200,6 +201,8 @@ class Migration:
         backends = (f"{PALLAS}.tpu", f"{PALLAS}.triton", f"{PALLAS}.mosaic_gpu")
         imported = {use.name for use in self.name.use.others if use.imported}
         modules = {name for name in (*imported, *map(self._moved, imported)) if name in backends}
+        # `from jax.experimental.pallas.triton import CompilerParams` tells it as well.
+        modules |= {owner for name in imported if (owner := name.rpartition(".")[0]) in backends}
         return modules.pop() if len(modules) == 1 else None
 
     def _bound(self) -> dict[str, str]:
@@ -243,6 +246,8 @@ def argument_removed(argument: tree_sitter.Node, use: Use) -> Edit:
             return Edit(Span(path, span(argument).start, span(following).start), "")
     if before is not None and before.type == ",":
         return Edit(Span(path, span(before).start, span(argument).end), "")
+    if after is not None and after.type == ",":
+        return Edit(Span(path, span(argument).start, span(after).end), "")
     return Edit(span(argument), "")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, ApiName
+from pallas_lint.api_names import PALLAS, ApiName, api_name
 from pallas_lint.kernels.values import Func, options
 from pallas_lint.migration import Migration, index, operand, value
 
@@ -188,7 +189,41 @@ def replacing(migration: Migration) -> Fix | None:
     rewrite = REWRITES.get(migration.name.name)
     made = rewrite(migration) if rewrite is not None else None
     replacement = compat.replacement(migration.name.name, version=migration.context.versions[-1])
-    return made if made is not None or replacement is None else migration.replaced(replacement)
+    if made is None:
+        return None if replacement is None else migration.replaced(replacement)
+    return _without_alias(migration, made) or made
+
+
+def _without_alias(migration: Migration, made: Fix) -> Fix | None:
+    """Where the alias has only uses that are rewritten: all of them at once, and its import goes."""
+    use = migration.name.use
+    alias = use.spelled.split(".", 1)[0]
+    imports = [other for other in use.others if other.imported and other.binds == alias]
+    others = [other for other in use.others if not other.imported and other.spelled.split(".", 1)[0] == alias]
+    if len(imports) != 1 or alias not in migration.context.module.imported or alias == use.spelled:
+        return None
+    fixes = []
+    for other in others:
+        name = api_name(other)
+        rewrite = None if name is None else REWRITES.get(name.name)
+        fix = rewrite(Migration(name, migration.context)) if name is not None and rewrite is not None else None
+        if fix is None or any(re.search(rf"\b{alias}\b", edit.text) for edit in fix.edits):
+            return None
+        fixes.append(fix)
+    edits: list[Edit] = []
+    for fix in fixes:
+        edits += [edit for edit in fix.edits if edit not in edits]
+    removed = migration.statement_removed(imports[0])
+    if removed is None or _overlap(edits):
+        return None
+    safe = all(fix.applicability == "safe" for fix in fixes)
+    return (migration.context.safe if safe else migration.context.unsafe)(made.title, *edits, removed)
+
+
+def _overlap(edits: list[Edit]) -> bool:
+    """Whether one edit lies within another: the call of a rewritten function stands in that of another."""
+    spans = [edit.span for edit in edits]
+    return any(a != b and a.start <= b.start and b.end <= a.end for a in spans for b in spans)
 
 
 def _import_and_uses(migration: Migration) -> Fix | None:
@@ -211,9 +246,7 @@ def _import_and_uses(migration: Migration) -> Fix | None:
         safe &= made.applicability == "safe"
         edits += [edit for edit in made.edits if edit not in edits]
     removed = migration.statement_removed(use)
-    spans = [edit.span for edit in edits]
-    nested = any(a != b and a.start <= b.start and b.end <= a.end for a in spans for b in spans)
-    if removed is None or not edits or nested:
+    if removed is None or not edits or _overlap(edits):
         return None
     make = migration.context.safe if safe else migration.context.unsafe
     return make("rewrite every use, and drop the import", *edits, removed)

@@ -61,14 +61,14 @@ class DeprecatedApi(Rule):
             from jax.experimental import pallas as pl
 
             def kernel(x_ref, o_ref):
-                o_ref[...] = pl.load(x_ref, ...)  #!
+                o_ref[...] = pl.load(x_ref, (pl.ds(0, 8),))  #!
             """,
             jax="0.8.3",
             fixed="""
             from jax.experimental import pallas as pl
 
             def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...]
+                o_ref[...] = x_ref[pl.ds(0, 8)]
             """,
         ),
         Example(

@@ -155,7 +155,8 @@ def fix(code: str, jax: str, code_of_rule: str = "PAL701") -> str:
     ],
 )
 def test_loads_and_stores(before: str, after: str) -> None:
-    assert fix(PL + before, "0.12.0") == PL + after
+    used = PL + "pl.ds\n"  # what is left of the module
+    assert fix(used + before, "0.12.0") == used + after
 
 
 def test_masked_loads_become_the_backends() -> None:
