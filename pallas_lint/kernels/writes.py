@@ -388,6 +388,12 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
     return "dropped"
 
 
+def operand_call(launch: Launch) -> cst.Call | None:
+    """The call that passes the operands, where it follows the launching call at once: `pallas_call(...)(x)`."""
+    statement = _statement(launch)
+    return None if statement is None else _outermost_call(statement, launch.site.node)
+
+
 def _statement(launch: Launch) -> cst.BaseSmallStatement | None:
     """The smallest statement around the launching call."""
     stack: list[tuple[cst.CSTNode, cst.BaseSmallStatement | None]] = [(node, None) for node in launch.site.piece.body]

@@ -39,8 +39,8 @@ class PartialOutputWrite(Rule):
     ## Known limits
 
     Only literal parts, loops with literal bounds and guards that hang on `program_id` alone are judged. A store under
-    any other condition counts as done. Masked stores count as whole. An output of which the caller takes a part or
-    nothing is a warning.
+    any other condition counts as done. Masked stores count as whole. An error only where the function around the call
+    is seen to take the output as a whole.
 
     ## References
 
@@ -154,7 +154,7 @@ class PartialOutputWrite(Rule):
             if found is None or ref.index is None:
                 continue
             severity = Severity.ERROR
-            if not found.certain or fresh == "likely" or use_of(launch, ref.index) in ("part", "dropped"):
+            if not found.certain or fresh == "likely" or use_of(launch, ref.index) != "whole":
                 severity = Severity.WARNING
             yield context.finding(
                 found.access.site,
