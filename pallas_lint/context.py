@@ -153,11 +153,11 @@ class Context:
 
     @staticmethod
     def safe(title: str, *edits: Edit) -> Fix:
-        return Fix(title, "safe", edits)
+        return Fix(title, "safe", _ordered(edits))
 
     @staticmethod
     def unsafe(title: str, *edits: Edit) -> Fix:
-        return Fix(title, "unsafe", edits)
+        return Fix(title, "unsafe", _ordered(edits))
 
     def module_of(self, site: Site) -> Module:
         """The module that a place belongs to: helpers of a kernel may stand in another file."""
@@ -211,3 +211,17 @@ def _first_code_line(module: Module) -> int:
     if pieces and pieces[0].kind == "other" and pieces[0].text.lstrip("rRuU").startswith(('"', "'")):
         return pieces[0].last + 1
     return pieces[0].first if pieces else 1
+
+
+def _ordered(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Edits of which no two start at one place: a line that goes in before what is replaced there joins it."""
+    lines = [edit for edit in edits if edit.span.start == edit.span.end and edit.text.endswith("\n")]
+    for line in lines:
+        place = (line.span.path, line.span.start)
+        after = next(
+            (e for e in edits if e is not line and (e.span.path, e.span.start) == place and e not in lines), None
+        )
+        if after is not None:
+            joined = Edit(after.span, line.text + after.text)
+            edits = tuple(joined if edit is after else edit for edit in edits if edit is not line)
+    return edits

@@ -98,15 +98,8 @@ def _fits(wanted: set[Replacement], present: set[Replacement]) -> bool:
 
 
 def _collide(ordered: Sequence[Replacement]) -> bool:
-    """Whether two neighbours overlap, or start at one place so that their order would be a guess.
-
-    Whole lines that are inserted before what is replaced there, such as an import, stand in a certain order.
-    """
-    for first, second in itertools.pairwise(ordered):
-        line_before = first.start == first.end and first.text.endswith("\n") and second.end > second.start
-        if second.start < first.end or (second.start == first.start and not line_before):
-            return True
-    return False
+    """Whether two neighbours overlap, or start at one place so that their order would be a guess."""
+    return any(second.start < first.end or second.start == first.start for first, second in itertools.pairwise(ordered))
 
 
 def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
