@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.dtypes import is_float
+from pallas_lint.kernels.loaded_values import load_of
 from pallas_lint.kernels.ref_indexing import ref_indexings
 from pallas_lint.kernels.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.verdicts import failure, lowers
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.ref_indexing import RefIndexing
     from pallas_lint.kernels.trace import KernelTrace, Op
 
-_GETITEM = "jax.numpy.ndarray.__getitem__"
-
 
 @frozen
 class _Trouble:
@@ -31,10 +31,11 @@ class _Trouble:
     fact: str
     help: str
     backends: frozenset[str] | None = None
+    sure: bool = True
 
 
 class FancyRefIndex(Rule):
-    """An index that a ref, or a value, cannot be indexed with: an array, a float, or one index too many.
+    """An index that a ref cannot be indexed with: an array, a float, or one index too many.
 
     A ref is memory, and a load is one instruction for a rectangle of it: an index is an integer or a slice for
     each dimension. What numpy allows beyond that, Pallas has in part:
@@ -43,9 +44,8 @@ class FancyRefIndex(Rule):
       it. Mosaic TPU says `Cannot do int indexing on TPU` (or complains about `broadcast_to`), Mosaic GPU
       `int_indexer_shape non-empty`. The same holds for stores;
     - a list as index fails while the kernel is traced;
-    - an array as index into a *value* is the primitive `gather`, for which Triton and Mosaic GPU have no rule and
-      TPU one that takes the form of `take_along_axis` alone. A boolean mask as index has no shape that could be
-      known when the kernel is traced;
+    - `jnp.take_along_axis` of a loaded value is the one gather that TPU has, and the indices must have the shape of
+      the array: one index a row, `(n, 1)`, does not lower up to jax 0.9.2 and does not compile later;
     - a float as index, often from `/` where `//` was meant, does not lower on TPU and Mosaic GPU. Triton lowers it;
     - more indices than dimensions fail while the kernel is traced. A block dimension that is `None` (or
       `pl.Squeezed()`) is not there in the kernel, one of size 1 is: `(None, 16, 128)` gives a ref of rank 2;
@@ -60,14 +60,14 @@ class FancyRefIndex(Rule):
 
     ## Known limits
 
-    An array index is reported where its rank is known to be 1 or more, and too many indices where every size of
-    the block is known: a name in a block shape may stand for `None`. Nothing is said about SparseCore, and nothing
-    about `jnp.take_along_axis`, which PAL101 and PAL102 know. Whether a gather that lowers on Triton reads
-    what is meant is not checked.
+    An array index is an error where its rank is known to be 1 or more; an element of a ref whose shape and memory
+    are not known is a warning. Too many indices are reported where every size of the block is known: a name in a
+    block shape may stand for `None`. Nothing is said about SparseCore. Whether a gather that lowers on Triton reads
+    what is meant is not checked. Arrays as index into a value are PAL208's.
 
     ## References
 
-    - jax issues 25230, 27795, 39518, 39366 and 22783; jax-triton issues 46 and 170.
+    - jax issues 25230, 27795, 39518, 37006 and 22783; jax-triton issues 46 and 170.
     - Lowered with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2 and 0.12.0.1 for TPU, 0.4.35, 0.8.3 and 0.12.0.1
       for Triton, 0.11.2 and 0.12.0.1 for Mosaic GPU: 75 forms, each with the same outcome in all versions.
     """
@@ -77,7 +77,7 @@ class FancyRefIndex(Rule):
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
     unknown_backend = True
-    ops = (_GETITEM,)
+    ops = ("jax.numpy.take_along_axis",)
     invalid = (
         Example(
             """
@@ -164,7 +164,7 @@ class FancyRefIndex(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         for indexing in ref_indexings(trace):
-            trouble = _of_ref(indexing)
+            trouble = _of_ref(indexing, trace)
             if trouble is None:
                 continue
             found = failure(context, lambda backend, _, __, where=trouble.backends: where is None or backend in where)
@@ -176,40 +176,28 @@ class FancyRefIndex(Rule):
                 indexing.site,
                 f"`{spelled}`: {trouble.fact}{place}",
                 help=trouble.help,
-                severity=found.severity,
+                severity=found.severity
+                if trouble.sure
+                else min(found.severity, Severity.WARNING, key=lambda s: s.rank),
                 op=indexing.event,
             )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        """Gathers from values."""
-        value, index = op.args[0], op.args[1]
-        if not isinstance(value, Array) or value.host:
+        """`take_along_axis` with indices of another shape than the array's."""
+        value, indices = op.argument("arr", 0), op.argument("indices", 1)
+        differs = _other_size(value, indices, op.argument("axis", 2))
+        if differs is None:
             return
-        parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
-        spelled = op.site.code.partition("\n")[0]
-        if any(_is_float(part) for part in parts):
-            yield context.finding(op.site, f"`{spelled}`: a float is no index", help=_INTEGERS, op=op)
-            return
-        arrays = [part for part in parts if isinstance(part, Array) and part.shape and not part.host]
-        if any(part.dtype == "bool" for part in arrays):
-            yield context.finding(
-                op.site,
-                f"`{spelled}`: a boolean mask as index has no shape known when the kernel is traced",
-                help="select with `jnp.where`, and reduce over that",
-                op=op,
-            )
-            return
-        found = failure(context, lambda backend, _, version: backend == "tpu" or not lowers("gather", backend, version))
-        if not arrays or found is None:
+        # Without a rule for `gather` it fails whatever the shapes: that is PAL101's to say.
+        found = failure(context, lambda backend, _, version: backend == "tpu" and lowers("gather", backend, version))
+        if found is None:
             return
         yield context.finding(
             op.site,
-            f"`{spelled}`: an array as index into a value does not lower on {found.place} in {found.jax}: `gather`",
-            help=_INSTEAD,
-            severity=found.severity,
+            f"`{spelled_function(op.site)}` with indices of {differs[0]}: TPU takes indices of the array's shape only",
+            help="broadcast the indices to the shape of the array, or sum over a one-hot comparison",
+            severity=found.severity if differs[1] else min(found.severity, Severity.WARNING, key=lambda s: s.rank),
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
         )
 
 
@@ -219,9 +207,14 @@ _INSTEAD = (
 )
 _INTEGERS = "divide with `//`, or cast the index to `jnp.int32`"
 _MOSAIC = frozenset({"tpu", "mosaic_gpu"})
+_ELEMENTWISE = frozenset(
+    "add subtract multiply floor_divide remainder mod rem minimum maximum where astype clip bitwise_and bitwise_or"
+    " left_shift right_shift div mul sub".split()
+)
+_DEPTH = 8
 
 
-def _of_ref(indexing: RefIndexing) -> _Trouble | None:
+def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
     if isinstance(indexing.index, Seq) and indexing.index.kind == "list":
         return _Trouble("a list is no index of a ref", _INSTEAD)
     values = [part.value for part in indexing.parts]
@@ -235,11 +228,49 @@ def _of_ref(indexing: RefIndexing) -> _Trouble | None:
             return _Trouble("the size of a slice is a float", _INTEGERS)
         if isinstance(value, Seq) and value.kind == "list":
             return _Trouble("a list is no index of a ref", _INSTEAD)
-    if any(isinstance(value, Array) and value.shape and not value.host for value in values):
-        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)
+    ranks = [_has_rank(value, trace) for value in values]
+    if True in ranks or "likely" in ranks:
+        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC, sure=True in ranks)
     if any(_is_float(value.start if isinstance(value, Slice) else value) for value in values):
         return _Trouble("a float as index of a ref does not lower", _INTEGERS, _MOSAIC)
     return _too_many(indexing, values)
+
+
+def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely"] | None:
+    """Whether an index is an array and no scalar.
+
+    "likely" for one element of a ref of unknown shape that is not said to lie in SMEM, where scalars are kept.
+    """
+    if not isinstance(value, Array) or value.host:
+        return None
+    if value.shape is not None:
+        return bool(value.shape)
+    load = load_of(value, trace)
+    if load is not None:
+        if load.ref.space not in (None, "vmem") or load.ref.role == "prefetch":
+            return None
+        parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
+        return True if any(part == Const(...) or isinstance(part, Slice) for part in parts) else "likely"
+    if value.origin is None or depth > _DEPTH or value.origin.name.rpartition(".")[2] not in _ELEMENTWISE:
+        return None
+    found = [_has_rank(operand, trace, depth + 1) for operand in value.origin.args]
+    return True if True in found else "likely" if "likely" in found else None
+
+
+def _other_size(value: Value | None, indices: Value | None, axis: Value | None) -> tuple[str, bool] | None:
+    """How the shape of indices differs along the axis, and whether that is sure."""
+    if not isinstance(value, Array) or not isinstance(indices, Array) or value.shape is None or indices.shape is None:
+        return None
+    if not isinstance(axis, Const) or type(axis.value) is not int or len(value.shape) != len(indices.shape):
+        return None
+    if not -len(value.shape) <= axis.value < len(value.shape):
+        return None
+    size, wanted = indices.shape[axis.value], value.shape[axis.value]
+    if not isinstance(size, int) or wanted is None or size == wanted:
+        return None
+    if isinstance(wanted, int):
+        return f"size {size} along an axis of {wanted}", True
+    return (f"size {size} along an axis of `{wanted.text}`", False) if size == 1 else None
 
 
 def _too_many(indexing: RefIndexing, values: list[Value]) -> _Trouble | None:

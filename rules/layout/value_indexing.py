@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.dtypes import is_float
 from pallas_lint.kernels.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.loaded_values import load_of, ref_in_place
 from pallas_lint.kernels.signs import is_non_negative
@@ -48,7 +49,7 @@ _LAST_WITH_DYNAMIC_NEGATIVE = (0, 8, 3)  # up to here `x[-1]` and `x[pl.ds(0, 8)
 class _Trouble:
     """What an index asks of a value. `sure`: False where the shape leaves open whether anything is cut off."""
 
-    kind: str  # "bounds", "dynamic", "ds", "reversed", "strided", "negative", "static", "scatter", "gather"
+    kind: str  # a key of _HELP
     primitive: str
     sure: bool = True
 
@@ -64,6 +65,7 @@ class ValueIndexing(Rule):
 
     - slices with known bounds, `x[:8]`, and integers, `x[3]`, work on TPU; Triton has no rule for `slice`;
     - strides, `x[::2]`, work nowhere, nor do reversals;
+    - an array as index, `x[rows, cols]`, is a `gather` too, and a boolean mask has no shape that could be known;
     - a negative integer, `x[-1]`, is a dynamic slice up to jax 0.8.3, and so is `x[jnp.int32(3)]` to this day;
     - `x[i : i + 8]` with a traced `i` fails while the kernel is traced, `x[pl.ds(i, 8)]` when it is lowered.
 
@@ -85,12 +87,11 @@ class ValueIndexing(Rule):
     ## Known limits
 
     A fix is made where the value is a whole ref, loaded in a function around the place. Where shapes are not known a
-    slice on Triton is a warning. Gathers with index arrays are PAL209's. Static slices on Mosaic GPU hang on the
-    layout and are left alone.
+    slice on Triton is a warning. Static slices on Mosaic GPU hang on the layout and are left alone.
 
     ## References
 
-    - jax issue 18897.
+    - jax issues 18897 and 39366.
     - Lowered with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2 and 0.12.0.1 for TPU and Triton, 0.11.2 and
       0.12.0.1 for Mosaic GPU: 120 forms, of float32, bfloat16 and int32.
     """
@@ -238,7 +239,15 @@ class ValueIndexing(Rule):
         )
 
 
+# What fails while the kernel is traced, whatever the backend.
+_AT_TRACE = {
+    "bounds": "the bounds of a slice must be known when the kernel is traced",
+    "mask": "a boolean mask as index has no shape that is known when the kernel is traced",
+    "float": "a float is no index",
+}
 _HELP = {
+    "mask": "select with `jnp.where`, and reduce over that",
+    "float": "divide with `//`, or cast the index to `jnp.int32`",
     "bounds": "index the ref, with `pl.ds(start, size)`: the size must be known when the kernel is traced",
     "dynamic": "index the ref instead of the loaded value: `ref[i]`, `ref[pl.ds(i, n), :]`",
     "ds": "`pl.ds` is for refs: slice the value with plain bounds, or index the ref",
@@ -254,8 +263,8 @@ _HELP = {
 def _message(op: Op, trouble: _Trouble, found: Failure) -> str:
     spelled = op.site.code.partition("\n")[0]
     spelled = spelled if len(spelled) <= 60 else f"{spelled[:57]}..."
-    if trouble.kind == "bounds":
-        return f"`{spelled}`: the bounds of a slice must be known when the kernel is traced"
+    if trouble.kind in _AT_TRACE:
+        return f"`{spelled}`: {_AT_TRACE[trouble.kind]}"
     if trouble.kind == "ds":
         return f"`{spelled}`: a value cannot be indexed with `pl.ds` in {found.jax}"
     what = {
@@ -289,12 +298,19 @@ def _of_index(value: Array, index: Value) -> _Trouble | None:
     for part in parts:
         if isinstance(part, Slice) and part.size is None and any(map(_is_traced, (part.start, part.stop))):
             return _Trouble("bounds", "")
-    if any(isinstance(part, Array) and (part.host or part.shape not in (None, ())) for part in parts):
-        return None  # a gather, or numpy's numbers
+    arrays = [part for part in parts if isinstance(part, Array)]
+    if any(part.host for part in arrays):
+        return None  # numpy's numbers: which of the forms it is hangs on them
+    if any(part.dtype == "bool" and part.shape != () for part in arrays):
+        return _Trouble("mask", "")
+    if any(part.dtype is not None and is_float(part.dtype) for part in arrays):
+        return _Trouble("float", "")
+    if any(part.shape not in (None, ()) for part in arrays):
+        return _Trouble("gather", "gather")
     for part in parts:
         if isinstance(part, Array) or (isinstance(part, Slice) and part.size is not None and _is_traced(part.start)):
             # Of unknown shape it may be a gather, which fails just so.
-            return None if isinstance(part, Array) and part.dtype == "bool" else _Trouble("dynamic", "dynamic_slice")
+            return _Trouble("dynamic", "dynamic_slice")
     if any(isinstance(part, Slice) and part.size is not None for part in parts):
         return _Trouble("ds", "")
     for part in parts:
@@ -342,7 +358,7 @@ def _is_traced(value: Value) -> bool:
 
 
 def _fails(trouble: _Trouble, backend: str, version: str) -> bool:
-    if trouble.kind == "bounds":
+    if trouble.kind in _AT_TRACE:
         return True
     old = parse(version) <= _LAST_WITH_DYNAMIC_NEGATIVE
     if trouble.kind == "ds":

@@ -67,8 +67,6 @@ def test_floats(line: str) -> None:
         "o_ref[...] = x_ref[..., ...]",
         "o_ref[...] = x_ref[:, None, :]",
         "o_ref[0:8] = x_ref[i : i + 8]",
-        "o_ref[...] = x_ref[...][i / 2]",
-        "o_ref[...] = jnp.sum(x_ref[...][x_ref[...] > 0])",
     ],
 )
 @pytest.mark.parametrize("backend", ["tpu", "triton", None])
@@ -96,11 +94,20 @@ def test_fine(line: str) -> None:
     assert found(line) == set()
 
 
-@pytest.mark.parametrize("line", ["x_ref[...][rows]", "x_ref[...][rows, rows]", "(x_ref[...] * 2)[jnp.arange(8)]"])
-def test_gather_from_a_value(line: str) -> None:
-    for backend in ("tpu", "triton", None):
-        assert found(f"o_ref[...] = {line}", backend) == {Severity.ERROR}
-    assert "PAL208" not in codes(lint(launch(f"{_BODY}o_ref[...] = {line}", extra="grid=(4,), ")))
+@pytest.mark.parametrize(("indices", "flagged"), [("rows", False), ("rows[:, :1]", True), ("rows[:, :8]", True)])
+def test_take_along_axis(indices: str, flagged: bool) -> None:
+    line = f"o_ref[...] = jnp.take_along_axis(x_ref[...], {indices}, axis=1)"
+    assert found(line) == ({Severity.ERROR} if flagged else set())
+    assert found(line, "tpu", "0.4.35") == set()  # there it is PAL101's
+
+
+def test_indices_of_unknown_shape() -> None:
+    body = "o_ref[...] = x_ref[i_ref[...] // 2]\no_ref[0] = x_ref[i_ref[0]]\no_ref[1] = x_ref[s_ref[0]]"
+    code = launch(body, operand="x, x, x").replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)")
+    code = code.replace("kernel, comp", "kernel, in_specs=[pl.BlockSpec(), pl.BlockSpec(), SMEM], comp")
+    code = code.replace("\n\n\ndef run", "\n\n\nSMEM = pl.BlockSpec(memory_space=pltpu.SMEM)\n\n\ndef run")
+    severities = [finding.severity for finding in lint(code) if finding.code == CODE]
+    assert severities == [Severity.ERROR, Severity.WARNING]
 
 
 def test_squeezed_dimension() -> None:

@@ -9,7 +9,7 @@ from tests.rules.harness import codes, fixed, lint
 from tests.rules.kernels import launch
 
 CODE = "PAL208"
-I32 = "i = pl.program_id(0)\nx = x_ref[...]\n"
+I32 = "i = pl.program_id(0)\nx = x_ref[...]\nrows = lax.broadcasted_iota(jnp.int32, (16, 128), 0)\n"
 
 
 def found(
@@ -44,6 +44,11 @@ NOWHERE = [
     "lax.dynamic_update_slice(x, x, (i, 0))",
     "lax.dynamic_update_index_in_dim(x, x[0], i, 0)",
     "lax.fori_loop(0, 4, lambda t, c: c + x[t], jnp.zeros(128))",
+    "x[jnp.arange(8)]",
+    "x[rows, rows]",
+    "(x * 2)[rows]",
+    "x[x > 0]",
+    "x[i / 2]",
 ]
 
 
