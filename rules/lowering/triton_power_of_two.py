@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array, Ref
+from pallas_lint.kernels.values import Array, Ref, Seq
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -184,6 +184,9 @@ def _odd_access(access: Access) -> int | None:
     """How many elements are loaded or stored, where Triton does not take so many."""
     if access.kind not in ("load", "store", "accumulate") or access.ref.space == "semaphore":
         return None
+    parts = access.index.items if isinstance(access.index, Seq) else (access.index,)
+    if any(isinstance(part, Array) and _odd(part.shape) is not None for part in parts):
+        return None  # said where the index is made
     if access.kind == "load":
         return _odd(access.value.shape) if isinstance(access.value, Array) else None
     from pallas_lint.kernels.indexing import result_shape

@@ -194,6 +194,7 @@ EXPRESSIONS: list[str] = [
     "c[k, :, 0]", "f[i[:, 0]]", "jnp.full((4,), np.float32(1))", "jnp.where(m, np.float32(1), h)", "h * len([1, 2])",
     "f.sum(axis=0, keepdims=True)", "f.max(1, keepdims=True) * h", "f.sum(1, None, None, True)", "h.std(axis=0)",
     "jnp.where(m, h, h_ref[...])", "h * f_ref.shape[0]", "b * f_ref.shape[1]", "jnp.dtype(jnp.int8).type(3) * b",
-    "jax.nn.relu(k)", "jax.vmap(lambda y: y * 2)(f)", "jax.tree.map(lambda y: y * 2, (f, h))[1]", "jnp.vectorize(lambda y: y)(f)",
+    "jax.nn.relu(k)", "jax.vmap(lambda y: y * 2)(f)", "jax.tree.map(lambda y: y * 2, (f, h))[1]",
+    "jnp.vectorize(lambda y: y)(f)",
     "jax.lax.map(lambda y: y, f)", "functools.reduce(jnp.add, [f, h])", "sum([f, f])", "sum((i, 1))",
 ]  # fmt: skip

@@ -1,0 +1,142 @@
+"""PAL109: products that a backend refuses. Every verdict was lowered with jax 0.4.35 to 0.12.0.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.harness import lint
+from tests.rules.kernels import launch
+
+CODE = "PAL109"
+SETUP = """\
+m = x_ref[...]
+v = x_ref[0, :]
+b = jnp.zeros((2, 128, 128))
+h = m.astype(jnp.bfloat16)
+u = m.astype(jnp.uint8)
+i = m.astype(jnp.int32)
+b8 = m.astype(jnp.int8)
+s = jnp.zeros((8, 8))
+"""
+
+
+def found(expression: str, backend: str, version: str = "0.12.0.1", target: str | None = None) -> list[str]:
+    code = launch(f"{SETUP}o_ref[...] = {expression}", backend, operand="jnp.zeros((128, 128))", shape="(128, 128)")
+    findings = [f for f in lint(code, version, target, CODE) if f.code == CODE]
+    return [f.severity.name[0] for f in findings if f.severity.name != "INFO"]
+
+
+EVERYWHERE = [
+    "jnp.dot(v, v)",
+    "jnp.vdot(m, m)",
+    "jnp.einsum('i,j->ij', v, v)",
+    "lax.dot_general(m, m, (((0, 1), (0, 1)), ((), ())))",
+    "jnp.dot(u, u, preferred_element_type=jnp.int32)",
+    "jnp.dot(u, b8, preferred_element_type=jnp.int32)",
+    "lax.dot_general(m, m, (((1,), (0,)), ((), ())), precision=lax.DotAlgorithm(m.dtype, m.dtype, m.dtype))",
+    "lax.dot_general(m, m, (((1,), (0,)), ((), ())), algorithm=lax.DotAlgorithmPreset.F32_F32_F32)",
+    "jnp.dot(m, m, precision=lax.DotAlgorithmPreset.F64_F64_F64)",
+]
+TRITON = [
+    "jnp.dot(m, v)",
+    "m @ v",
+    "v @ m",
+    "jnp.einsum('ij,j->i', m, v)",
+    "b @ b",
+    "jnp.matmul(b, b)",
+    "jnp.einsum('bij,bjk->bik', b, b)",
+    "jnp.einsum('bij,jk->bik', b, m)",
+    "lax.dot_general(b, b, (((2,), (1,)), ((0,), (0,))))",
+    "lax.dot_general(b, b, dimension_numbers=(((1,), (1,)), ((0,), (0,))))",
+    "jnp.dot(m, h)",
+    "jnp.dot(b8, h, preferred_element_type=jnp.float32)",
+    "jnp.einsum('ij,jk->ik', h, m)",
+    "plgpu.dot(m, h)",
+]
+TPU = [
+    "jnp.dot(m, m, precision=lax.DotAlgorithmPreset.BF16_BF16_F32)",
+    "jnp.dot(m, m, precision=jax.lax.DotAlgorithmPreset.DEFAULT)",
+    "jnp.dot(m, m, precision=(lax.Precision.HIGHEST, lax.Precision.DEFAULT))",
+    "jnp.dot(m, m, preferred_element_type=jnp.bfloat16)",
+    "jnp.dot(b8, h)",
+    "jnp.dot(m > 0, m > 0)",
+]
+
+
+@pytest.mark.parametrize("expression", EVERYWHERE)
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+def test_refused_by_both(expression: str, backend: str) -> None:
+    assert found(expression, backend) == ["E"]
+
+
+@pytest.mark.parametrize("expression", TRITON)
+def test_refused_by_triton(expression: str) -> None:
+    assert found(expression, "triton") == ["E"]
+
+
+@pytest.mark.parametrize("expression", TPU)
+def test_refused_by_tpu(expression: str) -> None:
+    assert found(expression, "tpu") == ["E"]
+
+
+FINE = [
+    "jnp.dot(m, m)",
+    "m @ m",
+    "m.dot(m)",
+    "jnp.dot(m, m, precision=lax.Precision.HIGHEST)",
+    "jnp.dot(h, h, preferred_element_type=jnp.float32)",
+    "jnp.dot(b8, b8, preferred_element_type=jnp.int32)",
+    "lax.dot_general(m, m, (((1,), (1,)), ((), ())))",
+    "jnp.einsum('ij,kj->ik', m, m)",
+    "jnp.dot(m, 2.0)",
+    "m @ h",  # matmul promotes floats
+    "s @ s",
+    "jnp.outer(v, v)",
+    "jnp.dot(x_ref[pl.ds(0, 16), :], m)",
+]
+
+
+@pytest.mark.parametrize("expression", FINE)
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+def test_fine(expression: str, backend: str) -> None:
+    assert found(expression, backend) == []
+
+
+VERSIONS = [
+    ("tpu", "b @ b", {"0.4.35": "E", "0.5.3": ""}),
+    ("tpu", "m @ v", {"0.6.2": "E", "0.7.2": ""}),
+    ("tpu", "v @ m", {"0.9.2": "E", "0.10.2": ""}),
+    ("tpu", "jnp.tensordot(b.reshape(128, 2, 128), b, 2)", {"0.10.2": "E", "0.11.2": ""}),
+    ("tpu", "jnp.dot(m, m, precision='high')", {"0.10.2": "E", "0.11.2": ""}),
+    ("tpu", "jnp.dot(u, u, preferred_element_type=jnp.int32)", {"0.8.3": "", "0.9.2": "E"}),
+    ("triton", "jnp.dot(u, u, preferred_element_type=jnp.int32)", {"0.8.3": "", "0.9.2": "E"}),
+    ("triton", "s @ s", {"0.4.35": "E", "0.8.3": "E", "0.9.2": ""}),
+    ("triton", "jnp.dot(x_ref[pl.ds(0, 8), :], m)", {"0.4.35": "E", "0.5.3": ""}),
+    ("triton", "v @ m", {"0.11.2": "W", "0.12.0.1": "E"}),
+    ("triton", "jnp.dot(m, m, precision=lax.DotAlgorithmPreset.TF32_TF32_F32)", {"0.4.35": "E", "0.8.3": ""}),
+]
+
+
+@pytest.mark.parametrize(("backend", "expression", "expected"), VERSIONS)
+def test_versions(backend: str, expression: str, expected: dict[str, str]) -> None:
+    assert {version: "".join(found(expression, backend, version)) for version in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "jnp.dot(i, i, preferred_element_type=jnp.int32)",
+        "jnp.dot(h, h, precision=lax.Precision.HIGHEST, preferred_element_type=jnp.float32)",
+        "jnp.dot(b8, b8, preferred_element_type=jnp.float32)",
+        "jnp.dot(m, m, preferred_element_type=jnp.int32)",
+    ],
+)
+def test_what_mosaic_was_seen_to_refuse_on_one_device(expression: str) -> None:
+    assert found(expression, "tpu", target="tpu:v5e") == ["E"]
+    assert found(expression, "tpu") == ["W"]
+    assert found(expression, "tpu", "0.10.2") == []
+
+
+def test_tf32_is_told() -> None:
+    code = launch("o_ref[...] = jnp.dot(x_ref[...], x_ref[...])", "triton", operand="jnp.zeros((128, 128))")
+    assert [f.severity.name for f in lint(code, "0.12.0.1", None, CODE)] == ["INFO"]

@@ -1,0 +1,87 @@
+"""PAL107: array sizes that Triton does not know. Every verdict was lowered with jax 0.4.35 to 0.12.0.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.rules.harness import lint
+from tests.rules.kernels import launch
+
+CODE = "PAL107"
+
+
+def kernel(body: str, size: str = "(64,)", out: str = "(8,)", backend: str | None = "triton", extra: str = "") -> str:
+    return launch(body, backend, operand=f"jnp.zeros({size})", shape=out, extra=extra)
+
+
+def found(code: str, target: str | None = None) -> list[Severity]:
+    return [f.severity for f in lint(code, "0.12.0.1", target, CODE)]
+
+
+REFUSED = [
+    kernel("o_ref[...] = jnp.full((8,), x_ref[2:5].sum())"),
+    kernel("o_ref[...] = jnp.full((8,), x_ref[pl.ds(2, 5)].sum())"),
+    kernel("n = 5\no_ref[...] = jnp.full((8,), x_ref[pl.ds(0, n)].sum())"),
+    kernel("o_ref[...] = jnp.full((8,), x_ref[:48].sum())"),
+    kernel("o_ref[...] = jnp.full((8,), x_ref[jnp.arange(48)].sum())"),
+    kernel("o_ref[...] = x_ref[...]", "(5,)", "(5,)"),
+    kernel("o_ref[...] = x_ref[...] + 1", "(5, 5)", "(5, 5)"),
+    kernel("o_ref[...] = jnp.zeros((8,)) + jnp.arange(5).sum()"),
+    kernel("o_ref[...] = jnp.zeros((8,)) + jnp.ones((5, 16)).sum()"),
+    kernel("o_ref[...] = jnp.zeros((8,)) + lax.iota(jnp.int32, 48).sum()"),
+    kernel("o_ref[...] = jnp.zeros((8,)) + lax.broadcasted_iota(jnp.int32, (5, 8), 0).sum()"),
+    kernel("o_ref[...] = jnp.broadcast_to(x_ref[0], (5,))", "(8,)", "(5,)"),
+    kernel("o_ref[...] = jnp.zeros_like(o_ref)", "(8,)", "(5,)"),
+    kernel("o_ref[pl.ds(0, 5)] = 0.0", "(8,)", "(64,)"),
+    kernel("o_ref[...] = jnp.sum(x_ref[...], axis=0)", "(5, 8)"),
+    kernel("o_ref[...] = 2.0", "(8,)", "(3, 4)"),
+]
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_refused(code: str) -> None:
+    assert found(code) == [Severity.ERROR]
+
+
+FINE = [
+    kernel("o_ref[...] = x_ref[:8] * 2"),
+    kernel("o_ref[0, :] = x_ref[3, :]", "(5, 64)", "(5, 64)"),  # rows of 64
+    kernel("for k in range(5):\n    o_ref[k] = x_ref[k] * 2", "(5,)", "(5,)"),
+    kernel("unused = jnp.zeros((5,))\no_ref[...] = x_ref[:8]"),
+    kernel("o_ref[...] = jnp.full((8,), x_ref[0])", "(5,)"),
+    kernel("o_ref[...] = jnp.zeros((8,))", "(5,)"),
+    kernel("k = jnp.arange(8)\no_ref[...] = plgpu.load(x_ref.at[k], mask=k < 5, other=0.0)", "(5,)"),
+    kernel("n = x_ref.shape[0]\no_ref[...] = x_ref[pl.ds(0, n)]", "(8,)"),
+    launch("o_ref[...] = x_ref[...]", "triton"),  # of whatever shape the caller passes
+]
+
+
+@pytest.mark.parametrize("code", FINE)
+def test_fine(code: str) -> None:
+    assert found(code) == []
+
+
+def test_other_backends_take_every_size() -> None:
+    body = "o_ref[...] = x_ref[2:5].sum() + jnp.zeros((8,))"
+    assert found(kernel(body, backend="tpu")) == []
+    assert found(kernel(body, backend=None), "mosaic-gpu") == []
+    assert found(kernel(body, backend=None), "triton") == [Severity.ERROR]
+
+
+def test_blocks() -> None:
+    spec = "pl.BlockSpec((48,), lambda i: (i,))"
+    specs = f"grid=(5,), in_specs=[{spec}], out_specs={spec}, "
+    assert found(kernel("o_ref[...] = x_ref[...] * 2", "(240,)", "(240,)", extra=specs)) == [Severity.ERROR]
+    assert found(kernel("o_ref[0] = x_ref[0] * 2", "(240,)", "(240,)", extra=specs)) == []
+
+
+def test_in_a_helper_and_behind_a_branch() -> None:
+    helper = """
+    def third(ref, stop=5):
+        return ref[2:stop].sum()
+    """
+    assert found(launch("o_ref[...] = jnp.full((8,), third(x_ref))", "triton", operand="jnp.zeros((64,))",
+                        shape="(8,)", prelude=helper)) == [Severity.ERROR]  # fmt: skip
+    branch = "if FLAG:\n    o_ref[...] = jnp.full((8,), x_ref[2:5].sum())"
+    assert found(kernel(branch)) == [Severity.WARNING]
