@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.finding import Finding, Fix, LintError
+from pallas_lint.idle_imports import without_idle_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -134,9 +135,10 @@ def _with_tabs(inserted: str, text: str, offset: int) -> str:
         spaces = len(lead[0])
         if "\t" in lead[0] or spaces < len(base):
             return lead[0].replace("    ", "\t")
-        return base + "\t" * ((spaces - len(base)) // 4)
+        deeper = spaces - len(base)  # columns: four a step, or one where the step was measured in this text
+        return base + "\t" * (deeper // 4 or deeper)
 
-    return re.sub(r"(?<=\n)[\t ]+(?=\S)", deepened, inserted)
+    return re.sub(r"(?<=\n)[\t ]+(?=\S|\Z)", deepened, inserted)
 
 
 def fix(
@@ -145,12 +147,15 @@ def fix(
     relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]],
     *,
     unsafe: bool = False,
+    difference: Callable[[Source, Source], str | None] | None = None,
 ) -> Outcome:
     """Apply what can be fixed until nothing is left to fix.
 
+    `difference(before, after)` may say why a change of a source is wrong although it parses.
+
     `relint(sources, changed)` gives all findings for `sources`, of which those at the paths `changed` differ
     from the last call. A round after which a file that parsed no longer does is undone; its fixes are then
-    tried one by one, and those that break the file are refused and reported.
+    tried one by one, and those that break the file (or are wrong) are refused and reported.
     """
     outcome = Outcome(dict(sources), {}, list(findings))
     refused: set[tuple[object, ...]] = set()
@@ -182,17 +187,36 @@ def fix(
         after = relint(trial, frozenset(attempt))
         broken = _broken(after) - _broken(outcome.findings)
         broken &= set(attempt)
+        reasons = dict.fromkeys(broken, "it would break the file")
+        for path, source in attempt.items() if difference is not None else ():
+            reason = None if path in broken else difference(outcome.sources[path], source)
+            if reason is not None:
+                reasons[path] = reason
+                broken.add(path)
         if broken:
             guilty = [(f, c) for f, c in planned.taken if any(edit.span.path in broken for edit in c.edits)]
             if len(guilty) == 1 or broken <= single:
                 refused |= {_key(finding, chosen) for finding, chosen in guilty}
-                outcome.problems += [_refusal(finding, chosen) for finding, chosen in guilty]
+                outcome.problems += [_refusal(finding, chosen, reasons) for finding, chosen in guilty]
             single |= broken
             limit += len(guilty)
             relint(outcome.sources, frozenset(attempt))  # the callback's own state goes back too
             continue
         _commit(outcome, planned, attempt, after)
+    _tidy(outcome, relint)
     return outcome
+
+
+def _tidy(outcome: Outcome, relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]]) -> None:
+    """Take out the imports that were used before the fixes and are not any more."""
+    tidied = {}
+    for path, (before, after) in outcome.changed.items():
+        text = after.text if Path(path).name == "__init__.py" else without_idle_imports(before.text, after.text)
+        if text != after.text:
+            tidied[path] = type(after)(after.path, text, after.encoding)
+    if tidied:
+        findings = relint({**outcome.sources, **tidied}, frozenset(tidied))
+        _commit(outcome, Plan((), {}), tidied, findings)
 
 
 def _attempt(sources: Mapping[str, Source], planned: Plan) -> dict[str, Source]:
@@ -236,10 +260,11 @@ def _key(finding: Finding, chosen: Fix) -> tuple[object, ...]:
     return (finding.code, finding.span.path, finding.message, finding.span.start.column, edits)
 
 
-def _refusal(finding: Finding, chosen: Fix) -> LintError:
+def _refusal(finding: Finding, chosen: Fix, reasons: Mapping[str, str]) -> LintError:
+    reason = next(reasons[edit.span.path] for edit in chosen.edits if edit.span.path in reasons)
     return LintError(
         finding.span.path,
-        f"the fix of {finding.code} ({chosen.title}) would break the file and was not applied",
+        f"the fix of {finding.code} ({chosen.title}) was not applied: {reason}",
         finding.span.start.line,
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attrs import define, field, frozen
 
 from pallas_lint.finding import LintError
-from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
+from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +26,14 @@ _WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_al
 def concerns_pallas(data: bytes) -> bool:
     """Whether a file with these bytes may hold or launch a kernel."""
     return any(word in data for word in _WORDS)
+
+
+def project_root(cwd: Path) -> Path:
+    """Where the cache belongs: the nearest folder upward with settings or a repository, else `cwd`."""
+    for folder in (cwd, *cwd.parents):
+        if any((folder / name).exists() for name in (*CONFIG_NAMES, ".git")):
+            return folder
+    return cwd
 
 
 @frozen(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +12,20 @@ from attrs import evolve, field, frozen
 from pallas_lint import report as reports
 from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, overrides, terminal
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
+from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover, project_root
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.runner import RunResult, combine, judge_source
 from pallas_lint.runner import run as run_files
-from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
+from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from pallas_lint.cache import Verdict
+    from pallas_lint.cli.probing import Probing
     from pallas_lint.finding import Finding
     from pallas_lint.fixer import Outcome
     from pallas_lint.source import Source
@@ -40,6 +43,7 @@ class _Run:
     notes: Sequence[str] = ()
     texts: dict[str, Source] = field(factory=dict)
     fixed: int = 0
+    launches: Sequence[dict[str, Any]] = ()  # what the probe saw
 
     @property
     def all_errors(self) -> list[LintError]:
@@ -65,14 +69,38 @@ def run(options: argparse.Namespace) -> int:
         if error.path is None:
             raise UsageError(error.message) from error
         return _report(_Run(options, cwd, (), RunResult(), [_as_error(error)]))
-    if options.fix or options.diff:
-        return _fix(linted)
-    return _report(linted)
+    if options.probe:
+        return _with_probe(linted)
+    return _finish(linted)
+
+
+def _finish(linted: _Run, probed: Probing | None = None) -> int:
+    return _fix(linted, probed) if linted.options.fix or linted.options.diff else _report(linted)
+
+
+def _with_probe(linted: _Run) -> int:
+    """The same with what the probe says of functions that carry a probe comment."""
+    from pallas_lint.cli.probing import probing
+
+    targets = [str(target) for file in linted.files for target in file.settings.target]
+    with probing(_sources(linted), linted.cwd, dict.fromkeys(targets), linted.options.python) as probed:
+        settled = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
+        errors = [*linted.errors, *probed.errors]
+        return _finish(evolve(linted, result=settled, errors=errors, launches=probed.documents), probed)
+
+
+def _sources(linted: _Run) -> Iterator[Source]:
+    """The sources of a run that can be read; those that cannot are reported already."""
+    from pallas_lint.source import Source, SourceError
+
+    for file in linted.files:
+        with contextlib.suppress(SourceError):
+            yield linted.texts.get(file.shown) or Source.read(file.path, file.shown)
 
 
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
     found = discover(options.paths or ["."], finder, cwd=cwd, exclude=[p for ps in options.exclude for p in ps])
-    cache_folder = None if options.no_cache else _project_root(cwd) / ".pallas-lint-cache"
+    cache_folder = None if options.no_cache else project_root(cwd) / ".pallas-lint-cache"
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache_folder)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
 
@@ -110,20 +138,12 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     return _Run(options, cwd, (file,), combine([verdict]), texts={shown: source})
 
 
-def _project_root(cwd: Path) -> Path:
-    """Where the cache belongs: the nearest folder upward with settings or a repository, else `cwd`."""
-    for folder in (cwd, *cwd.parents):
-        if any((folder / name).exists() for name in (*CONFIG_NAMES, ".git")):
-            return folder
-    return cwd
-
-
-def _fix(linted: _Run) -> int:
+def _fix(linted: _Run, probed: Probing | None) -> int:
     """Fix, write or show the changes, and report what is left."""
     from pallas_lint import fixer
 
     options = linted.options
-    outcome, relinter = _fixed(linted)
+    outcome, relinter = _fixed(linted, probed)
     errors = [*linted.errors, *outcome.problems]
     on_stdin = options.paths == ["-"]
     if options.diff:
@@ -148,7 +168,7 @@ def _fix(linted: _Run) -> int:
     return _report(after)
 
 
-def _fixed(linted: _Run) -> tuple[Outcome, _Relinter]:
+def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
     from pallas_lint import fixer
     from pallas_lint.source import Source, SourceError
 
@@ -165,7 +185,13 @@ def _fixed(linted: _Run) -> tuple[Outcome, _Relinter]:
                 except SourceError:
                     continue  # reported already
     relinter = _Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
-    outcome = fixer.fix(sources, linted.result.findings, relinter.relint, unsafe=linted.options.unsafe_fixes)
+    outcome = fixer.fix(
+        sources,
+        linted.result.findings,
+        relinter.relint,
+        unsafe=linted.options.unsafe_fixes,
+        difference=probed.difference if probed is not None else None,
+    )
     return outcome, relinter
 
 
@@ -233,6 +259,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         errors=linted.all_errors,
         files=linted.result.files,
         kernels=linted.result.kernels,
+        launches=linted.launches,
         fixed=linted.fixed,
         assumed=next((jax for jax in judged if jax.assumed), None),
         notes=notes,

@@ -13,7 +13,7 @@ FORMATS = ("full", "concise", "json")
 SEVERITIES = ("error", "warning", "info")
 PROBE_STAGES = ("trace", "grid", "interpret", "lower", "compile")
 _FORMATS_NOT_YET = ("sarif", "github", "gitlab", "junit")
-_OPTIONS_NOT_YET = ("--baseline", "--write-baseline", "--add-suppressions", "--watch", "--probe")
+_OPTIONS_NOT_YET = ("--baseline", "--write-baseline", "--add-suppressions", "--watch")
 
 _DESCRIPTION = "Linter for JAX Pallas kernels: TPU Mosaic, GPU Triton and Mosaic GPU."
 _COMMANDS = """\
@@ -233,6 +233,9 @@ def _lint_parser() -> argparse.ArgumentParser:
     output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
     _add_colour(output)
     running = parser.add_argument_group("running")
+    running.add_argument(
+        "--probe", action="store_true", help="also probe functions with a probe comment; this runs their code"
+    )
     running.add_argument(
         "--exclude",
         action="append",

@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
-from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, terminal
+from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
 from pallas_lint.environment import InterpreterError, find_python
-from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import specs
+from pallas_lint.finding import Severity
+from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
-from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.findings import Lines, all_findings
 from pallas_lint.probe.report import launch_document
-from pallas_lint.probe.results import ProbeResult, collect
+from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
+from pallas_lint.project import project_root
 from pallas_lint.report.style import Style, visible, wants_colour
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from pallas_lint.probe.results import ProbeResult
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,31 +37,19 @@ def run(options: argparse.Namespace) -> int:
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     try:
-        with Worker(python, cwd) as worker:
-            results = [_probed(spec, worker, options, cwd) for spec in wanted]
+        with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:
+            session = Session(worker, cwd, _conditions(options), tell)
+            results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
     return _report(results, options, cwd)
-
-
-def _probed(spec: specs.Spec, worker: Worker, options: argparse.Namespace, cwd: Path) -> ProbeResult:
-    """One function's result; where a compiler crashed, with the operation that it died on."""
-    request = _request(spec, options, cwd)
-    result = collect(spec, worker.ask(request), options.timeout)
-    for at, launch in enumerate(result.launches):
-        for stage in launch.stages:
-            crash = next((problem for problem in stage.problems if problem["kind"] == "crash"), None)
-            if stage.stage == "compile" and crash is not None:
-                search = {**request, "bisect": [at, stage.target]}
-                crash["culprit"] = collect(spec, worker.ask(search), options.timeout).culprit
-    return result
 
 
 def _capture(options: argparse.Namespace, cwd: Path) -> int:
     from pallas_lint.probe import capture
 
     try:
-        captured = capture.run(options.command, _conditions(options))
+        captured = capture.run(options.command, _conditions(options).request())
     except OSError as error:
         raise UsageError(f"cannot run {options.command[0]}: {error.strerror or error}") from error
     status = _report(captured.results, options, cwd)
@@ -99,48 +90,22 @@ def _commented(word: str, cwd: Path) -> Iterator[specs.Spec]:
     yield from found
 
 
-def _request(spec: specs.Spec, options: argparse.Namespace, cwd: Path) -> dict[str, object]:
-    return {
-        "file": str((cwd / spec.file).resolve()),
-        "function": spec.function,
-        "args": list(spec.arguments),
-        "kwargs": dict(spec.keywords),
-        **_conditions(options),
-    }
+def _conditions(options: argparse.Namespace) -> Conditions:
+    targets = EVERY_TARGET if options.all_targets else tuple(options.target)
+    return Conditions(targets, options.stage, options.reference, options.timeout, options.memory_limit)
 
 
-def _conditions(options: argparse.Namespace) -> dict[str, object]:
-    return {
-        "targets": _targets(options),
-        "stage": options.stage,
-        "reference": options.reference,
-        "timeout": options.timeout,
-        "memory_limit": options.memory_limit,
-    }
-
-
-def _targets(options: argparse.Namespace) -> list[str]:
-    if options.all_targets:
-        return ["tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:tpu7x", "triton", "mosaic-gpu"]
-    targets: list[str] = options.target
-    return targets
-
-
-def _report(results: list[ProbeResult], options: argparse.Namespace, cwd: Path) -> int:
-    lines = _Lines(cwd)
-    findings: list[Finding] = []
-    errors: list[LintError] = []
-    for result in results:
-        found, problems = findings_of(result, cwd, lines.line)
-        findings += [finding for finding in found if finding not in findings]
-        errors += [problem for problem in problems if problem not in errors]
+def _report(results: Sequence[ProbeResult], options: argparse.Namespace, cwd: Path) -> int:
+    lines = Lines(cwd)
+    findings, errors = all_findings(results, cwd, lines.line)
     launches = [launch for result in results for launch in result.launches]
+    facts.store(project_root(cwd), cwd, launches, findings)
     if options.html:
         from pallas_lint.probe import html
 
         html.write(Path(options.html), results, findings, lines.line)
     report = reports.Report(
-        findings=sorted(findings, key=lambda finding: finding.sort_key),
+        findings=findings,
         errors=errors,
         files=len({result.spec.file for result in results if result.spec is not None}),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
@@ -157,23 +122,3 @@ def _report(results: list[ProbeResult], options: argparse.Namespace, cwd: Path) 
         return TROUBLE
     limit = Severity(options.fail_on).rank
     return FINDINGS if any(finding.severity.rank >= limit for finding in findings) else OK
-
-
-class _Lines:
-    """Source lines for findings and reports, read when asked for."""
-
-    def __init__(self, cwd: Path) -> None:
-        self.cwd = cwd
-        self.texts: dict[str, list[str]] = {}
-
-    def line(self, path: str, number: int) -> str | None:
-        from pallas_lint.source import Source, SourceError
-
-        if path not in self.texts:
-            try:
-                source = Source.read(self.cwd / path, path)
-                self.texts[path] = [source.line(at) for at in range(1, source.line_count + 1)]
-            except SourceError:
-                self.texts[path] = []
-        known = self.texts[path]
-        return known[number - 1] if 0 < number <= len(known) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.client import MAIN, Worker, WorkerError
 from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
 
 if TYPE_CHECKING:
@@ -45,6 +46,17 @@ def run(command: Sequence[str], request: dict[str, Any]) -> Captured:
             _through_runner(command), env=environment, stdout=sys.stderr.fileno(), check=False
         ).returncode
         return Captured(status, read_results(Path(folder), float(request["timeout"])))
+
+
+def start_here(folder: str) -> Any:
+    """Start the capture in this very process, which runs the user's program: pytest's."""
+    spec = importlib.util.spec_from_file_location("_pallas_lint_probe_main", MAIN)
+    assert spec is not None and spec.loader is not None
+    main = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(main)
+    if main.PACKAGE not in sys.modules:
+        main.load_package()
+    return importlib.import_module(f"{main.PACKAGE}.capture").start(folder)
 
 
 def _through_runner(command: Sequence[str]) -> list[str]:

@@ -11,9 +11,10 @@ from attrs import define, evolve, field
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.probe import messages
 from pallas_lint.rule import all_rules
+from pallas_lint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
@@ -63,6 +64,37 @@ def _characters(text: str, column: int) -> int:
     if text.isascii():
         return column
     return len(text.encode("utf-8", "surrogatepass")[: column - 1].decode("utf-8", "replace")) + 1
+
+
+class Lines:
+    """Source lines for findings and reports, read when asked for."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.sources: dict[str, Source | None] = {}
+
+    def line(self, path: str, number: int) -> str | None:
+        """The text of a line of a file as it is shown; None where there is none."""
+        if path not in self.sources:
+            try:
+                self.sources[path] = Source.read(self.cwd / path, path)
+            except SourceError:
+                self.sources[path] = None
+        source = self.sources[path]
+        return source.line(number) if source is not None and 0 < number <= source.line_count else None
+
+
+def all_findings(
+    results: Iterable[ProbeResult], cwd: Path, line: Callable[[str, int], str | None]
+) -> tuple[list[Finding], list[LintError]]:
+    """The findings and errors of several probes, each once."""
+    findings: list[Finding] = []
+    errors: list[LintError] = []
+    for result in results:
+        found, problems = findings_of(result, cwd, line)
+        findings += [finding for finding in found if finding not in findings]
+        errors += [problem for problem in problems if problem not in errors]
+    return sorted(findings, key=lambda finding: finding.sort_key), errors
 
 
 def findings_of(

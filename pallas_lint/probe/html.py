@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
 ASSETS = Path(__file__).parent / "assets"
-_STAGES = {"grid": "grid", "interpret": "interpret", "checks": "checks", "lower": "lower", "compile": "compile"}
 
 
 def write(
@@ -131,14 +130,14 @@ def _matrix(launch: LaunchResult) -> str:
     targets = list(dict.fromkeys(stage.target for stage in launch.stages if stage.target))
     own = [stage for stage in launch.stages if stage.target is None]
     rows = [
-        f'<tr><th scope="row">{_STAGES[stage.stage]}</th><td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
+        f'<tr><th scope="row">{stage.stage}</th><td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
         for stage in own
     ]
     for name in ("lower", "compile"):
         cells = [next((s for s in launch.stages if (s.stage, s.target) == (name, target)), None) for target in targets]
         if any(cells):
             rows.append(
-                f'<tr><th scope="row">{_STAGES[name]}</th>'
+                f'<tr><th scope="row">{name}</th>'
                 + "".join(f"<td>{_outcome(cell) if cell else ''}</td>" for cell in cells)
                 + "</tr>"
             )

@@ -30,7 +30,7 @@ def blocks(operand: dict[str, Any], visits: list[list[int]], grid: list[int]) ->
     wide = [axis for axis in range(rank) if counts[axis] > 1 or any(visit[axis] not in (0,) for visit in visits)]
     columns_axis = wide[-1] if wide else rank - 1
     rows_axis = wide[-2] if len(wide) > 1 else None
-    others = [axis for axis in wide[:-2]]
+    others = wide[:-2]
     panels: dict[tuple[int, ...], dict[_Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
     for point, visit in enumerate(visits):
         key = tuple(visit[axis] for axis in others)
@@ -91,10 +91,11 @@ def _panel(
         f'<rect class="frame" x="{-left * CELL}" y="{-top * CELL}" width="{width * CELL - GAP + 1}" '
         f'height="{height * CELL - GAP + 1}"/>'
     )
+    shown = min((w + 2) * (LARGE if w <= 8 * CELL else 1), 720)
     label = ", ".join(f"dimension {axis}: block {at}" for axis, at in zip(axes, key, strict=True))
     title = f"{operand['name']}: {height} by {width} blocks" + (f" ({label})" if label else "")
     return (
-        f'<figure class="panel"><svg viewBox="-1 -1 {w + 2} {h + 2}" width="{min((w + 2) * (LARGE if w <= 8 * CELL else 1), 720)}" role="img" '
+        f'<figure class="panel"><svg viewBox="-1 -1 {w + 2} {h + 2}" width="{shown}" role="img" '
         f'aria-label="{escape(title)}">{"".join(parts)}{frame}</svg>'
         + (f"<figcaption>{escape(label)}</figcaption>" if label else "")
         + "</figure>"

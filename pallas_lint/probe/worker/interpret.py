@@ -54,8 +54,8 @@ def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[A
 _TOLERANCE = {"float64": 1e-7, "float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}
 
 
-def differences(got: Any, wanted: Any) -> list[dict[str, Any]]:
-    """Where two results are not the same up to rounding."""
+def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[dict[str, Any]]:
+    """Where two results are not the same up to rounding. `lenient`: what was NaN may be anything."""
     import jax
     import numpy as np
 
@@ -71,7 +71,11 @@ def differences(got: Any, wanted: Any) -> list[dict[str, Any]]:
         rough = min(str(one.dtype), str(other.dtype), key=lambda name: -_TOLERANCE.get(name, 0.0))
         wide = one.astype(np.float64), other.astype(np.float64)
         limit = _TOLERANCE.get(rough, 0.0) * (1 + np.abs(wide[1]))
-        wrong = ~((np.abs(wide[0] - wide[1]) <= limit) | (np.isnan(wide[0]) & np.isnan(wide[1])) | (wide[0] == wide[1]))
+        wrong = ~(
+            (np.abs(wide[0] - wide[1]) <= limit)
+            | (np.isnan(wide[1]) & (lenient | np.isnan(wide[0])))
+            | (wide[0] == wide[1])
+        )
         if wrong.any():
             first = tuple(int(index) for index in np.argwhere(wrong)[0]) if wrong.ndim else ()
             text = (

@@ -6,6 +6,7 @@ Tasks are named "load", "trace", "grid:0", "interpret:0", "checks:0", "lower:0:t
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -50,6 +51,8 @@ class _Job:
             return
         if "bisect" in self.request:
             self._bisect(records)
+        elif "variant" in self.request:
+            stage(self.emit, "reference", partial(self._varied, function))
         else:
             examine(records, self.request, self.stages, self.skip, self.emit)
             if self.request.get("reference"):
@@ -65,10 +68,8 @@ class _Job:
                 continue
             launch = launches.describe(bisect.without(records[at], group))
             self.emit({"event": "begin", "task": name})
-            try:
+            with contextlib.suppress(Exception):  # refused in good order: the compiler lives
                 lowering.compiled(launch, target)
-            except Exception:
-                pass  # refused in good order: the compiler lives
             self.emit({"event": "culprit", "primitive": group[0], **(places[0] if places else {})})
             return
 
@@ -78,21 +79,35 @@ class _Job:
             return
         stage(self.emit, "reference", partial(self._compared, function))
 
-    def _compared(self, function: Any) -> dict[str, Any]:
-        import jax
+    def _varied(self, function: Any) -> dict[str, Any]:
+        """Compare the function with the one of the same name in another text of its file."""
+        module = type(sys)(self.module.__name__)
+        module.__file__, module.__package__ = self.request["file"], self.module.__package__
+        exec(compile(self.request["variant"], self.request["file"], "exec"), module.__dict__)
+        other: Any = module
+        for part in self.request["function"].split("."):
+            other = getattr(other, part)
+        return {"problems": self._differences(other, function, lenient=True)}
 
+    def _compared(self, function: Any) -> dict[str, Any]:
         wanted: Any = self.module
         for part in self.request["reference"].split("."):
             wanted = getattr(wanted, part)
+        return {"problems": self._differences(function, wanted)}
+
+    def _differences(self, function: Any, wanted: Any, *, lenient: bool = False) -> list[dict[str, Any]]:
+        """How the results of two functions differ on random operands, kernels in interpret mode."""
+        import jax
+
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
         positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
         recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
         recorder.install()
         try:
-            got = function(*positional, **keywords)
+            got, expected = function(*positional, **keywords), wanted(*positional, **keywords)
         finally:
             recorder.remove()
-        return {"problems": interpret.differences(got, wanted(*positional, **keywords))}
+        return interpret.differences(got, expected, lenient=lenient)
 
     def _task(self, name: str, work: Callable[[], Any]) -> Any:
         return task(name, work, self.emit)

@@ -1,0 +1,87 @@
+"""`pallas-lint --probe`: linting, with the probe for the functions that carry a probe comment."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from pallas_lint.cli import UsageError, progress
+from pallas_lint.environment import InterpreterError, find_python
+from pallas_lint.probe import facts, settle, specs
+from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.report import launch_document
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.project import project_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from pallas_lint.finding import Finding, LintError
+    from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.source import Source
+
+
+@define
+class Probing:
+    """What the probe found for the comments of a run, and the session to ask more."""
+
+    session: Session
+    specs: dict[str, list[specs.Spec]] = field(factory=dict)  # by path as shown
+    findings: list[Finding] = field(factory=list)
+    launches: list[LaunchResult] = field(factory=list)
+    errors: list[LintError] = field(factory=list)
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """The launches as JSON has them."""
+        return [launch_document(launch, self.session.cwd) for launch in self.launches]
+
+    def settled(self, static: Iterable[Finding]) -> list[Finding]:
+        """The static findings and the probe's, each cause once."""
+        return settle.settled(list(static), self.findings, self.launches)
+
+    def difference(self, before: Source, after: Source) -> str | None:
+        """What a fix changes in the result of a function that has a probe comment; None where nothing is seen to."""
+        for spec in self.specs.get(before.path, ()):
+            changed = self.session.differences(spec, after.text)
+            if changed:
+                return f"`{spec.function}` gives another result with it: {changed[0]}"
+        return None
+
+
+@contextlib.contextmanager
+def probing(sources: Iterable[Source], cwd: Path, targets: Iterable[str], python: str | None) -> Iterator[Probing]:
+    """Probe every commented function of these sources; the worker lives as long as the context. Raises UsageError."""
+    wanted: dict[str, list[specs.Spec]] = {}
+    texts = {source.path: source for source in sources if "pallas-lint" in source.text}
+    try:
+        for path, source in texts.items():
+            found = list(specs.comments_in(source.text, path))
+            if found:
+                wanted[path] = found
+        interpreter = find_python(cwd, python)
+    except (specs.SpecError, InterpreterError) as error:
+        raise UsageError(str(error)) from error
+    with Worker(interpreter, cwd) as worker, progress.shown() as tell:
+        result = Probing(Session(worker, cwd, Conditions(tuple(targets)), tell), wanted)
+        try:
+            for spec in (spec for each in wanted.values() for spec in each):
+                probed = result.session.probe(spec)
+                found_here, errors = findings_of(probed, cwd, lambda path, number: _line(texts, path, number))
+                result.findings += [finding for finding in found_here if finding not in result.findings]
+                result.errors += errors
+                result.launches += probed.launches
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
+        facts.store(project_root(cwd), cwd, result.launches, result.findings)
+        yield result
+
+
+def _line(texts: dict[str, Source], path: str, number: int) -> str | None:
+    source = texts.get(path)
+    return source.line(number) if source is not None and number <= source.line_count else None

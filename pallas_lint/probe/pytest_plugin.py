@@ -1,0 +1,111 @@
+"""`pytest --pallas-lint`: every launch that the tests make is examined when they are through.
+
+The launches are noted in each process of pytest's (those of pytest-xdist too), run in interpret mode where their device
+is missing, and examined at the end of its session. Findings make a run fail whose tests pass.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.results import ProbeResult
+
+_FOLDER = "PALLAS_LINT_CAPTURE"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("pallas-lint", "Pallas kernels")
+    group.addoption("--pallas-lint", action="store_true", help="examine every Pallas launch that the tests make")
+    group.addoption(
+        "--pallas-lint-target",
+        action="append",
+        default=[],
+        metavar="T",
+        help="tpu[:v5e], triton, mosaic-gpu; repeatable",
+    )
+    group.addoption("--pallas-lint-html", metavar="FILE", help="write a report with pictures")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--pallas-lint"):
+        config.pluginmanager.register(_Examiner(config), "pallas-lint-examiner")
+
+
+class _Examiner:
+    """The capture of this process, and in the main process the report on all of them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from pallas_lint.probe import capture
+        from pallas_lint.probe.session import Conditions
+        from pallas_lint.targets import TargetError, parse_target
+
+        self.config = config
+        self.conditions = Conditions(tuple(config.getoption("--pallas-lint-target")))
+        try:
+            for target in self.conditions.targets:
+                parse_target(target)
+        except TargetError as error:
+            raise pytest.UsageError(f"--pallas-lint-target: {error}") from error
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        if _FOLDER not in os.environ:  # else a process of pytest-xdist, or pytest under `pallas-lint probe --capture`
+            self.folder = tempfile.TemporaryDirectory(prefix="pallas-lint-")
+            capture.write_request(Path(self.folder.name), self.conditions.request())
+            os.environ[_FOLDER] = self.folder.name
+        self.capture = capture.start_here(os.environ[_FOLDER])
+        self.results: list[ProbeResult] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.capture.finish()
+        if self.folder is None:
+            return
+        from pallas_lint.probe import capture
+
+        os.environ.pop(_FOLDER, None)
+        self.results = capture.read_results(Path(self.folder.name), self.conditions.timeout)
+        self.folder.cleanup()
+        findings, _, _ = self._findings()
+        if session.exitstatus == pytest.ExitCode.OK and any(finding.severity.rank > 0 for finding in findings):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.results:
+            return
+        from pallas_lint.report import Report, render
+        from pallas_lint.report.style import Style
+
+        findings, errors, lines = self._findings()
+        launches = [launch for result in self.results for launch in result.launches]
+        html = self.config.getoption("--pallas-lint-html")
+        if html:
+            from pallas_lint.probe.html import write
+
+            write(Path(html), self.results, findings, lines.line)
+        report = Report(
+            findings=findings,
+            errors=errors,
+            files=len({finding.span.path for finding in findings}),
+            kernels=len({launch.kernel for launch in launches}),
+            style=Style(terminalreporter.isatty),
+            source_line=lines.line,
+        )
+        terminalreporter.section("Pallas launches")
+        terminalreporter.write_line(f"{len(launches)} launches of {report.kernels} kernels examined")
+        for piece in render("full", report):
+            terminalreporter.write(piece)
+        for error in errors:
+            terminalreporter.write_line(f"{error.path}: {error.message}")
+
+    def _findings(self) -> tuple[list[Any], list[Any], Any]:
+        from pallas_lint.probe.findings import Lines, all_findings
+
+        cwd = Path.cwd()
+        lines = Lines(cwd)
+        findings, errors = all_findings(self.results, cwd, lines.line)
+        return findings, errors, lines

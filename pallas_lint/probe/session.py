@@ -1,0 +1,89 @@
+"""Probing several functions with one worker: what the command line, `--probe` and `--fix` share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from pallas_lint.probe.results import ProbeResult, collect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.specs import Spec
+
+DEFAULT_TIMEOUT = 120.0  # seconds for one function
+DEFAULT_MEMORY = 8 << 30  # bytes
+EVERY_TARGET = ("tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:tpu7x", "triton", "mosaic-gpu")
+
+
+@frozen
+class Conditions:
+    """How to probe. `targets`: empty for each launch's own; `stage`: the last one, None for as far as possible."""
+
+    targets: Sequence[str] = ()
+    stage: str | None = None
+    reference: str | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    memory_limit: int = DEFAULT_MEMORY
+
+    def request(self) -> dict[str, Any]:
+        """The part of a request that does not depend on the function."""
+        return {
+            "targets": list(self.targets),
+            "stage": self.stage,
+            "reference": self.reference,
+            "timeout": self.timeout,
+            "memory_limit": self.memory_limit,
+        }
+
+
+@define
+class Session:
+    """A worker and the conditions under which it is asked. `progress` is told what is being done."""
+
+    worker: Worker
+    cwd: Path
+    conditions: Conditions
+    progress: Callable[[str], None] = field(default=lambda _: None)
+
+    def probe(self, spec: Spec) -> ProbeResult:
+        """One function's result; where a compiler crashed, with the operation that it died on."""
+        request = self._request(spec)
+        result = self._collect(spec, request)
+        for at, launch in enumerate(result.launches):
+            for stage in launch.stages:
+                crash = next((problem for problem in stage.problems if problem["kind"] == "crash"), None)
+                if stage.stage == "compile" and crash is not None:
+                    search = {**request, "bisect": [at, stage.target]}
+                    crash["culprit"] = self._collect(spec, search).culprit
+        return result
+
+    def differences(self, spec: Spec, text: str) -> list[str]:
+        """What changes in the function's result, in interpret mode, where its file has this text instead.
+
+        Empty where nothing does, and where the original does not run, so that there is nothing to compare with.
+        """
+        event = self._collect(spec, {**self._request(spec), "variant": text}).compared or {}
+        return [problem["message"] for problem in event.get("problems") or [] if problem["kind"] == "mismatch"]
+
+    def _request(self, spec: Spec) -> dict[str, Any]:
+        return {
+            "file": str((self.cwd / spec.file).resolve()),
+            "function": spec.function,
+            "args": list(spec.arguments),
+            "kwargs": dict(spec.keywords),
+            **self.conditions.request(),
+        }
+
+    def _collect(self, spec: Spec, request: dict[str, Any]) -> ProbeResult:
+        def told() -> Any:
+            for event in self.worker.ask(request):
+                if event["event"] == "begin":
+                    self.progress(f"{spec.function}: {event['task']}")
+                yield event
+
+        return collect(spec, told(), self.conditions.timeout)

@@ -1,0 +1,85 @@
+"""What the static rules said, held against what the probe saw: confirmed, refuted for these shapes, or left alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.results import LaunchResult
+
+# Families that say "will not lower or compile": a compiler that compiles the kernel refutes them.
+_REFUTABLE = ("PAL1", "PAL2")
+# What a compiler takes without a word, though it costs precision or time: its verdict says nothing about these.
+_BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
+# Rules about values nobody wrote, and what running the kernel shows of them.
+_POISONED = {"PAL401": "PAL907", "PAL402": "PAL907", "PAL406": "PAL907", "PAL409": "PAL907", "PAL417": "PAL906"}
+
+
+def settled(static: Sequence[Finding], probed: Sequence[Finding], launches: Sequence[LaunchResult]) -> list[Finding]:
+    """All findings, each cause once.
+
+    A static finding that the probe confirms takes the place of the probe's and says so; one that it refutes becomes an
+    info with the reason.
+    """
+    confirmed: set[int] = set()
+    found: list[Finding] = []
+    for finding in static:
+        same = [each for each in probed if _same(finding, each)]
+        if same:
+            confirmed |= {id(each) for each in same}
+            help_ = f"{finding.help} (the probe confirms it: {same[0].message})".strip()
+            severity = max(finding.severity, same[0].severity, key=lambda severity: severity.rank)
+            found.append(evolve(finding, origin="probe", severity=severity, help=help_))
+            continue
+        reason = _refutation(finding, launches)
+        if reason is None:
+            found.append(finding)
+        else:
+            found.append(evolve(finding, severity=Severity.INFO, help=f"{reason}; {finding.help}".rstrip("; ")))
+    found += [each for each in probed if id(each) not in confirmed]
+    return sorted(found, key=lambda finding: finding.sort_key)
+
+
+def _same(static: Finding, probed: Finding) -> bool:
+    """Whether both are about one cause."""
+    if static.kernel != probed.kernel or (static.backend and probed.backend and static.backend != probed.backend):
+        return False
+    if static.code == probed.code:
+        lines = range(static.span.start.line, static.span.end.line + 1)
+        related = {each.span.start.line for each in static.related}
+        return static.span.path == probed.span.path and (
+            probed.span.start.line in lines or probed.span.start.line in related
+        )
+    return _POISONED.get(static.code) == probed.code
+
+
+def _refutation(finding: Finding, launches: Iterable[LaunchResult]) -> str | None:
+    """Why a finding does not hold for what was probed; None where the probe does not say so."""
+    if not finding.code.startswith(_REFUTABLE) or finding.code in _BEYOND_COMPILERS or finding.backend is None:
+        return None
+    mine = [launch for launch in launches if launch.kernel == finding.kernel]
+    passed = []
+    for launch in mine:
+        stages = [
+            stage
+            for stage in launch.stages
+            if stage.stage == "compile" and stage.target and _is_for(stage.target, finding)
+        ]
+        if not stages or not all(stage.ok for stage in stages):
+            return None
+        passed += [stage.target for stage in stages if stage.target]
+    if not passed:
+        return None
+    return f"the probe compiles it for {', '.join(sorted(set(passed)))} with the shapes that it was given"
+
+
+def _is_for(target: str, finding: Finding) -> bool:
+    backend, _, device = target.partition(":")
+    return backend.replace("-", "_") == finding.backend and (finding.device is None or device == finding.device)
