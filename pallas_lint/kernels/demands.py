@@ -51,9 +51,7 @@ def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     if i.kernel is None:
         return
     given = arguments.positional
-    if name == "builtins.print":
-        asked = given
-    elif name in _CONVERTING or (name.startswith("math.") and name != "math.prod"):
+    if name in _CONVERTING or name == "builtins.print" or (name.startswith("math.") and name != "math.prod"):
         asked = given
     elif name in _COMPARING or name in _TESTING:
         asked = _elements(given)

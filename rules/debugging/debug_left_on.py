@@ -132,9 +132,9 @@ class DebugLeftOn(Rule):
             return
         if use.name in _LAUNCHERS and not is_test(use.node, context.module):
             for keyword in use.keywords:
-                if keyword.text == "True" and keyword.name in ("debug", "interpret"):
-                    yield self._keyword(use, keyword, context)
-                elif keyword.name == "interpret" and re.match(r"[\w.]*InterpretParams\s*\(", keyword.text):
+                simulated = keyword.node.type == "call" and "InterpretParams" in keyword.text
+                on = keyword.text == "True" and keyword.name in ("debug", "interpret")
+                if on or (simulated and keyword.name == "interpret"):
                     yield self._keyword(use, keyword, context)
 
     def _keyword(self, use: Use, keyword: Keyword, context: Context) -> Finding:

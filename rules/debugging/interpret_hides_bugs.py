@@ -40,7 +40,8 @@ class InterpretHidesBugs(Rule):
     ## Known limits
 
     One finding a file: the first call. Only in tests, only where the file or the module that the function comes from
-    imports `pallas.tpu`, and where `InterpretParams` is not mentioned at all.
+    imports `pallas.tpu`, and where `InterpretParams` is not mentioned at all. Files that do not mention Pallas are not
+    read.
 
     ## References
 

@@ -159,13 +159,18 @@ class MissingGuard(Rule):
                     help=f"mask it, or `pl.debug_check(jnp.all({name or 'value'} {condition}), ...)` while debugging",
                     fixes=[fix] if fix is not None else [],
                 )
-            elif isinstance(event, Access) and event.kind in ("load", "store", "accumulate"):
-                if any(_is_raw(part, loaded, 0) for part in _index_parts(event.index)):
-                    yield context.finding(
-                        event.site,
-                        f"`{event.ref.parameter}` is indexed by what was read from memory, and nothing checks it",
-                        help="clamp the index, or check it with `pl.debug_check` while debugging",
-                    )
+            elif isinstance(event, Access) and _is_indexed_by_data(event, loaded):
+                yield context.finding(
+                    event.site,
+                    f"`{event.ref.parameter}` is indexed by what was read from memory, and nothing checks it",
+                    help="clamp the index, or check it with `pl.debug_check` while debugging",
+                )
+
+
+def _is_indexed_by_data(access: Access, loaded: dict[int, Access]) -> bool:
+    if access.kind not in ("load", "store", "accumulate"):
+        return False
+    return any(_is_raw(part, loaded, 0) for part in _index_parts(access.index))
 
 
 def _index_parts(index: Value) -> Iterator[Value]:

@@ -38,8 +38,8 @@ class NoDerivative(Rule):
     ## Known limits
 
     An error where the differentiated argument itself is an operand; a warning where it may reach the launch on a way
-    that the text does not show. Silent where `stop_gradient` is in the way, and for functions that only others
-    differentiate, such as an optimiser's loss.
+    that the text does not show. Silent where `stop_gradient` is in the way, for functions that only others
+    differentiate, such as an optimiser's loss, and in files that do not mention Pallas at all.
 
     ## References
 

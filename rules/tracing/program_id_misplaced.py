@@ -8,7 +8,6 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.trace import Op
 from pallas_lint.kernels.values import Const, Made, Seq
 from pallas_lint.rule import Example, Rule
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.trace import KernelTrace, Op
 
 _PROGRAM_ID, _NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
@@ -88,7 +87,7 @@ class ProgramIdMisplaced(Rule):
 
             def body(x_gmem, o_gmem):
                 row = pl.program_id(0)  #!
-                o_gmem[row] = x_gmem[row]
+                o_gmem[pl.ds(row, 1)] = x_gmem[pl.ds(row, 1)]
 
             def run(x):
                 return plgpu.kernel(
@@ -105,7 +104,7 @@ class ProgramIdMisplaced(Rule):
 
             def body(x_gmem, o_gmem):
                 row = lax.axis_index("rows")
-                o_gmem[row] = x_gmem[row]
+                o_gmem[pl.ds(row, 1)] = x_gmem[pl.ds(row, 1)]
 
             def run(x):
                 return plgpu.kernel(

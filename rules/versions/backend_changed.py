@@ -176,9 +176,9 @@ def _default(version: str) -> str:
 
 def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
     """`compiler_params=` with the dataclass that every version in question has and heeds."""
-    if any(parse(version) >= _TRITON_AGAIN or parse(version) < _PARAMS_DECIDE for version in context.versions):
-        if wanted == "mosaic_gpu":
-            return []
+    releases = [parse(version) for version in context.versions]
+    if wanted == "mosaic_gpu" and not all(_PARAMS_DECIDE <= release < _TRITON_AGAIN for release in releases):
+        return []
     module = f"{PALLAS}.{wanted}"
     names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]
     known = next((name for name in names if all(_has(name, version) for version in context.versions)), None)

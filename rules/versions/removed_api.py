@@ -340,10 +340,10 @@ class RemovedApi(Rule):
         versions = context.analysis.guards.reached_in(use, context.versions)
         if versions:
             fixes = []
-            if replacement.how == "rename" and replacement.new is not None and not use.imported:
-                if all(replacement.available_in(version) for version in context.versions):
-                    member = replacement.new.rpartition(".")[2]
-                    fixes = [context.safe(f"write `{member}`", context.replace(use.last, member))]
+            kept = all(replacement.available_in(version) for version in context.versions)
+            if replacement.how == "rename" and replacement.new is not None and not use.imported and kept:
+                member = replacement.new.rpartition(".")[2]
+                fixes = [context.safe(f"write `{member}`", context.replace(use.last, member))]
             yield context.finding(
                 use.span,
                 f"`{use.spelled}` is gone since before jax {replacement.gone_before}",

@@ -77,14 +77,20 @@ CASES: dict[str, tuple[str, str | None]] = {
     "loop carry": (kernel("lax.fori_loop(0, 4, lambda i, c: c if c == 0 else c + 1, 0)"), FLOW),
     "loop index of a list": (kernel("lax.fori_loop(0, 2, lambda i, c: [c, c][i], 0)"), FLOW),
     "in a helper": ("def half(v):\n    return v / 2 if v > 0 else v\n" + kernel("y = half(x_ref[0, 0])"), FLOW),
-    "and with an open left side": (kernel("if flag and pl.program_id(0) == 0:\n    pass", keywords=", *, flag=True"), FLOW),
+    "and with an open left side": (
+        kernel("if flag and pl.program_id(0) == 0:\n    pass", keywords=", *, flag=True"),
+        FLOW,
+    ),
     "if in an index map": (index_map("lambda i: (i if i > 0 else 0, 0)"), FLOW),
     "max in an index map": (index_map("lambda i: (max(i - 1, 0), 0)"), FLOW),
     "int in an index map": (index_map("lambda i: (int(i / 2), 0)"), FLOW),
     # -- static values
     "shape": (kernel("if x_ref.shape[0] > 8:\n    pass"), None),
     "shape of a value": (kernel("x = x_ref[...]\nif x.ndim == 2 and x.size > 2 and x.shape[0] > 1:\n    pass"), None),
-    "dtype": (kernel("if x_ref.dtype == jnp.float32 or jnp.issubdtype(x_ref[...].dtype, jnp.integer):\n    pass"), None),
+    "dtype": (
+        kernel("if x_ref.dtype == jnp.float32 or jnp.issubdtype(x_ref[...].dtype, jnp.integer):\n    pass"),
+        None,
+    ),
     "is None": (kernel("if x_ref is not None:\n    pass"), None),
     "finfo": (kernel("if jnp.finfo(jnp.float32).min > 0:\n    pass"), None),
     "num_programs": (kernel("if pl.num_programs(0) == 2:\n    pass"), None),
@@ -118,17 +124,23 @@ CASES: dict[str, tuple[str, str | None]] = {
     "no grid": (kernel("y = pl.program_id(0)", "debug=False"), GRID),
     "an empty grid": (kernel("y = pl.program_id(0)", "grid=()"), GRID),
     "in the launching function": (
-        "def f(x):\n    i = pl.program_id(0)\n    return pl.pallas_call(copy, grid=(2,), out_shape=OUT)(x + i)\n", GRID),
+        "def f(x):\n    i = pl.program_id(0)\n    return pl.pallas_call(copy, grid=(2,), out_shape=OUT)(x + i)\n",
+        GRID,
+    ),
     "bound in the launching function": (
         "def k(x_ref, o_ref, *, i):\n    o_ref[...] = x_ref[...]\n"
         "def f(x):\n    kernel = functools.partial(k, i=pl.program_id(0))\n"
-        "    return pl.pallas_call(kernel, grid=(2,), out_shape=OUT)(x)\n", GRID),
+        "    return pl.pallas_call(kernel, grid=(2,), out_shape=OUT)(x)\n",
+        GRID,
+    ),
     "an axis of the grid": (kernel("y = pl.program_id(1) + pl.num_programs(0)", "grid=(2, 2)"), None),
     "a grid that is not known": (
         "def k(x_ref, o_ref):\n    o_ref[...] = x_ref[...] * pl.program_id(1)\n"
         "def g(x, grid):\n    return pl.pallas_call(k, grid=grid, out_shape=OUT)(x)\n"
-        "def f(x):\n    return g(x, (2, 2))\n", None),
-}  # fmt: skip
+        "def f(x):\n    return g(x, (2, 2))\n",
+        None,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -195,12 +207,24 @@ def test_fix(before: str, after: str | None) -> None:
 @pytest.mark.parametrize(
     ("body", "launch", "expected"),
     [
-        ("@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...] * pl.program_id(0)", "grid=(2,), interpret=True", True),
+        (
+            "@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...] * pl.program_id(0)",
+            "grid=(2,), interpret=True",
+            True,
+        ),
         ("@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...] * pl.program_id(0)", "grid=(2,)", False),
-        ("@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...] * pl.num_programs(0)", "grid=(2,), interpret=True", False),
-        ("i = pl.program_id(0)\n@pl.when(i > 0)\ndef _():\n    o_ref[...] = x_ref[...]", "grid=(2,), interpret=True", False),
+        (
+            "@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...] * pl.num_programs(0)",
+            "grid=(2,), interpret=True",
+            False,
+        ),
+        (
+            "i = pl.program_id(0)\n@pl.when(i > 0)\ndef _():\n    o_ref[...] = x_ref[...]",
+            "grid=(2,), interpret=True",
+            False,
+        ),
     ],
-)  # fmt: skip
+)
 def test_program_id_that_cannot_be_interpreted(body: str, launch: str, expected: bool) -> None:
     assert bool(lint(PRELUDE + kernel(body, launch), "0.12.0", select="PAL504")) is expected
 

@@ -1,0 +1,103 @@
+"""PAL505: which derivatives jax has no rule for, and what brings its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.finding import Severity
+from pallas_lint.lint import lint_source
+from pallas_lint.project import Project
+from pallas_lint.source import Source
+from tests.rules.harness import lint, settings
+from tests.rules.traced import PRELUDE, outcomes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAIN = "def g(x):\n    return pl.pallas_call(copy, out_shape=OUT)(x)\n"
+GRID = (
+    "def k(x_ref, o_ref):\n    o_ref[...] = x_ref[...] * pl.program_id(0)\n"
+    "def g(x):\n    return pl.pallas_call(k, grid=(1,), out_shape=OUT)(x)\n"
+)
+ALIASED = "def g(x):\n    return pl.pallas_call(copy, out_shape=OUT, input_output_aliases={0: 0})(x)\n"
+SCRATCH = (
+    "def k(x_ref, o_ref, s_ref):\n    o_ref[...] = x_ref[...]\n"
+    "def g(x):\n    return pl.pallas_call(k, out_shape=OUT, scratch_shapes=[VMEM])(x)\n"
+)
+CUSTOM = "@jax.custom_vjp\n" + PLAIN + "g.defvjp(lambda x: (g(x), None), lambda _, t: (t,))\n"
+PARTIAL_CUSTOM = (
+    "@functools.partial(jax.custom_vjp, nondiff_argnums=())\n"
+    + PLAIN
+    + "g.defvjp(lambda x: (g(x), None), lambda _, t: (t,))\n"
+)
+INNER_CUSTOM = CUSTOM + "def h(x):\n    return g(x) * 2\n"
+CASES: dict[str, tuple[str, bool]] = {
+    "grad": (PLAIN + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n", True),
+    "grad of a def": (
+        PLAIN + "def loss(x):\n    y = g(x * 2)\n    return jnp.sum(y)\ndef f(x):\n    return jax.grad(loss)(x)\n",
+        True,
+    ),
+    "value_and_grad": (PLAIN + "def f(x):\n    return jax.value_and_grad(lambda x: jnp.sum(g(x)))(x)\n", True),
+    "vjp": (PLAIN + "def f(x):\n    return jax.vjp(g, x)[0]\n", True),
+    "linearize": (PLAIN + "def f(x):\n    return jax.linearize(g, x)[0]\n", True),
+    "jacrev": (PLAIN + "def f(x):\n    return jax.jacrev(g)(x)\n", True),
+    "hessian": (PLAIN + "def f(x):\n    return jax.hessian(lambda x: jnp.sum(g(x)))(x)\n", True),
+    "grad of jit": (PLAIN + "def f(x):\n    return jax.jit(jax.grad(lambda x: jnp.sum(jax.jit(g)(x))))(x)\n", True),
+    "jvp": (PLAIN + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", False),
+    "jvp with a program id": (GRID + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
+    "jvp with aliases": (ALIASED + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
+    "jvp with scratch": (SCRATCH + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
+    "custom_vjp": (CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n", False),
+    "custom_vjp by partial": (PARTIAL_CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n", False),
+    "custom_vjp further in": (INNER_CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(h(x)))(x)\n", False),
+    "custom_vjp as a call": (
+        PLAIN + "d = jax.custom_vjp(g)\nd.defvjp(lambda x: (g(x), None), lambda _, t: (t,))\n"
+        "def f(x):\n    return jax.grad(lambda x: jnp.sum(d(x)))(x)\n",
+        False,
+    ),
+    "stop_gradient": (
+        PLAIN + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(lax.stop_gradient(x)) * x))(x)\n",
+        False,
+    ),
+    "grad of something else": (PLAIN + "def f(x):\n    return g(x) + jax.grad(lambda x: jnp.sum(x))(x)\n", False),
+    "checkpoint": (PLAIN + "def f(x):\n    return jax.checkpoint(g)(x)\n", False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdict(name: str) -> None:
+    code, expected = CASES[name]
+    assert bool(lint(PRELUDE + code, "0.12.0", select="PAL505")) is expected
+
+
+@pytest.mark.slow
+def test_jax_agrees() -> None:
+    found = outcomes({name: code for name, (code, _) in CASES.items()})
+    wrong = {name: error for name, error in found.items() if (error is not None) != CASES[name][1]}
+    assert not wrong
+
+
+def test_an_error_where_the_argument_itself_is_the_operand() -> None:
+    severities = {
+        name: {f.severity for f in lint(PRELUDE + CASES[name][0], "0.12.0", select="PAL505")}
+        for name in ("grad", "grad of a def")
+    }
+    assert severities == {"grad": {Severity.ERROR}, "grad of a def": {Severity.WARNING}}
+
+
+@pytest.mark.parametrize(("decorator", "expected"), [("", True), ("@jax.custom_vjp\n", False)])
+def test_a_launch_in_another_module(tmp_path: Path, decorator: str, expected: bool) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "pallas_ops.py").write_text(
+        PRELUDE + decorator + PLAIN + "\n".join("# filler" for _ in range(20)) + "\n"
+    )
+    user = tmp_path / "train.py"
+    user.write_text(
+        "import jax\nimport jax.numpy as jnp\nfrom pallas_ops import g\n\ndef step(x):\n"
+        "    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n"
+    )
+    source = Source(str(user), user.read_text())
+    result = lint_source(source, settings("0.12.0", None, "PAL505"), Project(tmp_path))
+    assert [f.severity for f in result.findings] == ([Severity.WARNING] if expected else [])
