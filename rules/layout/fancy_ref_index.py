@@ -168,7 +168,7 @@ class FancyRefIndex(Rule):
             if trouble is None:
                 continue
             found = failure(context, lambda backend, _, __, where=trouble.backends: where is None or backend in where)
-            if found is None:
+            if found is None or (not trouble.sure and context.target is None):
                 continue
             spelled = indexing.site.code.partition("\n")[0]
             place = f" on {found.place}" if trouble.backends is not None else ""
@@ -239,7 +239,7 @@ def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
 def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely"] | None:
     """Whether an index is an array and no scalar.
 
-    "likely" for one element of a ref of unknown shape that is not said to lie in SMEM, where scalars are kept.
+    "likely" for what is loaded from an operand of unknown shape that is not said to lie in SMEM, where scalars are.
     """
     if not isinstance(value, Array) or value.host:
         return None
@@ -247,10 +247,11 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
         return bool(value.shape)
     load = load_of(value, trace)
     if load is not None:
-        if load.ref.space not in (None, "vmem") or load.ref.role == "prefetch":
+        if load.ref.role not in ("in", "out", "scratch") or load.ref.space not in (None, "vmem"):
             return None
         parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
-        return True if any(part == Const(...) or isinstance(part, Slice) for part in parts) else "likely"
+        whole = any(part == Const(...) or isinstance(part, Slice) for part in parts)
+        return True if whole and load.ref.space is not None else "likely"
     if value.origin is None or depth > _DEPTH or value.origin.name.rpartition(".")[2] not in _ELEMENTWISE:
         return None
     found = [_has_rank(operand, trace, depth + 1) for operand in value.origin.args]
