@@ -58,7 +58,8 @@ def branch_as_when(demand: Demand, context: Context) -> Fix | None:
         return None
     header = Edit(Span(whole.path, whole.start, span(colon).end), f"@{spelled}({text})\n{indent}def _():")
     if other is None:
-        make = context.safe if shape == () else context.unsafe
+        # What raises whenever it is reached has no result to keep.
+        make = context.safe if demand.certain or shape == () else context.unsafe
         return make(f"guard the stores with `{spelled}`", header, *imports)
     negation, more = context.spell("jax.numpy.logical_not", module)
     colon = _colon(alternatives[0])
