@@ -295,7 +295,8 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     if any(isinstance(value, Array) for value in arguments.positional):
         return result
-    return UNKNOWN if short not in ("cdiv",) else result
+    known = isinstance(result, Array) and result.shape and short == "reshape"
+    return result if known or short == "cdiv" else UNKNOWN
 
 
 def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

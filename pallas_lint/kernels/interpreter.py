@@ -242,7 +242,7 @@ class Interpreter:
                 return self.call_function(method, arguments)
         self.lose_sight()
         self.escape(arguments, node)
-        return UNKNOWN
+        return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
     def escape_refs(self, arguments: Arguments, node: cst.CSTNode | Site) -> None:
         """Refs reach code that is not seen; callbacks are the caller's business."""

@@ -239,6 +239,14 @@ def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CS
     return UNKNOWN
 
 
+def called_by_name(method: Sym, arguments: Arguments) -> Value:
+    """`x.reshape(16, 300)` for an x of which nothing is known, outside kernels: the result's shape is known."""
+    if not method.text.endswith(".reshape"):
+        return UNKNOWN
+    shape = indexing.reshaped(None, arguments.positional)
+    return Array(shape) if shape else UNKNOWN
+
+
 def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
