@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.defaults import with_defaults
 from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.values import NONE, Const, Dictionary, Made, Sym, Value
+from pallas_lint.kernels.values import NONE, Array, Const, Dictionary, Made, Sym, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.blocks import Block
@@ -26,6 +26,7 @@ VMEM: dict[str, tuple[int, int]] = {
     "v6e": (128 * MIB, 32 * MIB),
     "tpu7x": (64 * MIB, 32 * MIB),
 }
+SMEM = MIB  # of every generation; a little of it is taken by the compiler
 _LANES, _SUBLANES = 128, 8
 
 
@@ -125,6 +126,30 @@ def budgets_of(launch: Launch, interpreter: Interpreter) -> tuple[Budget, ...]:
     found = [Budget(tuple(sure), number, known)]
     if assumed:
         found.append(Budget(tuple(usual), number, known, tuple(sorted(assumed))))
+    return tuple(found)
+
+
+def scalars_of(launch: Launch, interpreter: Interpreter) -> tuple[Part, ...]:
+    """What the launch surely takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put there."""
+    names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
+    parts = []
+    for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):
+        if isinstance(operand, Array) and operand.shape is not None and operand.dtype is not None:
+            parts.append((names.get(("prefetch", at), f"prefetch {at}"), operand.shape, operand.dtype))
+    blocks = blocks_of(launch, interpreter)
+    every = () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ()))
+    parts.extend(
+        (names.get((block.role, block.index), block.role), block.block_shape, block.dtype)
+        for block in every
+        if block is not None and block.space == "smem" and block.sure and block.block_shape and block.dtype is not None
+    )
+    found = []
+    for name, shape, dtype in parts:
+        sizes = [size for size in shape if isinstance(size, int)]
+        if len(sizes) == len(shape) and sizes and dtype in ("i32", "u32", "f32"):
+            if len(sizes) > 1:
+                sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
+            found.append(Part(name, prod(sizes) * 4, 1))
     return tuple(found)
 
 

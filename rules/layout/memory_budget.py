@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.memory_budget import MIB, VMEM, Budget, budgets_of, compiler_param, size
+from pallas_lint.kernels.memory_budget import MIB, SMEM, VMEM, Budget, budgets_of, compiler_param, scalars_of, size
 from pallas_lint.kernels.values import Array, Const, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -45,6 +45,8 @@ class MemoryBudget(Rule):
     registers, and blocks whose size is not known, are not counted. A `vmem_limit_bytes` written down as a number is
     checked against the same table: what v5e and v6e grant, v7x does not have.
 
+    SMEM, where scalar-prefetch operands lie, has 1 MiB; the rows of a matrix take multiples of 128 numbers in it.
+
     On Triton, the operands of a dot go through shared memory, of which a block of threads has 227 KiB at most.
 
     ## How to fix
@@ -61,6 +63,9 @@ class MemoryBudget(Rule):
     ## References
 
     - tpu-inference issues 508 and 3194, jax 38988, keras-io 2284, pytorch/xla 8429, sglang-jax 1262, jax 17320.
+    - Compiled for v5e and v6e with jax 0.12.0.1: blocks of 4 x 4 MiB compile with the default limit of v5e and 4 x 4.03
+      MiB do not; 4 x 8 and 4 x 8.03 on v6e, 4 x 16 and 4 x 16.03 with a limit of 64 MiB on both. Of prefetched int32,
+      250000 compile and 262144 do not; (1024, 8) does, (2048, 1) does not.
     - The sum was compared with what the compilers of jax 0.8.3 and 0.12 report for 40 random launches each: equal in
       all. The limits are those in the errors of jax 0.12's compiler for each generation.
     """
@@ -152,6 +157,7 @@ class MemoryBudget(Rule):
             return
         devices = (target.device,) if target.device is not None else tuple(VMEM)
         yield from _written_limit(launch, devices, context)
+        yield from _smem(launch, context)
         for budget in budgets_of(launch, context.analysis.interpreter):
             found = list(_vmem(budget, launch, devices, context))
             yield from found
@@ -205,6 +211,20 @@ def _vmem(budget: Budget, launch: Launch, devices: tuple[str, ...], context: Con
         f"blocks and scratch take at least {size(total)} of VMEM{condition}: {limit}",
         help=f"{budget.spelled()}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
         severity=severity,
+    )
+
+
+def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
+    """Numbers for the scalar unit: rows of a matrix are filled up to 128 there, too."""
+    parts = scalars_of(launch, context.analysis.interpreter)
+    total = sum(part.total for part in parts)
+    if total < SMEM:
+        return
+    spelled = " + ".join(str(part) for part in sorted(parts, key=lambda part: -part.total)[:5])
+    yield context.finding(
+        launch.called_at,
+        f"operands in SMEM take {size(total)}, of less than {size(SMEM)} that there is",
+        help=f"{spelled}; pass large tables in HBM and copy rows, and matrices transposed or flat",
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.divisibility import loaded_scalars, proven_divisor, true_divisor
 from pallas_lint.kernels.dtypes import bits
+from pallas_lint.kernels.indexing import result_shape
 from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
@@ -41,8 +42,11 @@ class UnalignedDynamicSlice(Rule):
     - the only dimension of a 1-D ref: 128 in 32-bit types, 256 in 16-bit, 512 in 8-bit; 1024 up to jax 0.8.
 
     Mosaic proves it from the arithmetic: `i * 128` is fine, with `i` a loop or grid index, and so is
-    `pl.multiple_of(x, 128)`, for which the author answers. Strides other than 1 are limited to leading dimensions and,
-    up to 128 columns of 32 bits, to the dimension before the last.
+    `pl.multiple_of(x, 128)`, for which the author answers.
+
+    Strides other than 1 exist for rows of up to 128 columns only, of 32 bits (of less for loads, from jax 0.11 or 0.12
+    on), and not in the last dimension. DMAs ask for the same alignment, and their columns must begin and end at
+    multiples of 128 even where both are known.
 
     ## How to fix
 
@@ -65,7 +69,8 @@ class UnalignedDynamicSlice(Rule):
 
     - helion issues 2753 and 3459: unproven alignment of loads, stores and DMAs; jax issue 29520: strides.
     - 280 kernels with float32, bfloat16, int32 and int8 slices compiled for v5e and v6e with jax 0.4.35, 0.6.2, 0.8.3,
-      0.10.2 and 0.12.0.1 (the last for v4, v5p and tpu7x, too), and 350 more with 0.12.0.1: what is said above.
+      0.10.2 and 0.12.0.1 (the last for v4, v5p and tpu7x, too); 450 more with 0.4.35 and 0.12.0.1; 78 DMAs with 0.4.35,
+      0.8.3, 0.10.2 and 0.12.0.1.
     """
 
     code = "PAL204"
@@ -177,10 +182,11 @@ class UnalignedDynamicSlice(Rule):
             copied = is_copy(access)
             if space != "vmem" and not (copied and space in ("any", "hbm")):
                 continue
-            for part in _parts(access):
-                for message in (_strided(part, access, context), _unaligned(part, access, loaded, context)):
-                    if message is not None:
-                        yield message
+            for part in _parts(access, trace):
+                checks = (_strided(part, access, context), _copied_lanes(part, access, context))
+                for found in (*checks, _unaligned(part, access, loaded, context)):
+                    if found is not None:
+                        yield found
 
 
 @frozen
@@ -218,16 +224,38 @@ class _Part:
         return self.rank - 1 - self.place
 
 
-def _parts(access: Access) -> Iterator[_Part]:
-    """The indexed dimensions among the last two, of the access and of the views that it goes through."""
+def _parts(access: Access, trace: KernelTrace) -> Iterator[_Part]:
+    """The indexed dimensions of the access and of the views that it goes through."""
     ref, index, own = access.ref, access.index, True
+    left = _rank_left(access, trace)
     while True:
         if ref.view and ref.indexer is None:
             return  # a bitcast or reshape: other tiles than the buffer's own
+        taken = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
+        if left is not None and ref.shape is None:
+            left += sum(not isinstance(part, Slice) and part != Const(...) for part in taken)
+            ref = evolve(ref, shape=(None,) * left)
+        elif ref.shape is not None:
+            left = len(ref.shape)
         yield from _placed(ref, index, own)
         if ref.parent is None or ref.indexer is None:
             return
         ref, index, own = ref.parent, ref.indexer, False
+
+
+def _rank_left(access: Access, trace: KernelTrace) -> int | None:
+    """The rank of what an access selects, from the other end of the copy or from where it is stored as it is."""
+    if access.ref.shape is not None and access.ref.parent is None:
+        return None
+    for other in trace.events:
+        if not isinstance(other, Access) or other is access or other.ref.shape is None:
+            continue
+        together = is_copy(access) and is_copy(other) and other.site.key == access.site.key
+        stored = other.kind == "store" and isinstance(access.value, Array) and other.value is access.value
+        if together or stored:
+            shape = result_shape(other.ref.shape, other.index)
+            return None if shape is None else len(shape)
+    return None
 
 
 def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
@@ -377,6 +405,37 @@ def _promise(part: _Part, access: Access, multiple: str, context: Context) -> Fi
     return context.safe(f"promise that the start is a multiple of {multiple}", edit, *imports)
 
 
+# -- copies -------------------------------------------------------------------------------------------------------
+
+
+def _copied_lanes(part: _Part, access: Access, context: Context) -> Finding | None:
+    """A DMA of a part of the lanes: it moves whole tiles."""
+    index, extent = part.index, part.extent
+    if (
+        not is_copy(access)
+        or part.rank < 2
+        or part.place
+        or not isinstance(index, Slice)
+        or not isinstance(extent, int)
+    ):
+        return None
+    start = 0 if index.start == NONE else index.start.value if isinstance(index.start, Const) else None
+    size = part.size
+    if index.size is None and start is not None:
+        stop = extent if index.stop == NONE else index.stop.value if isinstance(index.stop, Const) else None
+        size = stop - start if isinstance(stop, int) and stop >= 0 else None
+    if not isinstance(start, int) or not isinstance(size, int) or (size == extent and start == 0):
+        return None
+    if start % _LANES == 0 and size % _LANES == 0:
+        return None
+    return context.finding(
+        access.site,
+        f"copy of columns {start} to {start + size} of `{part.ref.parameter}`: DMAs move whole tiles of {_LANES}",
+        help=f"copy a multiple of {_LANES} columns from a multiple of {_LANES}, and select in registers",
+        severity=Severity.ERROR if access.certain else Severity.WARNING,
+    )
+
+
 # -- strides -------------------------------------------------------------------------------------------------------
 
 
@@ -388,16 +447,16 @@ def _strided(part: _Part, access: Access, context: Context) -> Finding | None:
     if not isinstance(stride, int) or stride == 1:
         return None
     reason = versions = None
-    if part.rank > 1 and part.place == 0:
+    if part.place == 0:
         reason = "the last dimension has no strided access on TPU"
-    elif part.place == 1 and isinstance(part.lanes, int) and part.lanes > _LANES:
+    elif isinstance(part.lanes, int) and part.lanes > _LANES:
         reason = f"rows of {part.lanes} columns have none on TPU, only those of up to 128"
     elif part.ref.dtype is not None and part.ref.dtype not in ("bool", "semaphore") and bits(part.ref.dtype) < 32:
         if access.kind == "load" and not isinstance(part.start, Array):
             versions = context.failing(lambda version: up_to("0.10.2", version))
             if not versions:
                 return None
-        elif part.place != 1:
+        elif access.kind == "load" and part.place != 1:
             return None
         reason = f"{part.ref.dtype} has none on TPU"
     if reason is None:
