@@ -174,7 +174,7 @@ def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
     init = arguments.get("init_val", 2) or UNKNOWN
     if condition is not None and _callable(condition):
-        _loop_body(i, condition, [init], None, node)
+        _loop_body(i, condition, [_traced(init)], None, node)
     return _loop_body(i, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
 
 
@@ -224,7 +224,7 @@ def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
 def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     predicate = arguments.get("pred", 0) or UNKNOWN
     branches = [arguments.get("true_fun", 1), arguments.get("false_fun", 2)]
-    operands = arguments.positional[3:]
+    operands = [_traced(value) for value in arguments.positional[3:]]
     result: Value | None = None
     for at, branch in enumerate(branches):
         if branch is None or not _callable(branch):
@@ -237,7 +237,7 @@ def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 
 def _switch(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     index, branches = arguments.get("index", 0) or UNKNOWN, arguments.get("branches", 1)
-    operands = arguments.positional[2:]
+    operands = [_traced(value) for value in arguments.positional[2:]]
     result: Value | None = None
     for branch in branches.items if isinstance(branches, Seq) else ():
         with i.under(_under(i, "cond", index, node)):

@@ -75,6 +75,10 @@ CASES: dict[str, tuple[str, str | None]] = {
     "traced arange": (kernel("y = jnp.arange(pl.program_id(0))"), FLOW),
     "loop index": (kernel("lax.fori_loop(0, 4, lambda i, c: c if i == 0 else c + 1, 0)"), FLOW),
     "loop carry": (kernel("lax.fori_loop(0, 4, lambda i, c: c if c == 0 else c + 1, 0)"), FLOW),
+    "carry of a while loop": (kernel("lax.while_loop(lambda c: c[0] < 3 and c[1] > 2, lambda c: c, (0, 1))"), FLOW),
+    "carry of a scan": (kernel("lax.scan(lambda c, x: (c if c > 0 else c, None), 0, None, length=4)"), FLOW),
+    "operand of a cond": (kernel("lax.cond(pl.program_id(0) > 0, lambda a: a if a > 0 else a, lambda a: a, 3)"), FLOW),
+    "condition of a while loop": (kernel("lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0)"), None),
     "loop index of a list": (kernel("lax.fori_loop(0, 2, lambda i, c: [c, c][i], 0)"), FLOW),
     "in a helper": ("def half(v):\n    return v / 2 if v > 0 else v\n" + kernel("y = half(x_ref[0, 0])"), FLOW),
     "and with an open left side": (
