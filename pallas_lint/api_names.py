@@ -56,8 +56,12 @@ class KeywordHistory:
         return next((other for other in known[before[-1] + 1 :] if other in self.refused), version)
 
 
-def api_name(use: Use) -> ApiName | None:
-    """The known name that a use stands for; None for what no known jax has, and for what is not jax's."""
+def api_name(use: Use, *, called: bool = False) -> ApiName | None:
+    """The known name that a use stands for; None for what no known jax has, and for what is not jax's.
+
+    None also for names imported by themselves: whether there is such a name is told at the import. With `called` they
+    are given too, for what is said about their arguments.
+    """
     parts = use.name.split(".")
     if parts[0] != "jax":
         return None
@@ -81,7 +85,7 @@ def api_name(use: Use) -> ApiName | None:
         spelled = use.spelled.split(".")
         if beyond >= len(spelled):
             return None  # the alias itself stands for something below this name: its import is what counts
-        if beyond == len(spelled) - 1 and length > module:
+        if beyond == len(spelled) - 1 and length > module and not (called and beyond == 0):
             return None  # a name that was imported by itself: the import is what counts
         node = use.without(beyond)
         return ApiName(use, name, history, node, ".".join(spelled[: len(spelled) - beyond]))

@@ -114,7 +114,7 @@ def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
 
 
 def with_newlines(inserted: str, text: str, offset: int) -> str:
-    """`inserted` with the kind of line end and indentation that `text` has at `offset`: rules write `\\n` and spaces."""
+    """`inserted` with the line end and indentation that `text` has at `offset`: rules write `\\n` and spaces."""
     if "\n" not in inserted:
         return inserted
     if re.search(r"^\t", text, re.MULTILINE):

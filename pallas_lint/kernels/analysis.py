@@ -108,7 +108,7 @@ def _roots(module: Module) -> list[Piece]:
     foreign = any(word in text for word in FOREIGN_WORDS)
     if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
-    leading |= _launches_by_name(module)
+    leading |= _launches_by_name(module) | _renamed(module)
     return [
         piece
         for piece in module.outline.walk()
@@ -122,6 +122,18 @@ def _roots(module: Module) -> list[Piece]:
             or (foreign and FOREIGN_LAUNCH.search(piece.text))
         )
     ]
+
+
+def _renamed(module: Module) -> set[str]:
+    """Names under which what the launch words speak of is imported: `from ... import BlockSpec as BS`."""
+    return {
+        alias
+        for alias, targets in module.imported.items()
+        for target in targets
+        if target.startswith("jax.experimental.pallas")
+        and (name := target.rpartition(".")[2]) != alias
+        and LAUNCH_WORDS.search(f".{name}(")
+    }
 
 
 def _launches_by_name(module: Module) -> set[str]:

@@ -183,7 +183,7 @@ class PallasCallMisuse(Rule):
 
     @staticmethod
     def _keywords(use: Use, context: Context) -> Iterator[Finding]:
-        name = api_name(use)
+        name = api_name(use, called=True)
         if name is None or name.name.rpartition(".")[2] not in _CHECKED:
             return
         for keyword, history, failing in keywords(name, context):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.api_names import ApiName
+    from pallas_lint.compat import ApiHistory
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.syntax.uses import Use
@@ -87,11 +88,11 @@ class NotYetApi(Rule):
     )
 
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
-        name = None if context.assumed else api_name(use)
-        if name is None:
+        if context.assumed:
             return
-        history = name.history
-        if any(history.status(version) == "not-yet" for version in context.versions):
+        name = api_name(use)
+        history = name.history if name is not None else None
+        if name is not None and history is not None and self._is_early(history, context):
             failing = tuple(v for v in reached(name, context) if history.status(v) == "not-yet")
             if failing:
                 came = next(first for first, _ in history.spans() if _after(first, failing[-1]))
@@ -102,7 +103,13 @@ class NotYetApi(Rule):
                     versions=failing,
                 )
                 return
-        yield from self._keywords(name, context)
+        called = api_name(use, called=True)
+        if called is not None:
+            yield from self._keywords(called, context)
+
+    @staticmethod
+    def _is_early(history: ApiHistory, context: Context) -> bool:
+        return any(history.status(version) == "not-yet" for version in context.versions)
 
     @staticmethod
     def _keywords(name: ApiName, context: Context) -> Iterator[Finding]:

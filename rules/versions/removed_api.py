@@ -171,9 +171,11 @@ class RemovedApi(Rule):
         name = api_name(use)
         if compat.api(use.name) is None:
             yield from self._never_known(use, context)
+        if name is not None:
+            yield from self._name(name, context)
+        name = api_name(use, called=True)
         if name is None:
             return
-        yield from self._name(name, context)
         yield from self._keywords(name, context)
         yield from self._positions(name, context)
         yield from self._forms(name, context)

@@ -6,12 +6,15 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pallas_lint import fixer
 from pallas_lint.lint import lint_source
 from pallas_lint.project import Project
 from pallas_lint.settings import Overrides, Settings, SettingsFinder
 from pallas_lint.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pallas_lint.finding import Finding
 
 MARK = "#!"
@@ -30,7 +33,12 @@ def settings(jax: str | None = None, target: str | None = None, select: str | No
 
 def lint(code: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> list[Finding]:
     """The findings in `code` (indented as a docstring may be)."""
-    source = Source("example.py", inspect.cleandoc(code) + "\n")
+    return lint_text(inspect.cleandoc(code) + "\n", jax, target, select)
+
+
+def lint_text(text: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> list[Finding]:
+    """The findings in a text as it stands."""
+    source = Source("example.py", text)
     result = lint_source(source, settings(jax, target, select), Project(Path("/nonexistent")))
     assert not result.errors, (result.errors, result.traceback)
     return list(result.findings)
@@ -47,22 +55,16 @@ def lines(findings: list[Finding], code: str) -> set[int]:
 
 def fixed(code: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> str:
     """`code` after all fixes of its findings, unsafe ones too, in rounds until nothing changes."""
-    text = inspect.cleandoc(code) + "\n"
-    for _ in range(5):
-        source = Source("example.py", text)
-        edits = []
-        taken: list[tuple[int, int]] = []
-        for finding in lint(text, jax, target, select):
-            for fix in finding.fixes[:1]:
-                spans = [(source.offset(edit.span.start), source.offset(edit.span.end)) for edit in fix.edits]
-                if any(a < end and start < b for a, b in spans for start, end in taken):
-                    continue
-                for span, edit in zip(spans, fix.edits, strict=True):
-                    if (span, edit.text) not in edits:
-                        edits.append((span, edit.text))
-                        taken.append(span)
-        if not edits:
-            return text
-        for (start, end), replacement in sorted(edits, reverse=True):
-            text = text[:start] + replacement + text[end:]
-    return text
+    return fixed_text(inspect.cleandoc(code) + "\n", jax, target, select)
+
+
+def fixed_text(text: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> str:
+    """The same for a text as it stands, by the fixer that the command line uses."""
+
+    def relint(sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
+        return lint_text(sources["example.py"].text, jax, target, select)
+
+    source = Source("example.py", text)
+    outcome = fixer.fix({"example.py": source}, lint_text(text, jax, target, select), relint, unsafe=True)
+    assert not outcome.problems, outcome.problems
+    return outcome.sources["example.py"].text

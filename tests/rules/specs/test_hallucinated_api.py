@@ -26,7 +26,8 @@ HEAD = (
     ],
 )
 def test_nearest(wrong: str, right: str) -> None:
-    assert fixed(f"{HEAD}x = {wrong}(1)\n", "0.12.0", None, "PAL309") == f"{HEAD}x = {right}(1)\n"
+    used = "used = (pl, pltpu, plgpu)\n"
+    assert fixed(f"{HEAD}x = {wrong}(1)\n{used}", "0.12.0", None, "PAL309") == f"{HEAD}x = {right}(1)\n{used}"
 
 
 def test_members_are_not_touched() -> None:
