@@ -154,15 +154,25 @@ def _buffers(
                 return None
             element: cst.BaseExpression = value.elements[at].value
             suffix = ""
+        elif (repeated := _repeated(value)) is not None:
+            element, suffix = repeated, ""
         else:
-            element, suffix = value, "" if count == 1 and not isinstance(value, cst.Name) else None  # type: ignore[assignment]
-            if suffix is None:
-                suffix = "" if count == 1 else f"[{at}]"
+            element, suffix = value, "" if count == 1 else f"[{at}]"
         text = _zeros(element, piece, zeros, suffix)
         if text is None:
             return None
         texts.append(text)
     return texts, imports
+
+
+def _repeated(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The element of `[element] * n`."""
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
+        sequence = value.left if isinstance(value.left, cst.List | cst.Tuple) else value.right
+        if isinstance(sequence, cst.List | cst.Tuple) and len(sequence.elements) == 1:
+            element = sequence.elements[0]
+            return element.value if isinstance(element, cst.Element) else None
+    return None
 
 
 def _zeros(element: cst.BaseExpression, piece: Piece, zeros: str, suffix: str) -> str | None:

@@ -389,9 +389,25 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
 
 
 def operand_call(launch: Launch) -> cst.Call | None:
-    """The call that passes the operands, where it follows the launching call at once: `pallas_call(...)(x)`."""
+    """The call that passes the operands: `pallas_call(...)(x)`, or `f(x)` where `f` is called once; None otherwise."""
     statement = _statement(launch)
-    return None if statement is None else _outermost_call(statement, launch.site.node)
+    found = None if statement is None else _outermost_call(statement, launch.site.node)
+    if found is not None or not isinstance(statement, cst.Assign) or statement.value is not launch.site.node:
+        return found
+    target = statement.targets[0].target
+    if not isinstance(target, cst.Name) or len(statement.targets) != 1:
+        return None
+    uses: list[cst.CSTNode] = []
+    calls: list[cst.Call] = []
+    stack: list[cst.CSTNode] = list(launch.site.piece.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.Name) and node.value == target.value and node is not target:
+            uses.append(node)
+        elif isinstance(node, cst.Call):
+            calls.append(node)
+        stack.extend(node.children)
+    return next((call for call in calls if call.func is uses[0]), None) if len(uses) == 1 else None
 
 
 def _statement(launch: Launch) -> cst.BaseSmallStatement | None:

@@ -1,0 +1,148 @@
+"""PAL407: aliases are refused exactly where a real `pallas_call` raises, and counted as it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.harness import lint
+from tests.rules.traced import outcomes
+
+PRELUDE = """\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+X = jax.ShapeDtypeStruct((256, 128), jnp.float32)
+ROWS = jax.ShapeDtypeStruct((2,), jnp.int32)
+OUT = jax.ShapeDtypeStruct((256, 128), jnp.float32)
+
+
+"""
+SPEC = "pl.BlockSpec((256, 128), lambda *_: (0, 0))"
+
+
+def plain(aliases: str, out: str = "OUT", count: int = 2) -> str:
+    """Two operands, both read."""
+    stores = "; ".join(f"o{k}_ref[...] = (x_ref[...] + y_ref[...]).astype(o{k}_ref.dtype)" for k in range(count - 1))
+    outputs = ", ".join(f"o{k}_ref" for k in range(count - 1))
+    return (
+        f"def kernel(x_ref, y_ref, {outputs}):\n    {stores}\n\n\n"
+        f"def f(x):\n    return pl.pallas_call(kernel, out_shape={out}, input_output_aliases={aliases})"
+        "(x, jnp.ones((256, 128), jnp.float32))\n"
+    )
+
+
+def prefetched(aliases: str) -> str:
+    return (
+        "def kernel(rows_ref, x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n\n\ndef f(x):\n"
+        "    rows = jnp.zeros((2,), jnp.int32)\n    return pl.pallas_call(\n        kernel,\n"
+        "        grid_spec=pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(1,),"
+        f" in_specs=[{SPEC}], out_specs={SPEC}),\n"
+        f"        out_shape=OUT,\n        input_output_aliases={aliases},\n    )(rows, x)\n"
+    )
+
+
+WRONG = {
+    "operand out of range": plain("{2: 0}"),
+    "output out of range": plain("{0: 1}"),
+    "negative operand": plain("{-1: 0}"),
+    "negative output": plain("{0: -1}"),
+    "second pair": plain("{0: 0, 1: 2}", "[OUT, OUT]", 3),
+    "other dtype": plain("{1: 0}", "jax.ShapeDtypeStruct((256, 128), jnp.bfloat16)"),
+    "prefetch not counted": prefetched("{0: 0}"),
+    "prefetch counted twice": prefetched("{2: 0}"),
+    "variable": plain("aliases").replace("    return", "    aliases = {5: 0}\n    return"),
+}
+RIGHT = {
+    "first": plain("{0: 0}"),
+    "second": plain("{1: 0}"),
+    "crossed": plain("{0: 1, 1: 0}", "[OUT, OUT]", 3),
+    "none": plain("{}"),
+    "prefetch counted": prefetched("{1: 0}"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong(name: str) -> None:
+    findings = lint(PRELUDE + WRONG[name], select="PAL407")
+    assert [finding.severity.value for finding in findings] == ["error"]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right(name: str) -> None:
+    assert not lint(PRELUDE + RIGHT[name], select="PAL407")
+
+
+@pytest.mark.slow
+def test_jax_agrees() -> None:
+    found = outcomes({**WRONG, **RIGHT})
+    assert {name for name, error in found.items() if error} == set(WRONG)
+    assert all("input_output_aliases contains the mapping" in str(found[name]) for name in WRONG)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        plain("{5: 0}").replace("(x, jnp.ones((256, 128), jnp.float32))", "(*x)"),
+        plain("{3: 0}").replace("x_ref[...] + y_ref[...]", "unknown(x_ref, y_ref)"),  # x may be a tree
+        plain("{n: 0}"),
+        plain("made()"),
+    ],
+)
+def test_what_is_not_known(code: str) -> None:
+    assert not lint(PRELUDE + code, select="PAL407")
+
+
+def test_help_counts_prefetch_operands() -> None:
+    finding = lint(PRELUDE + prefetched("{0: 0}"), select="PAL407")[0]
+    assert "scalar-prefetch" in finding.message
+    assert "number 1" in finding.help
+
+
+def test_output_claimed_twice() -> None:
+    findings = lint(PRELUDE + plain("{0: 0, 1: 0}"), select="PAL407")
+    assert [finding.severity.value for finding in findings] == ["warning"]
+
+
+IN_PLACE = (
+    "def kernel(slot_ref, new_ref, k_ref, v_ref, k_out_ref, v_out_ref):\n"
+    "    k_out_ref[slot_ref[0], :] = jnp.ones((128,))\n    v_out_ref[slot_ref[0], :] = jnp.ones((128,))\n\n\n"
+    "def f(slot, new, k, v):\n    return pl.pallas_call(kernel, out_shape=[OUT, OUT],"
+    " input_output_aliases=ALIASES)(slot, new, k, v)\n"
+)
+
+
+def test_some_outputs_of_an_in_place_kernel() -> None:
+    findings = lint(PRELUDE + IN_PLACE.replace("ALIASES", "{2: 0}"), select="PAL407")
+    assert [finding.severity.value for finding in findings] == ["warning"]
+    assert "`v_out_ref`" in findings[0].message
+    assert not lint(PRELUDE + IN_PLACE.replace("ALIASES", "{2: 0, 3: 1}"), select="PAL407")
+
+
+FOREIGN = "import jax\nimport jax.numpy as jnp\nfrom jax.interpreters import mlir\nimport jax_triton as jt\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "flagged"),
+    [
+        ("jax.ffi.ffi_call('t', jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={1: 0})(x, y)", False),
+        ("jax.ffi.ffi_call('t', jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={2: 0})(x, y)", True),
+        ("jax.ffi.ffi_call('t', jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 1})(x, y)", True),
+        ("mlir.custom_call('t', result_types=[a], operands=[x, y], operand_output_aliases={1: 0})", False),
+        ("mlir.custom_call('t', result_types=[a], operands=[x, y], operand_output_aliases={2: 0})", True),
+        ("jt.triton_call(x, y, kernel=k, out_shape=jax.ShapeDtypeStruct((8,), jnp.float32), grid=1,"
+         " input_output_aliases={-1: 0})", True),
+        ("jt.triton_call(jnp.ones(8), 8, kernel=k, out_shape=jax.ShapeDtypeStruct((8,), jnp.float32), grid=1,"
+         " input_output_aliases={1: 0})", True),
+        ("jt.triton_call(jnp.ones(8), 8, kernel=k, out_shape=jax.ShapeDtypeStruct((8,), jnp.float32), grid=1,"
+         " input_output_aliases={0: 0})", False),
+        ("jt.triton_call(x, kernel=k, out_shape=jax.ShapeDtypeStruct((8,), jnp.float32), grid=1,"
+         " zeroed_outputs=(0,), input_output_aliases={0: 0})", True),
+        ("jt.triton_call(jnp.zeros(8), kernel=k, out_shape=jax.ShapeDtypeStruct((8,), jnp.float32), grid=1,"
+         " zeroed_outputs=(0,), input_output_aliases={0: 0})", False),
+    ],
+)  # fmt: skip
+def test_foreign_calls(call: str, flagged: bool) -> None:
+    assert bool(lint(f"{FOREIGN}def f(x, y, a):\n    return {call}\n", select="PAL407")) is flagged
