@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.uses import Use
 
+_ORDERING = frozenset(
+    {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}
+)
+
 
 class GridWriteRace(Rule):
     """GPU: several steps of the grid write the same part of an output, and they run at the same time.
@@ -41,8 +45,9 @@ class GridWriteRace(Rule):
 
     ## Known limits
 
-    For `pallas_call` only; `plgpu.kernel` has no blocks. Silent where an index or a condition depends on the axis or on
-    data, and where every step writes the same value. A warning where the sizes of the grid are not in the text.
+    For `pallas_call` only; `plgpu.kernel` has no blocks. Silent where an index or a condition depends on the axis or
+    on data, where the kernel takes a lock, and where every step writes the same value. A warning where the sizes of
+    the grid are not in the text.
 
     ## References
 
@@ -160,6 +165,8 @@ class GridWriteRace(Rule):
         blocks = blocks_of(launch, interpreter) if launch.kind == "pallas_call" else None
         if blocks is None or not blocks.grid.rank or holds_pipelines(trace, context.analysis):
             return
+        if any(op.name.rpartition(".")[2] in _ORDERING for op in trace.ops()):
+            return  # a lock, perhaps
         given = any(name not in ("arbitrary", None) for name in blocks.grid.semantics)
         if None in blocks.grid.semantics and context.target is not None and context.target.backend != "triton":
             return

@@ -123,6 +123,7 @@ class InitGuardWrongAxis(Rule):
                     scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)],
                 )(a, b)
             """,
+            run="matmul(f32(512, 512), f32(512, 512))",
         ),
         Example(
             """
@@ -252,7 +253,8 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     grid = buffer.results[0][1].grid
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
-    variants = models(grid, buffer.uses, blocks, tuple(several))
+    asked = [axis for axis in several if any(axis in tested_axes(use.guards) for use in buffer.uses)]
+    variants = models(grid, buffer.uses, blocks, tuple(asked or several))
     shown: list[Fault] = []
     always = True
     for steps in variants or ():

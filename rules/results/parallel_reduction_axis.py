@@ -48,7 +48,8 @@ class ParallelReductionAxis(Rule):
     ## Known limits
 
     A warning unless the target is a TPU with two cores to a program. The fix is offered where the axis has a literal
-    of its own in the launch. Silent where the semantics, the grid's rank or the guards are not known.
+    of its own in the launch. Silent where the semantics, the grid's rank or the guards are not known, and in
+    the bodies of pipelines.
 
     ## References
 
@@ -114,6 +115,7 @@ class ParallelReductionAxis(Rule):
                     ),
                 )(x)
             """,
+            run="row_sums(f32(32, 512))",
         ),
     )
     valid = (
@@ -187,18 +189,18 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
     """A use of what another step of the axis left in the buffer."""
     if not buffer.results:
         return None
-    variants = models(grid, buffer.uses, [block for _, block in buffer.results], (axis,))
-    for steps in variants or ():
+    blocks = [block for _, block in buffer.results]
+    several = (axis, *(other for other in range(grid.rank) if all(block.ignores(other) for block in blocks)))
+    flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
+    dependence: Fault | None = None
+    for steps in models(grid, buffer.uses, blocks, several) or ():
         visits = visits_of(buffer, steps)
-        if visits is None:
-            return None
-        if any(fault.kind == "unset" for fault in Simulation(buffer.uses, steps, None).run(visits)):
-            continue  # wrong on one core too
+        if visits is None or any(f.kind != "late" for f in Simulation(buffer.uses, steps, flushing).run(visits)):
+            return None  # wrong on one core too
         apart = [Visit(visit.point, (visit.memory, visit.point.indices[axis]), visit.block) for visit in visits]
-        for fault in Simulation(buffer.uses, steps, None).run(apart):
-            if fault.kind == "unset":
-                return fault
-    return None
+        found = (f for f in Simulation(buffer.uses, steps, flushing).run(apart) if f.kind == "unset")
+        dependence = dependence or next(found, None)
+    return dependence
 
 
 def _semantics_site(launch: Launch, axis: int) -> tuple[Site, Site | None]:

@@ -42,8 +42,8 @@ class RevisitNotConsecutive(Rule):
 
     Axes of one step do not matter. A warning where the sizes of the grid are not in the text, because one of them may
     be 1; info where each visit writes the whole block, which leaves the value of the last one, although jax asks for
-    blocks not to be visited again. Silent for aliased outputs, blocks in HBM, and where code that is not seen gets the
-    buffer.
+    blocks not to be visited again. Silent for aliased outputs, blocks in HBM, in the bodies of pipelines, and where
+    code that is not seen gets the buffer.
 
     ## References
 
@@ -117,8 +117,9 @@ class RevisitNotConsecutive(Rule):
         if launch.kind != "pallas_call" or holds_pipelines(trace, context.analysis):
             return
         for buffer in buffers_of(trace, launch, context.analysis.interpreter):
-            block = buffer.results[0][1] if buffer.is_output else None
-            if block is not None and not block.revisitable:
+            # A scratch buffer that sums up for one output is left and returned to with the output's block.
+            block = buffer.results[0][1] if len(buffer.results) == 1 else None
+            if block is not None and (not buffer.is_output or not block.revisitable):
                 yield from self._check(buffer, block, launch, context)
 
     def _check(self, buffer: Buffer, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -130,14 +131,14 @@ class RevisitNotConsecutive(Rule):
             visits = visits_of(buffer, steps)
             if visits is None:
                 return
-            returned = _return(visits)
+            returned = _return([Visit(visit.point, visit.block, visit.block) for visit in visits])
             always &= returned is not None
             shown = shown or returned
             if returned is not None:
                 found = _lost_between(buffer, visits, steps)
                 always &= found is not None and found.sure
                 worst = worst or found
-        if shown is None:
+        if shown is None or (worst is None and not buffer.is_output):
             return
         severity = Severity.INFO if worst is None else Severity.ERROR if always else Severity.WARNING
         before, after = (step_text(visit.point) for visit in shown)
@@ -147,7 +148,14 @@ class RevisitNotConsecutive(Rule):
         ignored = block.ignored_axes
         along = f" (its index map ignores {axes_text(ignored)})" if ignored else ""
         place = block.index_map.site_of(block.index_map.func.node) if block.index_map is not None else launch.called_at
-        message = f"output block of {buffer.spelled} is left after {before} and {doing} on its return at {after}{along}"
+        output = buffer.results[0][0].parameter
+        if buffer.is_output:
+            message = f"output block of `{output}` is left after {before} and {doing} on its return at {after}{along}"
+        else:
+            message = (
+                f"{buffer.spelled} holds one sum, but the output block of `{output}` is left after {before}"
+                f" and returned to at {after}{along}"
+            )
         related = [] if worst is None else [(worst.use.access.site, "used here")]
         yield context.finding(
             place,
@@ -171,17 +179,19 @@ def _return(visits: list[Visit]) -> tuple[Visit, Visit] | None:
 
 def _lost_between(buffer: Buffer, visits: list[Visit], steps: Steps) -> Fault | None:
     """What goes wrong because a block does not keep what it holds when it is left."""
-    if any(fault.kind == "unset" for fault in Simulation(buffer.uses, steps, None).run(visits)):
+    flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
+    kept = [Visit(visit.point, visit.block, visit.block) for visit in visits]
+    if any(fault.kind in ("unset", "lost") for fault in Simulation(buffer.uses, steps, flushing).run(kept)):
         return None  # it is wrong in any order
     stays: list[Visit] = []
     for visit in visits:
         number = stays[-1].memory[1] if stays else 0  # type: ignore[index]
         moved = bool(stays) and stays[-1].block != visit.block
         stays.append(Visit(visit.point, (visit.block, number + moved), visit.block))
-    found = [fault for fault in Simulation(buffer.uses, steps, None).run(stays) if fault.kind == "unset"]
+    found = [fault for fault in Simulation(buffer.uses, steps, flushing).run(stays) if fault.kind == "unset"]
     if found:
         return min(found, key=lambda fault: not fault.sure)
-    return _stale(buffer, stays, steps)
+    return _stale(buffer, stays, steps) if buffer.is_output else None
 
 
 def _stale(buffer: Buffer, stays: list[Visit], steps: Steps) -> Fault | None:

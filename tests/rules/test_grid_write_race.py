@@ -56,6 +56,11 @@ CASES: dict[str, tuple[str, str | None, bool]] = {
     "value of another axis": ("o_ref[...] = jnp.full((16, 128), pl.program_id(0))", ROW, False),
     "blocks of their own": ("o_ref[...] += x_ref[...]", OWN, False),
     "atomic": ("plgpu.atomic_add(o_ref, ..., x_ref[...])", ROW, False),
+    "a lock": (
+        "lax.while_loop(lambda _: plgpu.atomic_cas(o_ref, 0, 1) == 1, lambda a: a, 0)\no_ref[...] += x_ref[...]",
+        ROW,
+        False,
+    ),
     "lone writer": ("@pl.when(pl.program_id(1) == 0)\ndef _():\n    o_ref[...] = x_ref[...]", ROW, False),
     "all but one write": ("@pl.when(pl.program_id(1) > 0)\ndef _():\n    o_ref[...] = x_ref[...]", ROW, True),
     "a condition on data": ("@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...]", ROW, False),

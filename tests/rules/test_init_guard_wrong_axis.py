@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.grid_cases import module, run
-from tests.rules.harness import lint
+from tests.rules.harness import fixed, lint
 
 I_J_K = "lambda i, j, k: (i * 3 + j, 0)"
 I_ONLY = "lambda i, j, k: (i, 0)"
@@ -169,6 +169,57 @@ def test_flagged(name: str) -> None:
     body, out_map, wrong = CASES[name]
     found = lint(module(body, (2, 3, 4), out_map), select="PAL402")
     assert bool(found) is wrong, found
+
+
+def symbolic(body: str, out_map: str, size: str = "(a, b, c)") -> str:
+    return module(body, (2, 3, 4), out_map, size=size).replace("def f(x, a=2, b=3, c=4)", "def f(x, a, b, c)")
+
+
+def test_sizes_that_are_not_in_the_text() -> None:
+    for name, (body, out_map, wrong) in CASES.items():
+        if "division" in name or "== 2)" in body or "- 2" in body:
+            continue  # these hang on the sizes
+        found = lint(symbolic(body, out_map), select="PAL402")
+        assert bool(found) is wrong, (name, found)
+    certain = lint(symbolic(output("pl.program_id(1) == 0"), I_J_K), select="PAL402")
+    assert [finding.severity.value for finding in certain] == ["error"]
+    # Right where the second axis has one step.
+    forgotten = lint(symbolic(output("pl.program_id(2) == 0"), I_ONLY), select="PAL402")
+    assert [finding.severity.value for finding in forgotten] == ["warning"]
+
+
+def test_the_number_of_steps_as_an_argument() -> None:
+    body = scratch("pl.program_id(2) == 0", "pl.program_id(2) == steps - 1")
+    code = symbolic(body, I_J_K, "(a, b, pl.cdiv(c, 128))").replace("acc_ref):", "acc_ref, *, steps):", 1)
+    code = code.replace("        kernel,\n", "        functools.partial(kernel, steps=c // 128),\n")
+    assert "steps=c" in code and not lint(code, select="PAL402")
+    wrong = code.replace("pl.program_id(2) == steps - 1", "pl.program_id(1) == steps - 1")
+    assert lint(wrong, select="PAL402")
+
+
+def test_fix() -> None:
+    body = scratch("pl.program_id(1) == 0", "pl.program_id(0) == pl.num_programs(0) - 1")
+    code = module(body, (2, 3, 4), I_J_K)
+    again = fixed(code, select="PAL402")
+    assert "pl.when(pl.program_id(2) == 0)" in again
+    assert not lint(again.replace(LAST.replace("2", "0"), LAST), select="PAL402")
+    kept = module("first = pl.program_id(1) == 0\n" + output("first"), (2, 3, 4), I_J_K)
+    assert fixed(kept, select="PAL402").strip() == kept.strip()
+
+
+def test_where_it_is_silent() -> None:
+    wrong = module(output("pl.program_id(1) == 0"), (2, 3, 4), I_J_K)
+    assert lint(wrong, select="PAL402")
+    for old, new in (
+        ("o_ref[...] += x_ref[...]", "o_ref[...] += x_ref[...]\n    unknown(o_ref)"),
+        ("pl.program_id(1) == 0", "x_ref[0, 0] == 0"),
+        ("pl.program_id(1) == 0", "unknown(pl.program_id(1))"),
+        ("(i * 3 + j, 0)", "(table(i), 0)"),
+        ("out_shape=", "input_output_aliases={0: 0}, out_shape="),
+    ):
+        silent = wrong.replace(old, new)
+        assert silent != wrong and not lint(silent, select="PAL402"), new
+    assert not lint(wrong, target="triton", select="PAL402") or "pltpu.VMEM" in wrong
 
 
 @pytest.mark.slow

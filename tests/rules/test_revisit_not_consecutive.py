@@ -50,6 +50,28 @@ CASES: dict[str, tuple[str, str, str | None]] = {
         "lambda i, j, k: (j * 4 + k, 0)",
         "info",
     ),
+    "scratch, first axis ignored": (
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    clear(acc_ref)\n"
+        "acc_ref[...] += x_ref[...]\n"
+        "@pl.when(pl.program_id(0) == 1)\ndef _():\n    o_ref[...] = acc_ref[...]",
+        "lambda i, j, k: (j * 4 + k, 0)",
+        "error",
+    ),
+    "scratch, last axis ignored": (
+        "@pl.when(pl.program_id(2) == 0)\ndef _():\n    clear(acc_ref)\n"
+        "acc_ref[...] += x_ref[...]\n"
+        "@pl.when(pl.program_id(2) == 3)\ndef _():\n    o_ref[...] = acc_ref[...]",
+        "lambda i, j, k: (i * 3 + j, 0)",
+        None,
+    ),
+    "two passes": (
+        "@pl.when((pl.program_id(0) == 0) & (pl.program_id(1) == 0) & (pl.program_id(2) == 0))\n"
+        "def _():\n    clear(acc_ref)\n"
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    acc_ref[...] += x_ref[...]\n"
+        "@pl.when(pl.program_id(0) == 1)\ndef _():\n    o_ref[...] = x_ref[...] - acc_ref[...]",
+        "lambda i, j, k: (j * 4 + k, 0)",
+        "info",
+    ),
     "written anew": ("o_ref[...] = x_ref[...]", "lambda i, j, k: (j * 4 + k, 0)", "info"),
 }
 
@@ -94,5 +116,5 @@ def test_as_the_tpu_interpreter_says() -> None:
     got = dict(zip(CASES, verdicts, strict=True))
     for name, (body, _, severity) in CASES.items():
         assert got[name][1] == ("right" if severity is None else "Revisited"), (name, got[name])
-        if SUM in body:
+        if SUM in body and "acc_ref" not in body:
             assert got[name][0] == "right", (name, got[name])  # the plain interpreter hides it
