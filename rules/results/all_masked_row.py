@@ -115,6 +115,7 @@ class AllMaskedRow(Rule):
             def softmax(x, mask):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
             """,
+            run="softmax(f32(16, 128), b1(16, 128))",
         ),
     )
     valid = (
@@ -149,7 +150,7 @@ class AllMaskedRow(Rule):
                 continue
             yield context.finding(
                 op.site,
-                "NaN for a row that is masked entirely: its maximum is `-inf`, and `-inf - -inf` is NaN",
+                "a row that is masked entirely becomes NaN: its maximum is `-inf`, and `-inf - -inf` is NaN",
                 help="mask with a finite value, or take 0 for a maximum that is `-inf`",
                 severity=level,
                 op=op,
@@ -178,7 +179,7 @@ class _Flow:
     def is_infinite(self, value: Value | None, depth: int = 0) -> bool:
         """Whether the value surely is minus infinity everywhere."""
         if isinstance(value, Const):
-            return value.value == -math.inf
+            return bool(value.value == -math.inf)
         op = value.origin if isinstance(value, Array) else None
         if op is None or depth > _DEPTH or not op.args:
             return False

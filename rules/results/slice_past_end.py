@@ -136,6 +136,7 @@ def _constant(part: Part, trace: KernelTrace, context: Context) -> Finding | Non
     return context.finding(
         part.access.site,
         f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",
+        help="jax refuses constant slices past the end; what lies beyond is not the array's",
         severity=Severity.ERROR if part.access.certain else Severity.WARNING,
     )
 
