@@ -107,6 +107,7 @@ class DotAccumulator(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x, y)
             """,
+            run="run(f32(128, 128), f32(128, 128))",
         ),
         Example(
             """
@@ -145,6 +146,7 @@ class DotAccumulator(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x, y)
             """,
+            run="run(f32(128, 128), f32(128, 128))",
         ),
     )
     valid = (

@@ -364,6 +364,10 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
     if full and "bf16" in pair and not (set(pair) - {"bf16"}):
         what = "of bfloat16 operands takes no precision above the default on TPU"
         yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", refused, severity)
+    if "f16" in pair:
+        yield _Refusal("of float16 operands does not compile on TPU", "cast to bfloat16", refused, severity)
+    if device == "v4" and pair == ("i8", "i8"):
+        yield _Refusal("of int8 does not compile on TPU v4", "cast to bfloat16", _ALWAYS, Severity.WARNING)
     integers = all(map(is_integer, pair))
     if integers and pair[0] == pair[1] and bits(pair[0]) >= 16 and _unsigned(product) is None:
         yield _Refusal(f"of {names} does not compile on TPU", "cast to int8 or bfloat16", refused, severity)

@@ -106,6 +106,7 @@ class IsfiniteUnsupported(Rule):
                     compiler_params=plgpu.TritonCompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """
@@ -143,6 +144,7 @@ class IsfiniteUnsupported(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 128))",
         ),
     )
     valid = (

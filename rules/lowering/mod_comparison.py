@@ -116,6 +116,7 @@ class ModComparison(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """
@@ -152,6 +153,7 @@ class ModComparison(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(i8(32, 128))",
         ),
     )
     valid = (

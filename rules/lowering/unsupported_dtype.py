@@ -116,6 +116,7 @@ class UnsupportedDtype(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x, y)
             """,
+            run="run(bf16(16, 128), bf16(16, 128))",
         ),
     )
     valid = (

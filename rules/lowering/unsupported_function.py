@@ -9,6 +9,7 @@ from pallas_lint import compat
 from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.backend import of_name
+from pallas_lint.kernels.forms import is_copy, refused
 from pallas_lint.rule import Example, Rule, all_rules
 from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.verdicts import BACKENDS, failure, lowers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport, Verdict
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
+    from pallas_lint.kernels.forms import Form
     from pallas_lint.kernels.trace import Op
     from pallas_lint.verdicts import Failure
 
@@ -54,8 +56,9 @@ class UnsupportedFunction(Rule):
     ## Known limits
 
     An error means that a primitive the function cannot do without has no rule. A warning means that there is
-    a rule (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Where
-    the rule of another primitive refuses forms, such as `concatenate` on Triton, nothing is said. Functions
+    a rule (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Of the
+    forms that rules of other primitives refuse these are known: joins and stacks on Triton, bitcasts between
+    different widths, `argmax` over several axes. Functions
     that work for some dtypes are PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and
     so has indexing of values (PAL208). Nothing is measured for SparseCore. In kernels whose backend nothing
     tells, an info names the backends that fail.
@@ -159,8 +162,12 @@ class UnsupportedFunction(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        form = refused(op)
+        if form is not None:
+            yield from self._of_form(op, form, context)
+            return
         support = compat.function(op.name)
-        if support is None or op.name in _claimed() or op.name in _RESOLVED:
+        if support is None or op.name in _claimed() or op.name in _RESOLVED or is_copy(op):
             return
         if context.target is None and of_name(op.name) is not None:
             return  # a backend's own function in a kernel for an unknown one: it is meant for that backend
@@ -188,6 +195,18 @@ class UnsupportedFunction(Rule):
             versions=None if found.everywhere else found.versions,
             version_dependent=not found.everywhere,
         )
+
+    @staticmethod
+    def _of_form(op: Op, form: Form, context: Context) -> Iterator[Finding]:
+        found = failure(context, lambda backend, device, version: backend in form.backends)
+        if found is not None:
+            yield context.finding(
+                op.site,
+                f"`{spelled_function(op.site)}` {form.what}",
+                help=form.instead,
+                severity=found.severity,
+                op=op,
+            )
 
     @staticmethod
     def _help(support: FunctionSupport, found: Failure) -> str:

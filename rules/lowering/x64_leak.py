@@ -114,6 +114,7 @@ class X64Leak(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(8, 128))",
         ),
         Example(
             """
@@ -148,6 +149,7 @@ class X64Leak(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(8, 128))",
         ),
     )
     valid = (
@@ -253,13 +255,16 @@ class X64Leak(Rule):
             if dtype not in _WIDE or (context.target.backend == "triton" and context.module.x64 is not None):
                 continue
             tpu = context.target.backend == "tpu"
+            severity = Severity.ERROR if tpu and self._refused(context) else Severity.WARNING
+            if context.module.x64 == "sometimes":
+                severity = severity.lowered()
             wide = long_name(dtype)
             what = f"TPU kernels have no {wide}" if tpu else f"without the x64 flag no value is {wide}"
             yield context.finding(
                 struct.site,
                 f"the output is {wide}: {what}",
                 help=f"declare {long_name(canonical(dtype) or dtype)}, and cast outside the kernel",
-                severity=Severity.ERROR if tpu and self._refused(context) else Severity.WARNING,
+                severity=severity,
                 dtype=dtype,
             )
 
@@ -271,11 +276,9 @@ class X64Leak(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         """Index maps that return Python numbers, which are 64 bits wide under the flag."""
         target = context.target
-        if target is None or target.backend != "tpu" or context.module.x64 is None or not launch.has_grid:
+        if target is None or target.backend != "tpu" or context.module.x64 != "always" or not launch.has_grid:
             return
         severity = Severity.ERROR if _all_within(context, "0.12.0.1") else Severity.WARNING
-        if context.module.x64 == "sometimes":
-            severity = severity.lowered()
         for index_map in index_maps(context.analysis):
             if index_map.launch is not launch:
                 continue

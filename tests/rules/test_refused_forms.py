@@ -1,0 +1,75 @@
+"""PAL101: forms that a backend refuses although it has the primitive. Lowered with jax 0.4.35 to 0.12.0.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.harness import lint
+from tests.rules.kernels import launch
+
+CODE = "PAL101"
+
+
+def found(expression: str, backend: str, version: str = "0.12.0.1") -> list[str]:
+    body = f"x = x_ref[...]\ncolumn = x_ref[:, 0:1]\no_ref[...] = jnp.sum({expression}) + jnp.zeros((16, 128))"
+    code = launch(body, backend, operand="jnp.zeros((16, 128))")
+    return [f.severity.name for f in lint(code, version, None, CODE)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "jnp.concatenate([x, x], axis=1)",
+        "jnp.concatenate([x, x])",
+        "jnp.concatenate([column, column], axis=0)",
+        "jnp.concatenate([x] * 4, axis=0)",
+        "jnp.concatenate([x[0], x[1]])",
+        "lax.concatenate([x, x], 0)",
+        "jnp.hstack([x, x])",
+        "jnp.vstack([x, x])",
+        "jnp.append(x[0], x[1])",
+        "jnp.stack([x, x])",
+        "jnp.stack((x, x), axis=1)",
+        "jnp.stack([x] * 4, -1)",
+    ],
+)
+@pytest.mark.parametrize("version", ["0.6.2", "0.8.3", "0.12.0.1"])
+def test_joins_on_triton(expression: str, version: str) -> None:
+    assert found(expression, "triton", version) == ["ERROR"]
+    assert found(expression, "tpu", version) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "jnp.concatenate([column, column], axis=1)",
+        "jnp.concatenate([column, column], axis=-1)",
+        "jnp.concatenate([x])",
+        "jnp.stack([x, x], -1)",
+        "jnp.stack([x, x], axis=2)",
+        "jnp.stack([x[0], x[1]], axis=1)",
+        "lax.bitcast_convert_type(x, jnp.int32)",
+        "lax.bitcast_convert_type(x.astype(jnp.bfloat16), jnp.int16)",
+        "jnp.argmax(x, axis=1)",
+        "lax.platform_dependent(x, default=lambda v: v)",
+    ],
+)
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+def test_fine(expression: str, backend: str) -> None:
+    assert found(expression, backend) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "lax.bitcast_convert_type(x, jnp.uint16)",
+        "x.view(jnp.int8)",
+        "lax.bitcast_convert_type(x.astype(jnp.bfloat16).reshape(16, 64, 2), jnp.uint32)",
+        "jnp.argmax(x, axis=(0, 1))",
+        "x.argmin(axis=(0, 1))",
+    ],
+)
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+@pytest.mark.parametrize("version", ["0.8.3", "0.12.0.1"])
+def test_refused_everywhere(expression: str, backend: str, version: str) -> None:
+    assert found(expression, backend, version) == ["ERROR"]
