@@ -44,12 +44,13 @@ _DEPTH = 12
 Proof = Literal["sums", "products"]  # how far Mosaic sees
 
 
-def loaded_scalars(trace: KernelTrace) -> frozenset[int]:
-    """The identities of the numbers that the kernel loads: of them nothing is known."""
+def loaded_values(trace: KernelTrace, space: str | None = None) -> frozenset[int]:
+    """The identities of what the kernel loads (from one memory space): of these numbers nothing is known."""
     return frozenset(
         id(event.value)
         for event in trace.events
         if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
+        if space is None or event.ref.space == space
     )
 
 

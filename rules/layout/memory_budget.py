@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x"}
 # Shared memory of one block of threads on Hopper and Blackwell, in bytes; older cards have less.
 _SHARED = 232448
+_SMEM_MEASURED = ("v5e", "v6e")
 _DOTS = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot_general", "jax.lax.dot", "jax.experimental.pallas.dot")
 
 
@@ -225,6 +226,7 @@ def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
         launch.called_at,
         f"operands in SMEM take {size(total)}, of less than {size(SMEM)} that there is",
         help=f"{spelled}; pass large tables in HBM and copy rows, and matrices transposed or flat",
+        severity=Severity.ERROR if context.target and context.target.device in _SMEM_MEASURED else Severity.WARNING,
     )
 
 

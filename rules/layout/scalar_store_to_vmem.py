@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.divisibility import loaded_values
 from pallas_lint.kernels.dtypes import bits
 from pallas_lint.kernels.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
@@ -13,7 +14,7 @@ from pallas_lint.kernels.values import Array, Const, Seq, Shape, Slice, Sym, Val
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
@@ -141,6 +142,7 @@ class ScalarStoreToVmem(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launches = context.analysis.launches
+        numbers = loaded_values(trace, "smem")
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate") or is_copy(access):
                 continue
@@ -149,7 +151,7 @@ class ScalarStoreToVmem(Rule):
             if space == "smem":
                 found = _vector_in_smem(access)
             elif space == "vmem":
-                found = _scalar_load(access) if access.kind == "load" else _scalar_store(access)
+                found = _scalar_load(access) if access.kind == "load" else _scalar_store(access, numbers)
             if found is not None:
                 message, help_ = found
                 yield context.finding(
@@ -165,14 +167,16 @@ _SCALAR_OUT = (
 )
 
 
-def _scalar_store(access: Access) -> tuple[str, str] | None:
+def _scalar_store(access: Access, numbers: Collection[int]) -> tuple[str, str] | None:
     """What is wrong with a store to VMEM."""
     name = access.ref.parameter
     target = result_shape(access.ref.shape, access.index)
-    scalar = _is_scalar(access.value)
+    scalar = _is_scalar(access.value) or id(access.value) in numbers
     if access.ref.shape == ():
         return f"`{name}` has rank 0 and lies in VMEM, where TPU has no scalars", _SCALAR_OUT
-    if target == () or (target is None and scalar and access.ref.shape is None and _all_scalar(access.index)):
+    taken = _scalars_in(access.index, numbers)
+    rank = access.ref.rank
+    if target == () or (target is None and taken and (taken == rank if rank is not None else scalar)):
         return f"scalar store to `{name}`, which lies in VMEM: TPU stores only vectors there", _SCALAR_OUT
     if scalar and target and access.kind == "store":
         return (
@@ -218,11 +222,12 @@ def _is_scalar(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, int | float)
 
 
-def _all_scalar(index: Value) -> bool:
-    """Whether every part of an index surely takes one element of its dimension."""
+def _scalars_in(index: Value, numbers: Collection[int]) -> int:
+    """The number of parts of an index, each of which surely takes one element of its dimension; else 0."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
     # A named Python value may be a slice or a tuple, too.
-    return bool(parts) and all(not isinstance(part, Sym) and is_scalar_index(part) is True for part in parts)
+    surely = all(id(part) in numbers or (not isinstance(part, Sym) and is_scalar_index(part) is True) for part in parts)
+    return len(parts) if surely else 0
 
 
 def _keeps_dimension(index: Value) -> bool:

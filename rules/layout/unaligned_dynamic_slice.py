@@ -8,7 +8,7 @@ import libcst as cst
 from attrs import evolve, frozen
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.divisibility import loaded_scalars, proven_divisor, true_divisor
+from pallas_lint.kernels.divisibility import loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.dtypes import bits
 from pallas_lint.kernels.indexing import result_shape
 from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
@@ -141,6 +141,7 @@ class UnalignedDynamicSlice(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="copy(f32(8, 512))",
         ),
     )
     valid = (
@@ -173,7 +174,8 @@ class UnalignedDynamicSlice(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        loaded = loaded_scalars(trace)
+        loaded = loaded_values(trace)
+        numbers = loaded_values(trace, "smem")
         launches = context.analysis.launches
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate"):
@@ -184,7 +186,7 @@ class UnalignedDynamicSlice(Rule):
                 continue
             for part in _parts(access, trace):
                 checks = (_strided(part, access, context), _copied_lanes(part, access, context))
-                for found in (*checks, _unaligned(part, access, loaded, context)):
+                for found in (*checks, _unaligned(part, access, loaded, numbers, context)):
                     if found is not None:
                         yield found
 
@@ -268,7 +270,7 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
         parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (rank - len(parts) + 1)
     for dimension, part in enumerate(parts):
         place = rank - 1 - dimension
-        if isinstance(part, Slice) or (isinstance(part, Array) and part.shape == ()):
+        if isinstance(part, Slice) or (isinstance(part, Array) and part.shape in ((), None)):
             yield _Part(ref, rank, place, part, own)
 
 
@@ -300,10 +302,14 @@ def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
     return 8 if up_to("0.9.2", version) else 64
 
 
-def _unaligned(part: _Part, access: Access, loaded: Collection[int], context: Context) -> Finding | None:
+def _unaligned(
+    part: _Part, access: Access, loaded: Collection[int], numbers: Collection[int], context: Context
+) -> Finding | None:
     start = part.start
     if part.place > 1 or not isinstance(start, Array):
         return None
+    if start is part.index and start.shape != () and id(start) not in numbers:
+        return None  # it may be an array
     if part.size is not None and part.size == part.extent and part.place:
         return None  # the whole dimension
     target = context.target

@@ -1,0 +1,158 @@
+"""PAL213: sums of VMEM and SMEM, written limits, and dots beyond shared memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.rules.harness import lint
+
+CODE = "PAL213"
+
+_MODULE = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    o_ref[0:8, :] = x_ref[0:8, :] + 1.0
+
+def run({parameters}):
+    return pl.pallas_call(
+        kernel,
+        grid=(4,),
+        in_specs=[pl.BlockSpec(({rows}, 1024), lambda i: {index})],
+        out_specs=pl.BlockSpec(({rows}, 1024), lambda i: {index}),
+        out_shape=jax.ShapeDtypeStruct((4 * {rows}, 1024), jnp.float32),
+        compiler_params=pltpu.CompilerParams({limit}),
+    )({operand})
+"""
+
+
+def severity(
+    rows: int | str,
+    target: str = "tpu",
+    *,
+    limit: str = "",
+    index: str = "(i, 0)",
+    operand: str | None = None,
+    parameters: str = "x",
+) -> Severity | None:
+    operand = operand or f"jnp.ones((4 * {rows}, 1024), jnp.float32)"
+    code = _MODULE.format(rows=rows, limit=limit, index=index, operand=operand, parameters=parameters)
+    found = [f.severity for f in lint(code, "0.12.0.1", target, CODE)]
+    return found[0] if found else None
+
+
+def mib(number: int) -> str:
+    return f"vmem_limit_bytes={number} * 1024 * 1024"
+
+
+# Blocks of 4 KiB a row, four of them; the limits were found by compiling with libtpu 0.0.50.
+@pytest.mark.parametrize(
+    ("rows", "target", "limit", "fits"),
+    [
+        (1024, "tpu:v5e", "", True),
+        (1032, "tpu:v5e", "", False),
+        (2048, "tpu:v6e", "", True),
+        (2056, "tpu:v6e", "", False),
+        (4096, "tpu:v5e", mib(64), True),
+        (4104, "tpu:v5e", mib(64), False),
+        (4104, "tpu:v6e", mib(66), True),
+        (6400, "tpu:v6e", mib(100), True),
+        (6408, "tpu:v6e", mib(100), False),
+        (8200, "tpu:v5e", mib(128), False),
+    ],
+)
+def test_measured_limits(rows: int, target: str, limit: str, fits: bool) -> None:
+    expected = None if fits else Severity.ERROR if limit else Severity.WARNING
+    assert severity(rows, target, limit=limit) is expected
+
+
+def test_unknown_device() -> None:
+    assert severity(1024) is None
+    assert severity(1032) is Severity.INFO  # too much for some by default
+    assert severity(2056) is Severity.WARNING
+    assert severity(8200) is Severity.ERROR  # 128.1 MiB: too much for all
+
+
+def test_blocks_that_stay_are_held_once() -> None:
+    assert severity(2048, "tpu:v5e", index="(0, 0)") is None
+    assert severity(2056, "tpu:v5e", index="(0, 0)") is Severity.WARNING
+
+
+def test_assumptions_are_warnings() -> None:
+    assert severity(4104, "tpu:v5e", limit=mib(64), operand="x") is Severity.WARNING  # dtype of x as the output's
+    assert severity("rows", "tpu:v5e", parameters="x, rows=1032") is Severity.WARNING
+    assert severity("rows", "tpu:v5e", parameters="x, rows") is None
+    assert severity(1032, "tpu:v5e", limit="vmem_limit_bytes=limit") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "target", "expected"),
+    [
+        (mib(100), "tpu:tpu7x", Severity.WARNING),
+        (mib(100), "tpu:v5e", None),
+        (mib(100), "tpu", Severity.INFO),
+        (mib(64), "tpu", None),
+        (mib(200), "tpu", Severity.WARNING),
+    ],
+)
+def test_written_limits(limit: str, target: str, expected: Severity | None) -> None:
+    assert severity(64, target, limit=limit) is expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [((250000,), True), ((262144,), False), ((1024, 8), True), ((2048, 1), False), ((256, 1000), False)],
+)
+def test_scalar_prefetch(shape: tuple[int, ...], fits: bool) -> None:
+    code = f"""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(table_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    def run(x):
+        return pl.pallas_call(
+            kernel,
+            grid_spec=pltpu.PrefetchScalarGridSpec(
+                num_scalar_prefetch=1,
+                grid=(4,),
+                in_specs=[pl.BlockSpec((8, 128), lambda i, t: (i, 0))],
+                out_specs=pl.BlockSpec((8, 128), lambda i, t: (i, 0)),
+            ),
+            out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+        )(jnp.zeros({shape}, jnp.int32), x)
+    """
+    found = [finding.severity for finding in lint(code, "0.12.0.1", "tpu:v5e", CODE)]
+    assert found == ([] if fits else [Severity.ERROR])
+
+
+@pytest.mark.parametrize(("k", "fits"), [(64, True), (1024, False)])
+def test_triton_dot(k: int, fits: bool) -> None:
+    code = f"""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton as plgpu
+
+    def kernel(a_ref, b_ref, o_ref):
+        o_ref[...] = jnp.dot(a_ref[...], b_ref[...])
+
+    def run(a, b):
+        return pl.pallas_call(
+            kernel,
+            grid=(4, 4),
+            in_specs=[pl.BlockSpec((256, {k}), lambda i, j: (i, 0)), pl.BlockSpec(({k}, 256), lambda i, j: (0, j))],
+            out_specs=pl.BlockSpec((256, 256), lambda i, j: (i, j)),
+            out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
+            compiler_params=plgpu.CompilerParams(),
+        )(a, b)
+    """
+    found = [finding.severity for finding in lint(code, "0.8.3", None, CODE)]
+    assert found == ([] if fits else [Severity.WARNING])
