@@ -200,13 +200,7 @@ def _output(ref: Ref, func: Func, trace: KernelTrace, context: Context, *, meant
     else:
         message = f"{name} is never written"
         help_text = "the caller gets whatever the memory held (NaN in interpret mode)"
-    if use_of(launch, index) == "dropped" or any(
-        trace.ops(
-            *(f"{PALLAS}.{prefix}{op}" for prefix in ("", "tpu.", "triton.", "mosaic_gpu.") for op in _EFFECTS),
-            "jax.debug.print",
-            "jax.debug.callback",
-        )
-    ):
+    if use_of(launch, index) == "dropped" or any(trace.ops(*_EFFECTS)):
         severity = Severity.INFO
     elif _is_mentioned(local, func, site.node) and index not in taken:
         severity = Severity.WARNING  # in a branch that this launch does not take, or a function that nobody calls

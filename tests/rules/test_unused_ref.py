@@ -1,0 +1,94 @@
+"""PAL411: refs that nobody touches, and all the ways in which a ref is touched or meant to be left alone."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rules.harness import lint
+
+PRELUDE = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+
+
+def ignore(ref):
+    pass
+
+
+def use(ref):
+    return ref[...]
+
+
+"""
+
+
+def module(body: str, parameters: str = "x_ref, y_ref, o_ref", keywords: str = "", before: str = "") -> str:
+    return (
+        f"{PRELUDE}{before}def kernel({parameters}):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n\n\n"
+        f"def run(x, y):\n    return pl.pallas_call(kernel, out_shape=OUT{keywords})(x, y)\n"
+    )
+
+
+STORE = "o_ref[...] = x_ref[...]"
+
+
+@pytest.mark.parametrize(
+    ("code", "severities"),
+    [
+        (module(STORE), ["info"]),
+        (module(f"width = y_ref.shape[-1]\n{STORE}"), ["info"]),
+        (module(f"del y_ref\n{STORE}"), []),
+        (module(STORE, "x_ref, _y_ref, o_ref"), []),
+        (module(STORE, "x_ref, _, o_ref"), []),
+        (module(f"ignore(y_ref)\n{STORE}"), []),
+        (module(f"use(y_ref)\n{STORE}"), []),
+        (module(f"unknown(y_ref)\n{STORE}"), []),
+        (module(f"if y_ref is not None:\n    pass\n{STORE}"), []),
+        (module(f"refs = (x_ref, y_ref)\nunknown(refs)\n{STORE}"), []),
+        (module(f"if FLAG:\n    y_ref[...]\n{STORE}"), []),
+        (module(f"if flag:\n    y_ref[...]\n{STORE}", "x_ref, y_ref, o_ref, flag=False"), []),
+        (module("x_ref, y_ref, o_ref = refs\no_ref[...] = x_ref[...]", "*refs"), ["info"]),
+        (module("x_ref, _, o_ref = refs\no_ref[...] = x_ref[...]", "*refs"), []),
+        (module("run_all(*refs)", "*refs"), []),
+        (module(STORE, keywords=", input_output_aliases={1: 0}"), []),
+        (module(STORE, keywords=", input_output_aliases=aliases"), []),
+        (module("x_ref[...] + y_ref[...]"), ["error"]),
+        (module("del o_ref\nx_ref[...] + y_ref[...]"), []),
+        (module("x_ref[...] + y_ref[...]", "x_ref, y_ref, _o_ref"), []),
+        (module("pl.debug_print('x')\nx_ref[...] + y_ref[...]"), ["info"]),
+        (module("def never():\n    o_ref[...] = 0.0\nx_ref[...] + y_ref[...]"), ["warning"]),
+        (module("pltpu.sync_copy(x_ref, o_ref)\ny_ref[...]"), []),
+        (module("o_ref.at[0:8].set(x_ref[...] + y_ref[...])"), []),
+        (module(STORE + "\ny_ref[...]", "x_ref, y_ref, o_ref, s_ref",
+                ", scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)]"), ["info"]),
+        (module(STORE + "\ny_ref[...]", "x_ref, y_ref, o_ref, sem",
+                ", scratch_shapes=[pltpu.SemaphoreType.DMA]"), []),
+    ],
+)  # fmt: skip
+def test_verdicts(code: str, severities: list[str]) -> None:
+    assert [finding.severity.value for finding in lint(code, select="PAL411")] == severities
+
+
+def test_another_launch_uses_it() -> None:
+    kernel = "x_ref[...]\nif second:\n    o_ref[...] = y_ref[...]\nelse:\n    o_ref[...] = x_ref[...]"
+    code = module(kernel, "x_ref, y_ref, o_ref, *, second").replace(
+        "(kernel,", "(functools.partial(kernel, second=True),"
+    )
+    code += (
+        "\n\ndef g(x, y):\n    return pl.pallas_call(functools.partial(kernel, second=False), out_shape=OUT)(x, y)\n"
+    )
+    assert not lint(code, select="PAL411")
+
+
+def test_an_output_that_the_caller_drops_is_advice() -> None:
+    code = module("p_ref[...] = x_ref[...] + y_ref[...]", "x_ref, y_ref, o_ref, p_ref").replace("=OUT", "=[OUT, OUT]")
+    assert [finding.severity.value for finding in lint(code, select="PAL411")] == ["error"]
+    dropped = code.replace("return pl.pallas_call", "_, out = pl.pallas_call") + "    return out\n"
+    assert [finding.severity.value for finding in lint(dropped, select="PAL411")] == ["info"]
