@@ -21,8 +21,8 @@ _ELEMENTWISE = frozenset(
     "add subtract multiply true_divide divide floor_divide remainder mod power maximum minimum where select_n astype"
     " equal not_equal less less_equal greater greater_equal eq ne lt le gt ge logical_and logical_or logical_not"
     " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert abs absolute negative exp log square isnan"
-    " isinf isfinite is_finite convert_element_type right_shift left_shift clip sign floor sqrt rsqrt tanh and_ or_ not_ xor"
-    " sub mul div rem neg max min bool_".split()
+    " isinf isfinite is_finite convert_element_type right_shift left_shift clip sign floor sqrt rsqrt"
+    " tanh and_ or_ not_ xor sub mul div rem neg max min bool_".split()
 )
 _DEPTH = 16
 
