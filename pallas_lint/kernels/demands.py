@@ -125,6 +125,7 @@ class Traced:
         found: list[str] | None = None
         for operand in (*origin.args, *(item for _, item in origin.keywords)):
             for part in _parts(operand):
+                made: list[str] | None
                 if isinstance(part, Ref):
                     made = [f"`{part.parameter}`"] if part.role is not None else []
                 elif isinstance(part, Array) and not part.host:

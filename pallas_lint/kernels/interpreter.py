@@ -16,9 +16,10 @@ from attrs import define, evolve, field
 
 from pallas_lint.kernels import expressions, externals, members
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.recorder import Recorder
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
-from pallas_lint.kernels.trace import Access, Asking, Demand, Event, Guard, KernelTrace, Op, refs_in
+from pallas_lint.kernels.trace import Event, Guard, KernelTrace, Op, refs_in
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -31,14 +32,12 @@ from pallas_lint.kernels.values import (
     Func,
     Instance,
     Made,
-    Ref,
     Seq,
     Sym,
     Value,
     join,
     options,
 )
-from pallas_lint.syntax import Piece, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.foreign_calls import ForeignCall
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module, ModuleGraph
+    from pallas_lint.syntax import Piece, Site
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
@@ -59,7 +59,7 @@ class OutOfBudget(Exception):
 
 
 @define(eq=False)
-class Interpreter:
+class Interpreter(Recorder):
     graph: ModuleGraph
     root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
@@ -74,7 +74,7 @@ class Interpreter:
     checkified_unknown: bool = False  # something that is not known was handed to it too
     derived: set[int] = field(factory=set)  # ids of functions that bring derivatives of their own
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
-    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers of other modules, and their callers
+    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     piece: Piece = field(init=False)
@@ -136,9 +136,6 @@ class Interpreter:
         with self._within(func.piece), self.outside_kernels():
             yield
         self.module = before
-
-    def site(self, node: cst.CSTNode) -> Site:
-        return Site(self.piece, node)
 
     def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
         self.steps += 1
@@ -382,63 +379,6 @@ class Interpreter:
                     # The instance keeps the ref; what is done to it there is seen through the attribute.
                     instance.attributes.setdefault(ref.parameter, ref)
         return instance
-
-    # -- events ------------------------------------------------------------------------------------------------
-
-    def record(self, event: Event) -> None:
-        if self.kernel is not None:
-            self.kernel.events.append(event)
-
-    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode | Site, value: Value = UNKNOWN) -> None:
-        site = node if isinstance(node, Site) else self.site(node)
-        self.record(
-            Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
-        )
-
-    def note_outside(self, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
-        """Keep a call of a function that belongs into kernels, met where there is none."""
-        op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
-        self.outside.append((op, tuple(self.stack)))
-
-    def demand(self, kind: Asking, value: Value, node: cst.CSTNode, name: str = "") -> None:
-        """Python asks what a value is; recorded where the value may be a traced one."""
-        if self.kernel is None:
-            return
-        certain = self.uncertain == 0
-        if value is UNKNOWN and self.hidden is not None and self.hidden[0] is node:
-            value, certain = self.hidden[1], False  # the right side of an `and` whose left side is open
-        found = [option for option in options(value) if isinstance(option, Array | Ref)]
-        traced = [option for option in found if isinstance(option, Ref) or not option.host]
-        if traced:
-            certain &= not isinstance(value, Choice)
-            self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
-
-    def lose_sight(self) -> None:
-        """Code runs of which nothing is known: what it closes over may be read or written."""
-        if self.kernel is not None:
-            self.kernel.unseen.append(len(self.kernel.events))
-            if self.kernel.seen_until is None:
-                self.kernel.seen_until = len(self.kernel.events)
-
-    def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
-        """Record an operation and return its result with the operation as its origin."""
-        if form != "call" and arguments.on_host:
-            return evolve(result, host=True) if isinstance(result, Array) else result
-        if self.kernel is None:
-            return result
-        op = Op(
-            name,
-            self.site(node),
-            tuple(arguments.positional),
-            tuple(arguments.keywords.items()),
-            result,
-            form,  # type: ignore[arg-type]
-            self.guards,
-            self.uncertain == 0,
-            arguments.open,
-        )
-        self.kernel.events.append(op)
-        return evolve(result, origin=op) if isinstance(result, Array) else result
 
     def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
         """Functions defined while `outer` ran that did not run themselves."""

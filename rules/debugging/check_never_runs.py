@@ -90,6 +90,7 @@ class CheckNeverRuns(Rule):
                 error.throw()
                 return result
             """,
+            run="run(f32(16, 128))",
         ),
     )
     valid = (

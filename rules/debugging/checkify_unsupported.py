@@ -96,6 +96,7 @@ class CheckifyUnsupported(Rule):
                 error.throw()
                 return out
             """,
+            run="checked(f32(16, 128))",
         ),
         Example(
             """

@@ -98,6 +98,7 @@ class DebugLeftOn(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """

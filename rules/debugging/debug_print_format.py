@@ -107,6 +107,7 @@ class DebugPrintFormat(Rule):
 
             OPTIONS = {"xla_tpu_enable_log_recorder": "true"}
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """
@@ -143,6 +144,7 @@ class DebugPrintFormat(Rule):
                     compiler_params=plgpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 128))",
         ),
     )
     valid = (
@@ -340,7 +342,7 @@ def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
     asked = [(target.backend, True) for target in context.settings.target]
     if launch.backend is not None and (launch.evidence in STRONG or not asked):
         return [(launch.backend, launch.evidence in STRONG)]
-    return list(dict.fromkeys(asked))  # type: ignore[arg-type]
+    return list(dict.fromkeys(asked))
 
 
 def _contains(outer: Site, inner: Site) -> bool:

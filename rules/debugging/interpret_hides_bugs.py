@@ -91,6 +91,7 @@ class InterpretHidesBugs(Rule):
                 )
                 assert (copy(x) == x).all()
             """,
+            run="test_copy(f32(16, 128))",
         ),
     )
     valid = (

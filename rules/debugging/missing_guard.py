@@ -120,6 +120,7 @@ class MissingGuard(Rule):
             def run(x, d, rows):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, d, rows)
             """,
+            run="run(f32(16, 128), f32(16, 128), i32(4))",
         ),
     )
     valid = (
