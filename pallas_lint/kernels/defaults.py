@@ -42,7 +42,7 @@ def with_defaults(block: Block) -> tuple[Block, dict[str, int]]:
     taken: dict[str, int] = {}
 
     def known(size: Dim) -> Dim:
-        number = default_of(size, taken) if isinstance(size, Sym) else None  # type: ignore[arg-type]
+        number = default_of(size, taken) if isinstance(size, Sym) else None
         return size if number is None else number
 
     dims = None if block.dims is None else tuple(evolve(dim, size=known(dim.size)) for dim in block.dims)

@@ -323,8 +323,8 @@ def _vector_fits(size: int, whole: Dim, dtype: str | None, version: str) -> bool
         return not packed or not up_to("0.8.3", version)
     if up_to("0.8.3", version):
         return dtype == "bool" or (isinstance(whole, int) and size >= whole and size % _LANES == 0)
-    packed = 1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1)
-    return size >= _LANES * packed and size & (size - 1) == 0
+    in_one = 1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1)
+    return size >= _LANES * in_one and size & (size - 1) == 0
 
 
 def _hidden_space(block: Block) -> bool:

@@ -242,7 +242,7 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     most = max(VMEM[device][0] for device in lacking)
     yield context.finding(
         _limit_site(launch),
-        f"`vmem_limit_bytes` of {size(value.value)}: {names} has {size(most)} of VMEM",
+        f"`vmem_limit_bytes` of {size(value.value)}, but VMEM is {size(most)} at most on {names}",
         help="ask the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
         severity=Severity.WARNING if len(lacking) == len(devices) else Severity.INFO,
     )

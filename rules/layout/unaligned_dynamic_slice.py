@@ -228,7 +228,8 @@ class _Part:
 
 def _parts(access: Access, trace: KernelTrace) -> Iterator[_Part]:
     """The indexed dimensions of the access and of the views that it goes through."""
-    ref, index, own = access.ref, access.index, True
+    ref, own = access.ref, True
+    index: Value = access.index
     left = _rank_left(access, trace)
     while True:
         if ref.view and ref.indexer is None:
@@ -268,6 +269,8 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
     if Const(...) in parts:
         at = parts.index(Const(...))
         parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (rank - len(parts) + 1)
+    if len(parts) > rank:
+        return
     for dimension, part in enumerate(parts):
         place = rank - 1 - dimension
         if isinstance(part, Slice) or (isinstance(part, Array) and part.shape in ((), None)):

@@ -193,3 +193,7 @@ def test_copies(index: str, error: bool) -> None:
     """
     found = [finding.severity for finding in lint(code, "0.12.0.1", "tpu", CODE)]
     assert (found == [Severity.ERROR]) is error, found
+
+
+def test_index_of_too_many_parts() -> None:
+    assert severity("o_ref[...] = x_ref[0, 0, pl.ds(i_ref[0], 128), 0]", (8, 512), "0.12.0.1") is None
