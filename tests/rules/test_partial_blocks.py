@@ -166,3 +166,10 @@ def test_fix_masks_both_operands() -> None:
     assert after.count("jnp.where(") == 2
     assert not found(after)
     assert "-jnp.inf" in fixed(module(MIXED["maximum"]), select="PAL413")
+
+
+def test_mosaic_gpu_fills_with_zeros() -> None:
+    code = module(MIXED["sum"]).replace(
+        "from jax import lax", "from jax import lax\nfrom jax.experimental.pallas import mosaic_gpu as plgpu"
+    )
+    assert not found(code.replace("        grid=", "        compiler_params=plgpu.CompilerParams(),\n        grid="))
