@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS
 from pallas_lint.kernels.steps import Simulation, axes_text, models, program_ids, step_text, tested_axes, visits_of
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -321,11 +324,11 @@ def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:
     edits = []
     for op in program_ids(guards[0]):
         node = op.site.node
-        arguments = getattr(node, "args", ())
         span = op.site.span
-        if span.path != inside.path or not inside.start <= span.start <= inside.end or len(arguments) != 1:
+        within = span.path == inside.path and inside.start <= span.start <= inside.end
+        if not within or not isinstance(node, cst.Call) or len(node.args) != 1:
             return []  # a variable that may be meant for other uses too
-        edits.append(context.replace(type(op.site)(op.site.piece, arguments[0].value), str(ignored[0])))
+        edits.append(context.replace(Site(op.site.piece, node.args[0].value), str(ignored[0])))
     if not any(op.name != NUM_PROGRAMS for op in program_ids(guards[0])):
         return []
     return [context.unsafe(f"test grid axis {ignored[0]}, along which the block stays the same", *edits)]
