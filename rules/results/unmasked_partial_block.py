@@ -43,6 +43,7 @@ class UnmaskedPartialBlock(Rule):
     ## References
 
     - jax issue 22370: the content of out-of-bounds parts of a block is not specified.
+    - jax/_src/pallas/mosaic_gpu/primitives.py, `copy_gmem_to_smem`: out-of-bounds elements are zeros by default.
     - Run with jax 0.8.3, 0.10.2 and 0.12.0.1, `interpret=True` and `InterpretParams()`: NaN for a sum over the
       padded axis and for a product that contracts it, also with one operand masked; right with both masked, for
       elementwise kernels and for reductions over the other axis.
