@@ -25,6 +25,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL203": ("transpose-minor-dims", "layout.transpose_minor_dims"),
     "PAL204": ("unaligned-dynamic-slice", "layout.unaligned_dynamic_slice"),
     "PAL205": ("bool-mask-reshape", "layout.bool_mask_reshape"),
+    "PAL206": ("reduction-rank-drop", "layout.reduction_rank_drop"),
     "PAL207": ("one-dim-iota", "layout.one_dim_iota"),
     "PAL208": ("value-indexing", "layout.value_indexing"),
     "PAL209": ("fancy-ref-index", "layout.fancy_ref_index"),

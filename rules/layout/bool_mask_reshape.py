@@ -56,8 +56,8 @@ class BoolMaskReshape(Rule):
     ## References
 
     - jax issues 37370 and 24464.
-    - Compiled for v5e with the libtpu of jax 0.4.35 and 0.12.0.1 in 115 forms (float32, bfloat16, int32, vectors of 8
-      to 1024), and a part of them with others; `(x > 0)[..., None]` of matrices with five releases from 0.4.35 on.
+    - 115 forms (float32, bfloat16, int32, vectors of 8 to 1024) compiled for v5e with the libtpu of jax 0.4.35 and
+      0.12.0.1, the failing ones and their repairs with 0.6.2, 0.8.3, 0.9.2 and 0.10.2 too, and for v4 with 0.12.0.1.
     """
 
     code = "PAL205"
@@ -107,6 +107,7 @@ class BoolMaskReshape(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(jnp.ones((8, 128), jnp.float32))
             """,
+            run="run()",
         ),
         Example(
             """
@@ -142,6 +143,7 @@ class BoolMaskReshape(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(32, 128))",
         ),
     )
     valid = (
@@ -212,10 +214,8 @@ def _fails(along: str | None, logic: bool, version: str) -> bool | None:
     number = parse(version)
     if number < (0, 5):
         return logic and along is not None
-    if along == "lanes":
-        return True if number >= (0, 9, 2) else None
-    if along == "matrix":
-        return True if number >= (0, 8, 3) else None
+    if along in ("lanes", "matrix"):
+        return True if number >= (0, 6, 2) else None
     return False
 
 

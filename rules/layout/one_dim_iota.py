@@ -31,9 +31,9 @@ _FLOATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 class OneDimIota(Rule):
     """`jnp.arange` and its like in a kernel, where the backend cannot make the numbers.
 
-    Counting is one instruction on TPU, `tpu.iota`, and it counts integers. Floats were let through up to jax
-    0.6.2; since 0.7.2 `jnp.arange(n, dtype=jnp.float32)`, `lax.broadcasted_iota(jnp.float32, ...)` and
-    `jnp.linspace` stop in the lowering: `'tpu.iota' op result #0 must be vector of integer or index values`.
+    Counting is one instruction on TPU, `tpu.iota`, and it counts integers. `jnp.arange(n, dtype=jnp.float32)`,
+    `lax.broadcasted_iota(jnp.float32, ...)` and `jnp.linspace` do not compile in jax 0.6.2, and since 0.7.2 they stop
+    in the lowering: `'tpu.iota' op result #0 must be vector of integer or index values`.
     And up to jax 0.4.x it made matrices only: any `jnp.arange(n)` fails with `iota rank below 2D unsupported`.
 
     On every backend, `jnp.arange(a, b)` with Python numbers was computed while tracing up to jax 0.7.2, and
@@ -57,7 +57,7 @@ class OneDimIota(Rule):
 
     - jax issue 19291.
     - 60 forms compiled for v5e with the libtpu of jax 0.12.0.1 and lowered with 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and
-      0.10.2; `jnp.arange` and `lax.iota` compiled with six releases from 0.4.35 on.
+      0.10.2; 16 of them compiled with 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.10.2, and for v4 with 0.12.0.1.
     """
 
     code = "PAL207"
@@ -206,7 +206,7 @@ class OneDimIota(Rule):
                 return True
             if backend != "tpu":
                 return False
-            return (floats and number >= (0, 7, 2)) or (flat and op.name != _LINSPACE and number < (0, 5))
+            return (floats and number >= (0, 6, 2)) or (flat and op.name != _LINSPACE and number < (0, 5))
 
         found = failure(context, fails)
         if found is None:
@@ -215,8 +215,8 @@ class OneDimIota(Rule):
         newest = parse(found.versions[-1])
         if newest <= _CONSTANT_UNTIL.get(bounds, ()):
             fact = "is a constant array, which a kernel must not capture,"
-        elif floats and newest >= (0, 7, 2):
-            fact = "counts in floats, which does not lower on TPU"
+        elif floats and newest >= (0, 6, 2):
+            fact = "counts in floats, which TPU cannot,"
         else:
             fact = "makes a vector of rank 1, which does not compile on TPU: `iota rank below 2D unsupported`,"
         yield context.finding(
