@@ -51,9 +51,10 @@ class GridWriteRace(Rule):
 
     ## References
 
-    - jax issues 18909 and 27963; ROCm/jax issue 764; jax documentation, "Grids and BlockSpecs": on GPU the order is
-      not specified.
-    - Not run on a GPU: lowered with jax 0.8.3, the store has no ordering and no atomic operation in it.
+    - ROCm/jax issue 764: all steps of the grid wrote one output. jax documentation, "Grids and BlockSpecs": on GPU the
+      order of the steps is not specified.
+    - The lowering of jax 0.5.3 to 0.10.2 for Mosaic GPU as it is written: axes that are not "parallel" become loops.
+      Not run on a GPU.
     """
 
     code = "PAL405"
