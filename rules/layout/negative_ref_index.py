@@ -100,6 +100,7 @@ class NegativeRefIndex(Rule):
             def run(x):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """
@@ -144,6 +145,7 @@ class NegativeRefIndex(Rule):
                     out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
                 )(lengths, x)
             """,
+            run="run(i32(4), f32(32, 128))",
         ),
     )
     valid = (

@@ -122,7 +122,8 @@ class TransposeMinorDims(Rule):
                     out_shape=jax.ShapeDtypeStruct((128, 256), jnp.float32),
                     compiler_params=pltpu.CompilerParams(),
                 )(jnp.ones((128, 64), jnp.float32), jnp.ones((256, 64), jnp.float32))
-            """,  # noqa: E501
+            """,  # noqa: E501,
+            run="scores()",
         ),
     )
     valid = (

@@ -148,6 +148,7 @@ class ValueIndexing(Rule):
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,
+            run="run(f32(16, 8, 128))",
         ),
         Example(
             """

@@ -93,6 +93,7 @@ class AliasOfEmpty(Rule):
                     input_output_aliases={2: 0},
                 )(index, x, rows)
             """,
+            run="place(i32(4), f32(32, 128))",
         ),
     )
     valid = (

@@ -101,7 +101,8 @@ class MaskAfterMultiply(Rule):
                     out_specs=pl.BlockSpec((16, 128), lambda j: (0, 0)),
                     out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
                 )(p, v)
-            """,  # noqa: E501
+            """,  # noqa: E501,
+            run="weighted_sum(f32(16, 300), f32(300, 128))",
         ),
     )
     valid = (

@@ -105,6 +105,7 @@ class MissingCommitSmem(Rule):
                     scratch_types=[plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
                 )(x)
             """,
+            run="add_one(f32(128))",
         ),
     )
     valid = (

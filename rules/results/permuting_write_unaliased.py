@@ -179,6 +179,7 @@ class PermutingWriteUnaliased(Rule):
                     out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32), input_output_aliases={2: 0},
                 )(index, x, jnp.zeros((16, 128), jnp.float32))
             """,
+            run="scatter(i32(16), f32(16, 128))",
         ),
     )
     valid = (

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
+from pallas_lint.kernels.aliases import claimed
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.dataflow import LIKE, derived, is_among, operands, reaches_result
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.uses import starts_unwritten
+from pallas_lint.kernels.writes import starts_fresh
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class UninitialisedAccumulator(Rule):
 
     Write the buffer first: under `pl.when(pl.program_id(axis) == 0)` for the reduction axis, or plainly where each
     block is visited once. To continue from existing values, pass them as an input and alias it with
-    `input_output_aliases`.
+    `input_output_aliases`; on TPU, where an output block is not fetched, copy the input block to it first (without
+    that an aliased block that is read is a warning).
 
     ## Fix safety
 
@@ -57,6 +60,8 @@ class UninitialisedAccumulator(Rule):
 
     ## References
 
+    - Run with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0: `o_ref[...] += x_ref[...]` on an aliased output in blocks is NaN
+      under `pltpu.InterpretParams()`, and the sum with the operand under `interpret=True`.
     - jax issues 19399, 24023, 27227 and 20154: outputs accumulated without initialisation.
     - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True` and
       `pltpu.InterpretParams()`: NaN for float32
@@ -113,6 +118,7 @@ class UninitialisedAccumulator(Rule):
                     out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
                 )(a, b)
             """,
+            run="matmul(f32(512, 512), f32(512, 512))",
         ),
         Example(
             """
@@ -209,10 +215,17 @@ class UninitialisedAccumulator(Rule):
             launch = owners.get(event.ref.owner, trace.launch)
             if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner != id(trace.launch):
                 continue  # a body on its own: the buffers it closes over have a history that is not seen
+            asked = any(target.backend == "tpu" for target in context.settings.target)
             if starts_unwritten(event.ref, launch):
                 yield from self._check(event.ref, trace, launch, context)
+            elif event.ref.role == "out" and event.ref.index in (claimed(launch) or ()):
+                # An alias names the array; on TPU the block of it is not fetched.
+                if launch.kind == "pallas_call" and starts_fresh(event.ref, launch, asked=asked) == "sure":
+                    yield from self._check(event.ref, trace, launch, context, aliased=True)
 
-    def _check(self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
+    def _check(
+        self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context, *, aliased: bool = False
+    ) -> Iterator[Finding]:
         found = _first_read(ref, trace)
         if found is None:
             return
@@ -223,6 +236,14 @@ class UninitialisedAccumulator(Rule):
             message = f"{role} `{ref.parameter}` is {doing} before anything is written to it"
         else:
             message = f"{role} `{ref.parameter}` is {doing}, but nothing initialises it"
+        if aliased:
+            yield context.finding(
+                read.site,
+                f"{message}: on TPU an alias does not bring the operand's block",
+                help="copy the input block to the output block on the first visit",
+                severity=Severity.WARNING,
+            )
+            return
         yield context.finding(
             read.site,
             message,

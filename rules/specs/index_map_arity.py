@@ -90,6 +90,7 @@ class IndexMapArity(Rule):
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                 )(x)
             """,
+            run="run(f32(512, 128))",
         ),
         Example(
             """

@@ -97,6 +97,7 @@ class PallasCallMisuse(Rule):
             def add_one(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + 1
             """,
+            run="add_one(f32(8, 128))",
         ),
         Example(
             """

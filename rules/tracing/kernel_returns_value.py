@@ -73,6 +73,7 @@ class KernelReturnsValue(Rule):
             def run(x, y):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, y)
             """,
+            run="run(f32(16, 128), f32(16, 128))",
         ),
     )
     valid = (

@@ -111,6 +111,7 @@ class ProgramIdMisplaced(Rule):
                     body, out_type=jax.ShapeDtypeStruct((4, 128), jnp.float32), grid=(4,), grid_names=("rows",)
                 )(x)
             """,
+            run="run(f32(4, 128))",
         ),
     )
     valid = (

@@ -116,6 +116,7 @@ class PythonControlFlow(Rule):
             def run(x):
                 return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
             """,
+            run="run(f32(16, 128))",
         ),
         Example(
             """

@@ -82,7 +82,8 @@ class BackendChanged(Rule):
 
             def run(x):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=plgpu.CompilerParams())(x)
-            """,  # noqa: E501
+            """,  # noqa: E501,
+            run="run(f32(16, 128))",
         ),
     )
     valid = (
