@@ -218,9 +218,8 @@ def _is_size(value: Value) -> bool:
 
 
 def _length(start: Value | None, stop: Value | None, step: Value) -> Dim:
-    numbers = [value.value if isinstance(value, Const) else None for value in (start, stop, step)]
-    first, last, by = numbers
-    if all(isinstance(number, int | float) for number in numbers) and by:
+    first, last, by = (value.value if isinstance(value, Const) else None for value in (start, stop, step))
+    if isinstance(first, int | float) and isinstance(last, int | float) and isinstance(by, int | float) and by:
         return max(math.ceil((last - first) / by), 0)
     if start == Const(0) and step == Const(1) and stop is not None:
         return dim(stop)

@@ -193,7 +193,8 @@ def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 
 
 def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    body, made = arguments.get("f", 0), UNKNOWN
+    body = arguments.get("f", 0)
+    made: Value = UNKNOWN
     if body is not None and _callable(body):
         with i.under(_under(i, "loop", UNKNOWN, node)):
             made = i.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)

@@ -83,9 +83,9 @@ def _join(op: Op, short: str) -> Form | None:
             return None
         what = "stacks along another axis than the last, which Triton cannot"
     else:
-        at = _joined_axis(op, short, len(shape))
+        joined = _joined_axis(op, short, len(shape))
         last = shape[-1] if shape else None
-        if at is None or not isinstance(last, int) or (at == len(shape) - 1 and last == 1):
+        if joined is None or not isinstance(last, int) or (joined == len(shape) - 1 and last == 1):
             return None
         what = "joins along an axis that is not a last one of size 1, which Triton cannot"
     return Form(what, "store the parts to slices of a ref", frozenset({"triton"}))

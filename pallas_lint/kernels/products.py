@@ -216,9 +216,11 @@ def product_of(name: str, args: list[Value], keywords: Keywords) -> Product | No
         factors = args[1:]
     else:
         factors = operands(args, keywords)
-    if len(factors) != 2 or not isinstance(factors[0], Array) or not isinstance(factors[1], Array):
+    if len(factors) != 2:
         return None
     left, right = factors
+    if not isinstance(left, Array) or not isinstance(right, Array):
+        return None
     if short == "einsum":
         counts = (None, None) if pattern is None else _einsum_counts(*pattern)
         return Product(left, right, *counts)

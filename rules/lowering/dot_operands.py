@@ -41,6 +41,9 @@ class _Refusal:
     fails: Callable[[str], bool]
     severity: Severity = Severity.ERROR
 
+    def refuses(self, backend: str, device: str | None, version: str) -> bool:
+        return self.fails(version)
+
 
 def _since(first: str, last: str | None = None) -> Callable[[str], bool]:
     return lambda version: within(version, first, last)
@@ -176,8 +179,7 @@ class DotOperands(Rule):
         product = product_of(op.name, list(op.args), dict(op.keywords))
         refusals = _on_triton if context.target.backend == "triton" else _on_tpu
         for refusal in (*_algorithm_keyword(op), *refusals(op, product, context.target.device)):
-            fails = refusal.fails
-            found = failure(context, lambda backend, device, version, fails=fails: fails(version))
+            found = failure(context, refusal.refuses)
             if found is None:
                 continue
             yield context.finding(
