@@ -241,9 +241,10 @@ def _parts(access: Access, trace: KernelTrace) -> Iterator[_Part]:
         elif ref.shape is not None:
             left = len(ref.shape)
         yield from _placed(ref, index, own)
-        if ref.parent is None or ref.indexer is None:
+        parent, indexer = ref.parent, ref.indexer
+        if parent is None or indexer is None:
             return
-        ref, index, own = ref.parent, ref.indexer, False
+        ref, index, own = parent, indexer, False
 
 
 def _rank_left(access: Access, trace: KernelTrace) -> int | None:
