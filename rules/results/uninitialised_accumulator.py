@@ -218,10 +218,13 @@ class UninitialisedAccumulator(Rule):
             asked = any(target.backend == "tpu" for target in context.settings.target)
             if starts_unwritten(event.ref, launch):
                 yield from self._check(event.ref, trace, launch, context)
-            elif event.ref.role == "out" and event.ref.index in (claimed(launch) or ()):
-                # An alias names the array; on TPU the block of it is not fetched.
-                if launch.kind == "pallas_call" and starts_fresh(event.ref, launch, asked=asked) == "sure":
-                    yield from self._check(event.ref, trace, launch, context, aliased=True)
+            elif (
+                launch.kind == "pallas_call"
+                and event.ref.role == "out"
+                and event.ref.index in (claimed(launch) or ())
+                and starts_fresh(event.ref, launch, asked=asked) == "sure"
+            ):  # an alias names the array; on TPU the block of it is not fetched
+                yield from self._check(event.ref, trace, launch, context, aliased=True)
 
     def _check(
         self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context, *, aliased: bool = False

@@ -191,3 +191,11 @@ def test_an_alias_in_place_does() -> None:
     assert not [f for f in lint(code, select="PAL411") if f.severity.value != "info"]
     triton = ALIASED.replace("import tpu as pltpu", "import triton as pltpu")
     assert not lint(triton, select="PAL406")
+
+
+def test_an_aliased_block_that_is_read_first() -> None:
+    code = ALIASED.replace("o_ref[0, :] = x_ref[0, :]", "o_ref[...] += x_ref[...]")
+    assert [finding.severity.value for finding in lint(code, select="PAL401")] == ["warning"]
+    copied = ALIASED.replace("o_ref[0, :] = x_ref[0, :]", "o_ref[...] = x_ref[...]\n    o_ref[...] += 1.0")
+    assert not lint(copied, select="PAL401")
+    assert not lint(code.replace("import tpu as pltpu", "import triton as pltpu"), select="PAL401")
