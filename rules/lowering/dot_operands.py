@@ -72,13 +72,13 @@ class DotOperands(Rule):
 
     Needs known ranks or dtypes. Operands of 16 or 8 bits with an accumulator of the same width are PAL106's.
     TPU verdicts are those of the lowering, in nine releases; what only Mosaic's compiler refuses was compiled for
-    v5e with jax 0.12.0.1, and is a warning elsewhere. Products with small sides compile there, down to 1x128 by
+    v5e and v6e, and is a warning on other generations. Products with small sides compile there, down to 1x128 by
     128x1; older compilers refused some, which is left to the probe.
 
     ## References
 
     - 208 products lowered for Triton and TPU by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and
-      0.12.0.1, and compiled with libtpu for v5e with 0.12.0.1.
+      0.12.0.1, and compiled with libtpu for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
     - jax issues 24209 and 23926 (algorithms), 29698 (a batch of one), 37367 and 23989 (dtypes), 23182 (TF32).
     """
 
@@ -357,12 +357,12 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
     if narrow and result is not None and (pair[0] != pair[1] or bits(pair[0]) >= 32):
         wide = "float32" if is_float(result) else "int32"
         what = f"of {names} accumulates in {long_name(result)}: TPU products need 32 bits"
-        yield _Refusal(what, f"pass `preferred_element_type=jnp.{wide}`", _since("0.5.3"))
+        yield _Refusal(what, f"pass `preferred_element_type=jnp.{wide}`", _ALWAYS)
     if pair == ("bool", "bool") and result == "bool":
         yield _Refusal("of booleans does not lower on TPU", "cast them to bfloat16 before", _since("0.5.3"))
-    # What the compiler refuses, for v5e in 0.12.0.1.
-    severity = Severity.ERROR if device == "v5e" else Severity.WARNING
-    refused = _since("0.12.0.1")
+    # What the compiler refuses: measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
+    severity = Severity.ERROR if device in (None, "v5e", "v6e") else Severity.WARNING
+    refused = _ALWAYS
     if full and "bf16" in pair and not (set(pair) - {"bf16"}):
         what = "of bfloat16 operands takes no precision above the default on TPU"
         yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", refused, severity)

@@ -131,10 +131,10 @@ def test_versions(backend: str, expression: str, expected: dict[str, str]) -> No
         "jnp.dot(m, m, preferred_element_type=jnp.int32)",
     ],
 )
-def test_what_mosaic_was_seen_to_refuse_on_one_device(expression: str) -> None:
-    assert found(expression, "tpu", target="tpu:v5e") == ["E"]
-    assert found(expression, "tpu") == ["W"]
-    assert found(expression, "tpu", "0.10.2") == []
+def test_what_only_the_compiler_refuses(expression: str) -> None:
+    for target in ("tpu:v5e", "tpu:v6e", None):
+        assert found(expression, "tpu", target=target) == found(expression, "tpu", "0.4.35", target) == ["E"]
+    assert found(expression, "tpu", target="tpu:v4") == ["W"]
 
 
 def test_tf32_is_told() -> None:
