@@ -17,6 +17,10 @@ _JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
 _KEYWORD = re.compile(r"([^\W\d]\w*)=(?!=)(.*)", re.DOTALL)
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*probe[ \t]*\((.*)\)[ \t]*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)|^([ \t]*)class[ \t]+(\w+)|^(\w+)[ \t]*=")
+DTYPES = frozenset(
+    "bool b1 f16 f32 f64 bf16 i2 i4 i8 i16 i32 i64 u2 u4 u8 u16 u32 u64 c64 c128 f8_e3m4 f8_e4m3 f8_e4m3fn "
+    "f8_e4m3b11fnuz f8_e4m3fnuz f8_e5m2 f8_e5m2fnuz f8_e8m0fnu f4_e2m1fn".split()
+)
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 
@@ -138,6 +142,8 @@ def _value(node: ast.expr, text: str) -> dict[str, Any]:
         return {**array, "values": "arange" if named else _literal(node.right, text)}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_array":
         dtype, shape = (_literal(each, text) for each in node.args)
+        if not dtype.startswith("key<") and dtype not in DTYPES:
+            raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
     if isinstance(node, ast.List | ast.Tuple):
         kind = "list" if isinstance(node, ast.List) else "tuple"

@@ -46,10 +46,9 @@ def test_every_package_and_its_data_are_installed() -> None:
     data = project["tool"]["setuptools"]["package-data"]
     for package in (ROOT / "pallas_lint").rglob("*"):
         if package.is_file() and package.suffix != ".py" and "__pycache__" not in package.parts:
-            name = ".".join(package.parent.relative_to(ROOT).parts)
-            top, _, rest = name.partition(".data")
-            patterns = data.get(top, [])
-            assert any(package.match(pattern) for pattern in patterns), f"{package} would not be installed {rest}"
+            top = next(folder for folder in package.parents if ".".join(folder.relative_to(ROOT).parts) in present)
+            patterns = data.get(".".join(top.relative_to(ROOT).parts), [])
+            assert any(package.match(pattern) for pattern in patterns), f"{package} would not be installed"
 
 
 def test_no_text_names_a_machine() -> None:

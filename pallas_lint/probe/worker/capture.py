@@ -52,6 +52,7 @@ class Capture:
         self.folder = folder
         self.request = request
         self.recorder = Recorder(_without_device)
+        self.recorder.observe = True
         self.pid = os.getpid()
         self._finished = False
         self._closing = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -57,6 +58,17 @@ class _Job:
             examine(records, self.request, self.stages, self.skip, self.emit)
             if self.request.get("reference"):
                 self._reference(function)
+
+    def _observe(self, recorder: Recorder, call: Callable[..., Any], leaves: list[Any]) -> None:
+        """Run the function in interpret mode to learn the index operands that come of the values that were given."""
+        import jax
+
+        recorder.observe = True
+        recorder.replace = lambda record: {} if record.params.get("interpret") else {"interpret": True}
+        jax.clear_caches()  # or what is jitted is not traced again
+        with contextlib.suppress(Exception):
+            jax.block_until_ready(call(*[jax.numpy.asarray(value) for value in interpret.values(leaves)]))
+            jax.effects_barrier()
 
     def _bisect(self, records: list[Record]) -> None:
         """Compile a launch without one of its operations after the other, until the compiler lives."""
@@ -140,6 +152,8 @@ class _Job:
         try:
             with devices.told(devices.parse(tpus[0] if tpus else "tpu:v5e")):
                 jax.make_jaxpr(call)(*given.leaves)
+            if '"values"' in json.dumps([self.request["args"], self.request["kwargs"]]):
+                self._observe(recorder, call, given.leaves)
         finally:
             recorder.remove()
         return list(recorder.records.values())

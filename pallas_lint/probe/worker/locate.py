@@ -57,6 +57,7 @@ def places(error: BaseException) -> list[Place]:
     by_equation: list[Place] = []
     by_traceback: list[Place] = []
     by_message: list[Place] = []
+    mentioned: list[Place] = []
     primitive: str | None = None
     for each in _chain(error):
         for frame, lasti, line in _frames(each.__traceback__):
@@ -70,8 +71,9 @@ def places(error: BaseException) -> list[Place]:
                 found = of_equation(equation)
                 by_equation.extend(found[:1])
         by_message.extend(in_text(str(each)))
+        mentioned.extend(mentions(str(each)))
     # The equations go from the outermost to the innermost: the last with a place of the user's is nearest.
-    ordered = [*reversed(by_equation), *by_message, *reversed(by_traceback)]
+    ordered = [*reversed(by_equation), *by_message, *reversed(by_traceback), *mentioned]
     for place in ordered[:1]:
         if primitive is not None and by_equation:
             place["primitive"] = primitive
@@ -108,10 +110,14 @@ def in_text(text: str) -> list[Place]:
             if end_column:
                 place.update(end_line=int(end_line or line), end_column=int(end_column))
             found.append(place)
-    found.extend(
-        {"file": file, "line": int(line), "column": None} for file, line in _MENTION.findall(text) if is_users(file)
-    )
     return found
+
+
+def mentions(text: str) -> list[Place]:
+    """Functions that a message names with the line of their definition: "k at file.py:12"."""
+    return [
+        {"file": file, "line": int(line), "column": None} for file, line in _MENTION.findall(text) if is_users(file)
+    ]
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

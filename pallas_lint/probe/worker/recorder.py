@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from . import locate
@@ -54,6 +55,7 @@ class Recorder:
     def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
+        self.observe = False  # whether the values of index operands are looked at while the program runs
         self._patched: list[Any] = []
 
     def install(self) -> None:
@@ -92,7 +94,26 @@ class Recorder:
         if known is not record:
             known.times += 1
             known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
+        count = _index_operands(params)
+        if self.observe and count and any(value is None for value in known.values[:count]):
+            import jax
+
+            jax.debug.callback(partial(_keep, known), *operands[:count])
         return self.replace(record) if self.replace is not None else {}
+
+
+def _index_operands(params: dict[str, Any]) -> int:
+    """How many leading operands decide about the grid and the index maps."""
+    mapping = params.get("grid_mapping")
+    return mapping.num_dynamic_grid_bounds + mapping.num_index_operands if mapping is not None else 0
+
+
+def _keep(record: Record, *values: Any) -> None:
+    import numpy as np
+
+    for at, value in enumerate(values):
+        if record.values[at] is None:
+            record.values[at] = np.asarray(value)
 
 
 def _aval(operand: Any) -> Any:

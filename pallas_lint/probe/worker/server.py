@@ -125,7 +125,7 @@ class Supervisor:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 killed = "deadline"
-            elif self.task is not None and time.monotonic() - self.task_begun > self.task_limit:
+            elif self.task is not None and ":" in self.task and time.monotonic() - self.task_begun > self.task_limit:
                 killed = "task-deadline"
             elif _resident(pid) > self.memory_limit:
                 killed = "memory"

@@ -1,0 +1,169 @@
+"""Functions to probe, good and bad; read by the tests in this folder, run only by the probe's worker."""
+
+import functools
+import os
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+Params = getattr(pltpu, "CompilerParams", None) or pltpu.TPUCompilerParams
+
+
+def copy(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def add(x_ref, o_ref):
+    o_ref[...] += x_ref[...]
+
+
+def _launch(kernel, x, imap, omap, grid=(4,), semantics=("arbitrary",), shape=None):
+    return pl.pallas_call(
+        kernel,
+        grid=grid,
+        in_specs=[pl.BlockSpec((8, 128), imap)],
+        out_specs=pl.BlockSpec((8, 128), omap),
+        out_shape=jax.ShapeDtypeStruct(shape or x.shape, x.dtype),
+        compiler_params=Params(dimension_semantics=semantics),
+    )(x)
+
+
+def good(x):
+    return _launch(copy, x, lambda i: (i, 0), lambda i: (i, 0))
+
+
+def out_of_range(x):
+    return _launch(copy, x, lambda i: (i * 8, 0), lambda i: (i, 0))
+
+
+def uncovered(x):
+    return _launch(copy, x, lambda i: (i, 0), lambda i: (i // 2, 0))
+
+
+def parallel_sum(x):
+    return _launch(add, x, lambda i: (i, 0), lambda i: (0, 0), semantics=("parallel",), shape=(8, 128))
+
+
+def never_initialised(x):
+    return _launch(add, x, lambda i: (i, 0), lambda i: (i, 0))
+
+
+def revisited(x):
+    two = ("arbitrary", "arbitrary")
+    return _launch(add, x, lambda k, i: (i, 0), lambda k, i: (i, 0), grid=(2, 4), semantics=two)
+
+
+def _total(x_ref, o_ref):
+    o_ref[...] = jnp.sum(x_ref[...], axis=0, keepdims=True) * jnp.ones((8, 1), x_ref.dtype)
+
+
+def ragged(x):
+    return _launch(_total, x, lambda i: (i, 0), lambda i: (i, 0), grid=(4,), shape=(32, 128))
+
+
+def _cumsum(x_ref, o_ref):
+    o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+
+
+def no_lowering(x):
+    return pl.pallas_call(_cumsum, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(x)
+
+
+def _not_a_number(x_ref, o_ref):
+    o_ref[...] = (x_ref[...] - x_ref[...]) / (x_ref[...] - x_ref[...])
+
+
+def nan(x):
+    return pl.pallas_call(_not_a_number, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(x)
+
+
+def _decide(x_ref, o_ref):
+    if x_ref[0, 0] > 0:
+        o_ref[...] = x_ref[...]
+
+
+def python_if(x):
+    return pl.pallas_call(_decide, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+
+def _crash(x_ref, o_ref):
+    best = jnp.argmax(x_ref[...], axis=1, keepdims=True)
+    o_ref[...] = jnp.broadcast_to(best, x_ref.shape).astype(jnp.bfloat16)
+
+
+def crash(x):
+    return pl.pallas_call(_crash, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(x)
+
+
+def too_large(x):
+    return pl.pallas_call(copy, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(x)
+
+
+def _prefetched(rows_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def gather(rows, x):
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(4,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i, rows: (rows[i], 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i, rows: (i, 0)),
+    )
+    return pl.pallas_call(_prefetched, grid_spec=spec, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(rows, x)
+
+
+def matmul_kernel(a_ref, b_ref, o_ref):
+    @pl.when(pl.program_id(2) == 0)
+    def _():
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
+
+
+@functools.partial(jax.jit, static_argnames=("bm",))
+def matmul(a, b, *, bm):
+    return pl.pallas_call(
+        matmul_kernel,
+        grid=(a.shape[0] // bm, b.shape[1] // bm, a.shape[1] // bm),
+        in_specs=[pl.BlockSpec((bm, bm), lambda i, j, k: (i, k)), pl.BlockSpec((bm, bm), lambda i, j, k: (k, j))],
+        out_specs=pl.BlockSpec((bm, bm), lambda i, j, k: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((a.shape[0], b.shape[1]), jnp.float32),
+        compiler_params=Params(dimension_semantics=("parallel", "parallel", "arbitrary")),
+    )(a, b)
+
+
+def product(a, b, *, bm):
+    return a @ b
+
+
+def shifted(a, b, *, bm):
+    return a @ b + 1
+
+
+def forever(x):
+    while True:
+        pass
+
+
+def leaves(x):
+    os._exit(7)
+
+
+def eats(x):
+    held = []
+    while True:
+        held.append(bytearray(1 << 24))
+
+
+def chatters(x):
+    for _ in range(2_000):
+        print("x" * 1_000)
+    return good(x)
+
+
+def forks(x):
+    os.fork()
+    return good(x)

@@ -1,0 +1,315 @@
+"""The probe on a real jax: what it says of good and bad kernels, and that nothing a function does can hurt it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rules.interpreted import python
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+KERNELS = HERE / "kernels.py"
+X = "f32[32,128]"
+# What a run looks like where neither libtpu nor jax's version plays a part.
+WITHOUT_COMPILER = ("--stage", "interpret")
+
+
+def run(*arguments: str, cwd: Path = HERE, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pallas_lint", "probe", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, **(env or {})},
+        check=False,
+    )
+
+
+def probe(function: str, *arguments: str) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
+    done = run(f"kernels.py::{function}", *arguments, "--python", python(), "--output-format", "json")
+    assert "Traceback" not in done.stderr, done.stderr
+    return json.loads(done.stdout), done
+
+
+@cache
+def jax_version() -> tuple[int, ...]:
+    told = subprocess.run(
+        [python(), "-c", "from importlib.metadata import version as v; print(v('jax'))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return tuple(int(part) for part in told.stdout.strip().split(".")[:3])
+
+
+def line_of(text: str) -> int:
+    return next(at for at, line in enumerate(KERNELS.read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "codes"),
+    [
+        ("good", [X], set()),
+        ("out_of_range", [X], {"PAL307"}),
+        ("uncovered", [X], {"PAL308"}),
+        ("parallel_sum", [X], {"PAL404"}),
+        ("never_initialised", [X], {"PAL907"}),
+        ("ragged", ["f32[30,128]"], {"PAL413"}),
+        ("nan", [X], {"PAL906"}),
+        ("gather", ["i32[4]=[3,1,0,2]", X], set()),
+        ("gather", ["i32[4]=[3,1,0,9]", X], {"PAL307"}),
+        ("gather", ["i32[4]", X], set()),
+        ("matmul", ["f32[256,256]", "f32[256,256]", "bm=128"], set()),
+    ],
+)
+def test_running_it(function: str, arguments: list[str], codes: set[str]) -> None:
+    report, done = probe(function, *arguments, *WITHOUT_COMPILER)
+    assert {finding["code"] for finding in report["findings"]} == codes, report["findings"]
+    assert done.returncode == bool(codes)
+    assert all(finding["origin"] == "probe" for finding in report["findings"])
+
+
+def test_blocks_that_are_left_and_added_to_again() -> None:
+    report, _ = probe("revisited", X, *WITHOUT_COMPILER)
+    assert "PAL403" in {finding["code"] for finding in report["findings"]}
+
+
+def test_tracing_fails_at_the_line() -> None:
+    report, _ = probe("python_if", X, "--stage", "trace")
+    (finding,) = report["findings"]
+    assert (finding["code"], finding["start"]["line"]) == ("PAL502", line_of("if x_ref[0, 0] > 0"))
+
+
+def test_lowering_fails_at_the_line() -> None:
+    report, _ = probe("no_lowering", X, "--target", "tpu", "--stage", "lower")
+    (finding,) = report["findings"]
+    assert (finding["code"], finding["start"]["line"]) == ("PAL101", line_of("jnp.cumsum(x_ref"))
+    assert (finding["backend"], finding["kernel"]) == ("tpu", "_cumsum")
+    assert probe("no_lowering", X, "--target", "triton", "--stage", "lower")[1].returncode == 0
+
+
+def test_launches_are_described() -> None:
+    report, _ = probe("matmul", "f32[512,256]", "f32[256,512]", "bm=128", "--stage", "grid")
+    (launch,) = report["launches"]
+    assert (launch["kernel"], launch["grid"], launch["backend"]) == ("matmul_kernel", [4, 4, 2], "tpu")
+    first = launch["operands"][0]
+    assert (first["role"], first["shape"], first["block"]) == ("in", [512, 256], [128, 128])
+    assert (first["blocks_visited"], first["blocks_total"]) == (8, 8)
+    assert launch["memory"]["bytes"] == 3 * 2 * 128 * 128 * 4
+    assert launch["line"] > line_of("def matmul(")
+
+
+def test_memory_is_judged_before_the_compiler_is_asked() -> None:
+    report, done = probe("too_large", "f32[4096,4096]", "--target", "tpu:v5e", "--stage", "compile")
+    assert "PAL213" in {finding["code"] for finding in report["findings"]}
+    assert done.returncode == 1
+
+
+def test_the_real_compiler() -> None:
+    """With the same bytes of VMEM as our rule has; it needs libtpu in the environment."""
+    report, done = probe("matmul", "f32[256,256]", "f32[256,256]", "bm=128", "--target", "tpu:v5e")
+    stage = next(stage for stage in report["launches"][0]["stages"] if stage["stage"] == "compile")
+    assert stage["ok"], stage
+    assert stage["figures"]["vmem_bytes"] == report["launches"][0]["memory"]["bytes"]
+    assert done.returncode == 0
+
+
+def test_a_compiler_that_crashes_costs_one_verdict() -> None:
+    if jax_version() < (0, 12):
+        pytest.xfail("another libtpu crashes on other operations")
+    report, _ = probe("crash", "bf16[8,128]", "--target", "tpu:v5e", "--target", "triton", "--stage", "compile")
+    (finding,) = [finding for finding in report["findings"] if finding["code"] == "PAL904"]
+    assert finding["start"]["line"] == line_of("jnp.argmax(x_ref")
+    stages = {(stage["stage"], stage["target"]): stage["ok"] for stage in report["launches"][0]["stages"]}
+    assert stages["lower", "triton"] is True, "the other target goes on"
+
+
+def test_a_reference() -> None:
+    arguments = ["f32[256,256]", "f32[256,256]", "bm=128", "--stage", "trace"]
+    assert probe("matmul", *arguments, "--reference", "product")[1].returncode == 0
+    report, _ = probe("matmul", *arguments, "--reference", "shifted")
+    assert [finding["code"] for finding in report["findings"]] == ["PAL908"]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "words"),
+    [
+        ("forever", [X, "--timeout", "8"], "stopped after 8 s"),
+        ("leaves", [X], "ended itself with status 7"),
+        ("eats", [X, "--memory-limit", "700M"], "more memory than --memory-limit allows"),
+        ("good", [], "cannot be called so"),
+        ("good", [X, X], "cannot be called so"),
+        ("missing", [X], "missing"),
+        ("Params", ["f32[4]"], "cannot be called so"),
+    ],
+)
+def test_bad_functions_get_one_sentence(function: str, arguments: list[str], words: str) -> None:
+    done = run(f"kernels.py::{function}", *arguments, "--python", python())
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("function", ["chatters", "forks"])
+def test_what_a_function_does_stays_its_own(function: str) -> None:
+    report, done = probe(function, X, *WITHOUT_COMPILER)
+    assert report["launches"] and not report["findings"]
+    assert "xxxx" not in done.stdout + done.stderr
+
+
+def test_an_interpreter_without_jax(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    done = run("kernels.py::good", X, "--python", str(tmp_path / "env"))
+    assert done.returncode == 2
+    assert "has no jax" in done.stderr and "--python" in done.stderr
+
+
+def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nowhere_to_be_found\n")
+    done = run("broken.py::f", X, "--python", python(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "broken.py:1: error: it cannot be imported: ModuleNotFoundError" in done.stderr
+
+
+def test_a_planted_module_does_not_run(tmp_path: Path) -> None:
+    """Files beside the probed one are importable to it, but none takes the place of the worker's own."""
+    for name in ("grid", "server", "recorder", "launches", "sitecustomize", "json"):
+        (tmp_path / f"{name}.py").write_text("import os; os._exit(3)\n")
+    (tmp_path / "k.py").write_text(KERNELS.read_text())
+    script = Path(sys.executable).with_name("pallas-lint")  # `python -m` would look into the folder itself
+    done = subprocess.run(
+        [script, "probe", "k.py::good", X, "--python", python(), "--stage", "grid"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+# -- whole programs ----------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import jax.numpy as jnp
+from kernels import good, matmul
+print("result", matmul(jnp.ones((256, 256)), jnp.ones((256, 256)), bm=128)[0, 0], *sys.argv[1:])
+for _ in range(3):
+    good(jnp.ones((32, 128)))
+"""
+
+
+@pytest.mark.parametrize("form", ["script", "module", "shell"])
+def test_capture_of_a_program(form: str, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS.read_text())
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = {
+        "script": [python(), "program.py", "told"],
+        "module": [python(), "-m", "program", "told"],
+        "shell": ["sh", "-c", f"{python()} program.py told"],
+    }[form]
+    done = run("--capture", "--stage", "lower", "--output-format", "json", "--", *command, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert sorted(launch["kernel"] for launch in report["launches"]) == ["copy", "matmul_kernel"]
+    assert "result 256.0 told" in done.stderr
+    assert done.returncode == 0
+
+
+TESTS = """
+import jax.numpy as jnp
+from kernels import good, parallel_sum
+
+def test_good():
+    assert good(jnp.ones((32, 128)))[0, 0] == 1
+
+def test_sum():
+    parallel_sum(jnp.ones((32, 128)))
+"""
+
+
+def test_the_pytest_plugin(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS.read_text())
+    (tmp_path / "test_kernels.py").write_text(TESTS)
+    done = subprocess.run(
+        [python(), "-m", "pytest", "-q", "-p", "pallas_lint.probe.pytest_plugin", "--pallas-lint"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 launches of 2 kernels examined" in done.stdout
+    assert "PAL404" in done.stdout
+    assert done.returncode == 1, "findings fail a run whose tests pass"
+
+
+# -- linting with --probe ----------------------------------------------------------------------------------------------
+
+COMMENTED = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[-1]
+
+# pallas-lint: probe(f32[4,8,128])
+def run(x):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(x)
+"""
+
+
+def lint(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pallas_lint", "--isolated", "--no-cache", "--python", python(), *arguments],
+        cwd=cwd, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+def test_fixes_are_compared_with_the_original(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(COMMENTED)
+    done = lint(tmp_path, "--probe", "--fix", "k.py")
+    assert "x_ref[x_ref.shape[0] - 1]" in (tmp_path / "k.py").read_text(), done.stderr
+
+
+def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
+    """Zeros are no start for a running maximum of negative numbers, which the unsafe fix cannot know."""
+    from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
+    from pallas_lint.fixer import fix
+    from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.specs import comments_in
+    from pallas_lint.source import Source
+
+    (tmp_path / "k.py").write_text(COMMENTED)
+    source = Source("k.py", COMMENTED)
+    line = COMMENTED.splitlines().index("    o_ref[...] = x_ref[-1]") + 1
+    span = Span("k.py", Position(line, 18), Position(line, 27))
+    wrong = Finding(
+        "PAL210", "negative-ref-index", Severity.ERROR, "m", span,
+        fixes=(Fix("take the first", "safe", (Edit(span, "x_ref[0]"),)),),
+    )  # fmt: skip
+    (spec,) = comments_in(COMMENTED, "k.py")
+    with Worker(python(), tmp_path) as worker:
+        session = Session(worker, tmp_path, Conditions(stage="trace"))
+
+        def difference(before: Source, after: Source) -> str | None:
+            return next(iter(session.differences(spec, after.text)), None)
+
+        outcome = fix({"k.py": source}, [wrong], lambda sources, changed: [wrong], difference=difference)
+    assert not outcome.changed
+    assert "differ" in outcome.problems[0].message
+
+
+def test_facts_are_kept_for_the_text_that_was_probed(tmp_path: Path) -> None:
+    from pallas_lint.probe import facts
+
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "k.py").write_text(COMMENTED)
+    lint(tmp_path, "--probe", "k.py")
+    known = facts.load(tmp_path, tmp_path / "k.py", COMMENTED)
+    assert known is not None and known["launches"][0]["kernel"] == "kernel"
+    assert facts.load(tmp_path, tmp_path / "k.py", COMMENTED + "\n") is None

@@ -1,0 +1,83 @@
+"""What the probe confirms, refutes and leaves alone of the static findings; what it makes of messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pallas_lint.finding import Finding, Position, Severity, Span
+from pallas_lint.probe.messages import sentence, understand
+from pallas_lint.probe.results import LaunchResult, Stage
+from pallas_lint.probe.settle import settled
+
+
+def finding(code: str, line: int, *, origin: Any = "static", backend: str | None = "tpu", **changes: Any) -> Finding:
+    span = Span("k.py", Position(line, 5), Position(line, 20))
+    severity = changes.pop("severity", Severity.WARNING)
+    return Finding(code, "name", severity, "message", span, "help", "kernel", backend, origin=origin, **changes)
+
+
+def launch(*stages: Stage, kernel: str = "kernel") -> LaunchResult:
+    return LaunchResult({"kernel": kernel, "place": {"file": "/k.py", "line": 9}, "backend": "tpu"}, list(stages))
+
+
+COMPILES = Stage("compile", "tpu:v5e", True)
+REFUSED = Stage("compile", "tpu:v6e", False)
+
+
+def test_a_confirmed_finding_stands_once_and_says_so() -> None:
+    probed = finding("PAL101", 4, origin="probe", severity=Severity.ERROR)
+    (found,) = settled([finding("PAL101", 4)], [probed], [launch()])
+    assert (found.origin, found.severity) == ("probe", Severity.ERROR)
+    assert "confirms" in found.help
+
+
+def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:
+    (found,) = settled([finding("PAL202", 4)], [], [launch(COMPILES)])
+    assert found.severity is Severity.INFO
+    assert "compiles it for tpu:v5e" in found.help
+
+
+@pytest.mark.parametrize(
+    ("static", "launches"),
+    [
+        (finding("PAL202", 4), [launch(COMPILES, REFUSED)]),  # not on every device
+        (finding("PAL202", 4), [launch(COMPILES, kernel="other")]),
+        (finding("PAL202", 4, backend="triton"), [launch(COMPILES)]),
+        (finding("PAL202", 4, device="v6e"), [launch(COMPILES)]),
+        (finding("PAL401", 4), [launch(COMPILES)]),  # compiling says nothing of results
+        (finding("PAL106", 4), [launch(COMPILES)]),
+        (finding("PAL202", 4), []),
+    ],
+)
+def test_what_the_probe_did_not_see_stands(static: Finding, launches: list[LaunchResult]) -> None:
+    assert settled([static], [], launches) == [static]
+
+
+def test_findings_of_the_probe_alone_are_kept() -> None:
+    probed = finding("PAL903", 7, origin="probe")
+    assert settled([finding("PAL101", 4)], [probed], []) == [finding("PAL101", 4), probed]
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind", "message", "code"),
+    [
+        ("lower", "NotImplementedError", "Unimplemented primitive in Pallas TPU lowering for tc: cumsum.", "PAL101"),
+        ("lower", "ValueError", "Cannot store scalars to VMEM", "PAL211"),
+        ("trace", "TracerBoolConversionError", "Attempted boolean conversion of traced array", "PAL502"),
+        ("trace", "ValueError", "The kernel function in the pallas_call k captures constants [f32[128]].", "PAL501"),
+        ("compile", "JaxRuntimeError", "E1001: CompileTimeScopedVmemOom: Scoped allocation with size 24.00M", "PAL213"),
+        ("compile", "MosaicError", "E2003: cannot statically prove that index in dimension 1 is a mult", "PAL204"),
+    ],
+)
+def test_known_messages(stage: str, kind: str, message: str, code: str) -> None:
+    known = understand({"type": kind, "message": message}, stage)
+    assert known is not None and known.code == code and known.help
+
+
+def test_unknown_messages_are_passed_on() -> None:
+    problem = {"type": "ValueError", "message": "something new\nwith details"}
+    assert understand(problem, "lower") is None
+    assert sentence(problem) == "something new"
+    assert "without a message" in sentence({"type": "AssertionError", "message": ""})

@@ -1,0 +1,97 @@
+"""What is to be probed, as people write it."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pallas_lint.probe.specs import SpecError, comments_in, parse_argument, parse_target
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shape"),
+    [
+        ("f32[8,128]", "f32", [8, 128]),
+        ("bf16[16]", "bf16", [16]),
+        ("i32[]", "i32", []),
+        ("f8_e4m3fn[ 8 , 128 ]", "f8_e4m3fn", [8, 128]),
+        ("bool[4,]", "bool", [4]),
+        ("key<fry>[]", "key<fry>", []),
+    ],
+)
+def test_arrays_as_jax_prints_them(text: str, dtype: str, shape: list[int]) -> None:
+    assert parse_argument(text) == {"kind": "array", "dtype": dtype, "shape": shape}
+
+
+def test_arrays_with_values() -> None:
+    assert parse_argument("i32[4]=[3,1,0,2]")["values"] == [3, 1, 0, 2]
+    assert parse_argument("i32[4]=arange")["values"] == "arange"
+
+
+def test_trees_and_literals() -> None:
+    assert parse_argument("(f32[8], [i32[2], 3])") == {
+        "kind": "tuple",
+        "value": [
+            {"kind": "array", "dtype": "f32", "shape": [8]},
+            {
+                "kind": "list",
+                "value": [{"kind": "array", "dtype": "i32", "shape": [2]}, {"kind": "literal", "value": "3"}],
+            },
+        ],
+    }
+    assert parse_argument("{'w': f32[8]}")["value"][0][0] == "w"
+    assert parse_argument("'f32[8]'") == {"kind": "literal", "value": "'f32[8]'"}
+    assert parse_argument("None") == {"kind": "literal", "value": "None"}
+    assert parse_argument("jnp.bfloat16") == {"kind": "dtype", "value": "bf16"}
+
+
+def test_targets() -> None:
+    spec = parse_target("a/b.py::Model.run", ["f32[8]", "2", "bm=128", "flags=(1, 2)"])
+    assert (spec.file, spec.function) == ("a/b.py", "Model.run")
+    assert len(spec.arguments) == 2 and [name for name, _ in spec.keywords] == ["bm", "flags"]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("a.py", []), ("a.py::", []), ("a.py::1x", []), ("a.py::f", ["f32[8"]), ("a.py::f", ["x=1", "2"]),
+     ("a.py::f", ["open('x')"]), ("a.py::f", ["f33[8]"]), ("a.py::f", ["("]), ("a.py::f", [""])],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told(target: str, words: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_target(target, words)
+    assert "\n" not in str(caught.value)
+
+
+COMMENTED = """
+# pallas-lint: probe(f32[512,512], f32[512,512], bm=128)
+@functools.partial(jax.jit, static_argnames=("bm",))
+def matmul(x, y, *, bm): ...
+
+class Model:
+    # pallas-lint: probe(i32[]=[3])
+    @staticmethod
+    def run(i): ...
+
+# pallas-lint: probe(f32[8])
+fast = jax.jit(matmul)
+"""
+
+
+def test_comments() -> None:
+    found = list(comments_in(COMMENTED, "k.py"))
+    assert [(spec.function, spec.line) for spec in found] == [("matmul", 2), ("Model.run", 7), ("fast", 11)]
+    assert found[0].keywords == (("bm", {"kind": "literal", "value": "128"}),)
+
+
+def test_a_comment_without_a_function_is_told_with_its_line() -> None:
+    with pytest.raises(SpecError, match=r"k\.py:1"):
+        list(comments_in("# pallas-lint: probe(f32[8])\n", "k.py"))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(SpecError):
+        parse_argument(text)
