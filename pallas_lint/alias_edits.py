@@ -195,7 +195,7 @@ def _aliases(node: cst.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -> 
         if isinstance(present.value, cst.Dict):
             if not present.value.elements:
                 return [Edit(piece.span(present.value), f"{{{text}}}")]
-            return [_after(piece, present.value.elements[-1].value, f", {text}")]  # type: ignore[attr-defined]
+            return [_after(piece, present.value.elements[-1].value, f", {text}")]
         if isinstance(present.value, cst.Name) and present.value.value == "None":
             return [Edit(piece.span(present.value), f"{{{text}}}")]
         return None

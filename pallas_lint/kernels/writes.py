@@ -150,7 +150,7 @@ def _region(store: Access) -> tuple[Value, Shape | None] | None:
 
 def _steps(launch: Launch, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
     """The grid steps with the block of `ref` that each sees, and whether they are those that really run."""
-    blind = [(Point((), ()), ())]
+    blind: list[tuple[Point, tuple[int, ...]]] = [(Point((), ()), ())]
     blocks = blocks_of(launch, analysis.interpreter)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.sure:
@@ -303,11 +303,10 @@ def _interval(part: Value, size: int, point: Point) -> tuple[int, int] | None:
         if part.step not in (NONE, Const(1)):
             return None
         start = 0 if part.start == NONE else point.value(part.start)
+        stop: int | float | None = size if part.stop == NONE else point.value(part.stop)
         if part.size is not None:
             length = point.value(part.size)
             stop = start + length if isinstance(start, int) and isinstance(length, int) else None
-        else:
-            stop = size if part.stop == NONE else point.value(part.stop)
         if not isinstance(start, int) or not isinstance(stop, int) or start < 0 or stop < 0:
             return None
         return min(start, size), min(stop, size)
@@ -368,7 +367,7 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
         return "whole" if statement.value is outer else "part"
     if not isinstance(statement, cst.Assign) or statement.value is not outer:
         return "part"
-    target = statement.targets[0].target
+    target: cst.BaseExpression = statement.targets[0].target
     single = isinstance(target, cst.Name)
     if isinstance(target, cst.Tuple | cst.List):
         elements = target.elements
