@@ -92,11 +92,11 @@ def test_assumptions_are_warnings() -> None:
 @pytest.mark.parametrize(
     ("limit", "target", "expected"),
     [
-        (mib(100), "tpu:tpu7x", Severity.WARNING),
+        (mib(100), "tpu:tpu7x", Severity.INFO),
         (mib(100), "tpu:v5e", None),
         (mib(100), "tpu", Severity.INFO),
         (mib(64), "tpu", None),
-        (mib(200), "tpu", Severity.WARNING),
+        (mib(200), "tpu", Severity.INFO),
     ],
 )
 def test_written_limits(limit: str, target: str, expected: Severity | None) -> None:
