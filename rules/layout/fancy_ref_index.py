@@ -33,6 +33,10 @@ class _Trouble:
     backends: frozenset[str] | None = None
     sure: bool = True
 
+    def fails(self, backend: str, device: str | None, version: str) -> bool:
+        """Whether it fails on this backend: the same in every version."""
+        return self.backends is None or backend in self.backends
+
 
 class FancyRefIndex(Rule):
     """An index that a ref cannot be indexed with: an array, a float, or one index too many.
@@ -167,7 +171,7 @@ class FancyRefIndex(Rule):
             trouble = _of_ref(indexing, trace)
             if trouble is None:
                 continue
-            found = failure(context, lambda backend, _, __, where=trouble.backends: where is None or backend in where)
+            found = failure(context, trouble.fails)
             if found is None or (not trouble.sure and context.target is None):
                 continue
             spelled = indexing.site.code.partition("\n")[0]
