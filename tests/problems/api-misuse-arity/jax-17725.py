@@ -1,7 +1,7 @@
 # jax issue 17725: two outputs, one output spec
 # jax: 0.12.0.1
 # target: tpu:v5e
-# expect: PAL304
+# expect: PAL305
 # static: partly
 # call: split(f32(32, 128))
 # fails: trace

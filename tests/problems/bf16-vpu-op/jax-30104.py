@@ -1,5 +1,5 @@
 # jax issue 30104: bfloat16 is compared and rounded on a v5e
-# jax: 0.6.2
+# jax: 0.8.3
 # target: tpu:v5e
 # expect: PAL102
 # static: partly

@@ -1,5 +1,5 @@
 # jax issue 30391: an RMS norm in bfloat16
-# jax: 0.6.2
+# jax: 0.8.3
 # target: tpu:v5e
 # expect: PAL102
 # static: partly
@@ -28,5 +28,5 @@ def rms_norm(x, eps=1e-6):
         in_specs=[pl.BlockSpec((1, s, d), lambda i: (i, 0, 0))],
         out_specs=pl.BlockSpec((1, s, d), lambda i: (i, 0, 0)),
         out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-        compiler_params=pltpu.TPUCompilerParams(dimension_semantics=("parallel",)),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
     )(x)

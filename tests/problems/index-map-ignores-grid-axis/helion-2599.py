@@ -21,7 +21,7 @@ def scale(x):
     return pl.pallas_call(
         scale_kernel,
         grid=(4,),
-        in_specs=[pl.BlockSpec((B, H, N, D), lambda j: (0, 0, j, 0))],  #!
+        in_specs=[pl.BlockSpec((B, H, N, D), lambda j: (0, 0, j, 0))],
         out_specs=pl.BlockSpec((B, H, N, D), lambda j: (0, 0, j, 0)),  #!
         out_shape=jax.ShapeDtypeStruct((B, H, N, D), x.dtype),
         compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),

@@ -17,7 +17,7 @@ def spread_kernel(x_ref, o_ref):
 
 
 def every_other(i, j):
-    return 2 * i, j
+    return 2 * i, j  #!
 
 
 def spread(x):
@@ -26,7 +26,7 @@ def spread(x):
         spread_kernel,
         grid=grid,
         in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
-        out_specs=pl.BlockSpec((8, 128), every_other),  #!
+        out_specs=pl.BlockSpec((8, 128), every_other),
         out_shape=jax.ShapeDtypeStruct((32, 256), jnp.float32),
         compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary", "arbitrary")),
     )(x)

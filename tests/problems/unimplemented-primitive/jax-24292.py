@@ -14,7 +14,7 @@ from jax.experimental.pallas import triton as plgpu
 
 def blur_kernel(x_ref, o_ref):
     x = jnp.pad(x_ref[...], ((0, 0), (1, 1)))  #!
-    o_ref[...] = (x[:, :-2] + x[:, 1:-1] + x[:, 2:]) / 3  #!
+    o_ref[...] = (x[:, :-2] + x[:, 1:-1] + x[:, 2:]) / 3
 
 
 def blur(img, rows=16):
