@@ -61,7 +61,7 @@ class AliasMismatch(Rule):
 
     - jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0, `pallas_call` traced: indices out of range,
       negative ones and pairs of other shape or dtype raise `ValueError`; an output claimed by two operands passes, and
-      interpret mode of 0.12 takes the second operand, that of older releases and `InterpretParams` the first.
+      interpret mode of 0.11 and 0.12 takes the second operand, that of older releases and `InterpretParams` the first.
     - jax 0.12, `jax._src.ffi.ffi_call`: the same checks, negative indices excepted.
     - jax_triton 0.3.1, `triton_call`: no check; indices go to the custom call, whose operands are the arrays.
     """

@@ -47,8 +47,8 @@ class PartialOutputWrite(Rule):
     - jax issue 19399: outputs are not initialised.
     - jax issue 24023: an aliased output block on TPU does not hold the operand's block.
     - Run with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0: a slice store leaves NaN in the rest under
-      `interpret=True` and `pltpu.InterpretParams()`, with an alias under the latter only; of blocks that a guard left
-      out, `interpret=True` shows NaN and `InterpretParams` the block of the step before.
+      `interpret=True` and `pltpu.InterpretParams()` (since 0.6), with an alias under the latter only; of blocks
+      that a guard left out, `interpret=True` shows NaN and `InterpretParams` the block of the step before.
     """
 
     code = "PAL406"

@@ -58,7 +58,8 @@ class StoreToInput(Rule):
     - jax issue 20154: a Triton kernel that stores its result into an input.
     - jax issue 39179: a kernel that writes the scalar-prefetch operand of its index map.
     - Traced, lowered for TPU and Triton, and run with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0
-      (compiled for TPU v5e with 0.8.3): stores, `+=`, `.at[...].set` and copies into inputs pass everywhere. A store to
+      (compiled for TPU v5e with 0.8.3 and 0.12.0): stores and `+=` to inputs pass everywhere,
+      on TPU copies and scalar-prefetch operands too. A store to
       an aliased input alone reaches the output under `interpret=True` of 0.11 and 0.12, but not of older releases, and
       not under `pltpu.InterpretParams()`.
     """
