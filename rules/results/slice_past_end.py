@@ -43,8 +43,9 @@ class SlicePastEnd(Rule):
 
     - helion issue 2104: `pl.ds` past the end, unlike `BlockSpec`, has no out-of-bounds masking.
     - Run and lowered with jax 0.4.35, 0.8.3, 0.10.2 and 0.12.0.1. A constant slice past the end: "Out of bound slice"
-      while tracing, with a mask too (0.8.3 lets one pass that starts at 0). A constant index, or the last turn of a loop: lowers for TPU and CUDA,
-      wrong rows with `interpret=True`, IndexError with `InterpretParams()`.
+      while tracing, with a mask too (0.8.3 lets one pass that starts at 0). A constant index, or the last turn of a
+      loop: lowers for TPU (and for CUDA on 0.4.35 and 0.8.3), wrong rows with `interpret=True`, IndexError with
+      `InterpretParams()`.
     """
 
     code = "PAL412"
