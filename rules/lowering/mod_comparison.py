@@ -253,7 +253,7 @@ class ModComparison(Rule):
             return []  # the cast back to 16 unsigned bits aborts the TPU compiler (jax 0.12.0.1, v5e)
         if back:
             edits += more
-            edits += self._cast_back(op, back)
+            edits = _joined([*self._cast_back(op, back), *edits])
         fixes = [context.safe(f"compute the remainder in {wide}", *edits)]
         if not is_float(dtype) and all(is_non_negative(value) for value in op.args):
             rem, needed = context.spell("jax.lax.rem", module)
@@ -275,6 +275,18 @@ class ModComparison(Rule):
             Edit(Span(span.path, span.start, span.start), "("),
             Edit(Span(span.path, span.end, span.end), f"){back}"),
         ]
+
+
+def _joined(edits: list[Edit]) -> list[Edit]:
+    """The same edits, with what is inserted where a replacement starts made part of it: one place, one edit."""
+    found: list[Edit] = []
+    for edit in edits:
+        before = next((e for e in found if e.span.start == edit.span.start and e.span.path == edit.span.path), None)
+        if before is None or before.span.end != before.span.start:
+            found.append(edit)
+            continue
+        found[found.index(before)] = Edit(edit.span, before.text + edit.text)
+    return found
 
 
 def _fails(dtype: str, backend: str, version: str) -> bool:

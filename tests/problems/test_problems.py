@@ -27,7 +27,6 @@ MISSED: dict[str, str] = {
     "power-of-2-shape/jax-20056": "a slice of a ref whose rank only a caller tells",
     "tpu-block-shape/helion-2051": "only a caller tells the block",
     "tpu-block-shape/pytorch-175458": "only a caller tells the shape of the operand",
-    "tpu-reshape/jax-21999": "not measured for this shape",
     "tpu-reshape/jax-24404": "only a caller tells the shape of the operand",
     "unimplemented-primitive/jax-24582": "a bitcast between widths",
     "vmem-oom-whole-array/xla-8429": "only a caller tells the shape of the operand",

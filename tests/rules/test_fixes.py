@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 FIXABLE = fixable()
 ALIASES = {"jnp": "np_", "pl": "pallas", "pltpu": "tpu", "plgpu": "gpu", "lax": "xla_lax"}
+# What a fix may leave to be tidied by hand.
+LEFT_OVER = {"PAL208": "F841"}  # the load of the value stays: other findings and code may use it
 HEADERS = ("", "def build():\n", "class Kernels:\n    def build(self):\n")
 
 
@@ -146,4 +148,9 @@ def test_names_as_ruff_sees_them(tmp_path: Path) -> None:
         for case in FIXABLE
         if f"{case.name}.after.py" in problems
     }
-    assert not {name: new for name, new in made.items() if new}
+    stray = {
+        name: kept
+        for name, new in made.items()
+        if (kept := {text for text in new if not text.startswith(LEFT_OVER.get(name[:6], "-"))})
+    }
+    assert not stray
