@@ -132,7 +132,7 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["--unsafe-fixes"], "goes with --fix"),
         (["-", "x.py"], "together with other paths"),
         (["--fail-on", "always"], "argument --fail-on"),
-        (["probe", "x"], "`probe` is not available in this version"),
+        (["probe", "x"], "x: cannot read the file"),
         (["server"], "`server` is not available in this version"),
     ],
 )
