@@ -1,5 +1,5 @@
 # jax issue 38990: packed int8 weights are shifted
-# jax: 0.12.0.1
+# jax: 0.8.3
 # target: tpu:v5e
 # expect: PAL102
 # static: yes
