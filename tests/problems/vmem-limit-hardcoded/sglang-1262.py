@@ -4,7 +4,7 @@
 # expect: PAL213
 # static: yes
 # call: scale(f32(1024, 1024))
-# fails: compile
+# fails: device
 
 import jax
 from jax.experimental import pallas as pl
