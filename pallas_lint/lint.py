@@ -40,10 +40,23 @@ class FileResult:
     traceback: str | None = None
 
 
+@frozen(eq=False)
+class Judgement:
+    """The verdict on one text, and the analysis behind it; None where no kernel can be in it."""
+
+    result: FileResult
+    analysis: Analysis | None = None
+
+
 def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
+    return judge(source, settings, project).result
+
+
+def judge(source: Source, settings: Settings, project: Project) -> Judgement:
+    """The same with what the findings rest on, for an editor to show."""
     if "pallas" not in source.text and not any(word in source.text for word in FOREIGN_WORDS):
-        return FileResult(source.path)
+        return Judgement(FileResult(source.path))
     graph = project.graph()
     module = graph.add(source, project.file(source.path))
     analysis = analyse(module, settings.jax.versions, dict(settings.assume))
@@ -51,7 +64,7 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
     found = [*run.syntax_errors(), *run.rules()]
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
-    return FileResult(
+    result = FileResult(
         source.path,
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),
         tuple(run.errors),
@@ -60,6 +73,7 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
         used,
         "\n".join(run.tracebacks) or None,
     )
+    return Judgement(result, analysis)
 
 
 @define(eq=False)
@@ -143,6 +157,9 @@ class _Run:
                 self.errors.append(LintError(where, message))
                 self.tracebacks.append(f"{where}\n{traceback.format_exc()}")
             return []
+        if launch is not None and launch.caller is not None:
+            # The same without the caller comes first and stays: this one holds for what the caller passes.
+            found = [evolve(finding, message=f"{finding.message}, as called from {launch.caller}") for finding in found]
         configured = self.settings.severity_of(rule.code) if found and self.settings.severity else None
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 

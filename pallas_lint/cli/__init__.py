@@ -73,6 +73,11 @@ def _dispatch(arguments: list[str]) -> int:
             from pallas_lint.cli import probe
 
             return probe.run(options)
+        case "server":
+            options = parser.parse_server(rest)
+            from pallas_lint.cli import server
+
+            return server.run(options)
         case "support":
             options = parser.parse_support(rest)
             from pallas_lint.cli import support

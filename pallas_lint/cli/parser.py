@@ -22,6 +22,7 @@ commands:
   pallas-lint rule CODE      explain a rule
   pallas-lint support QUERY  say where a function can be used in a kernel
   pallas-lint probe WHAT     trace, run, lower and compile a kernel without its device
+  pallas-lint server         the language server, for editors
   pallas-lint config         show the effective settings and where each came from
 
 exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
@@ -163,6 +164,22 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     except TargetError as error:
         raise UsageError(f"--target: {error}") from error
     return options
+
+
+def parse_server(arguments: list[str]) -> argparse.Namespace:
+    """The options of `server`. Raises UsageError."""
+    parser = _Parser(
+        "pallas-lint server", description="Language server on standard input and output.", allow_abbrev=False
+    )
+    parser.add_argument("--tcp", type=_address, metavar="HOST:PORT", help="listen there instead (loopback only)")
+    return _parse(parser, arguments)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if host not in ("localhost", "127.0.0.1", "::1", "[::1]") or not port.isdigit() or not 0 <= int(port) < 65536:
+        raise argparse.ArgumentTypeError(f"'{text}' is no address on this machine: write 127.0.0.1:2087")
+    return host.strip("[]"), int(port)
 
 
 def _seconds(text: str) -> float:

@@ -85,6 +85,8 @@ def finish(status: int) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         abandon()
+    except ValueError:
+        pass  # closed: the server's stream, when its client has left
     return status
 
 

@@ -36,7 +36,11 @@ def test_files_stay_readable() -> None:
 def test_every_package_and_its_data_are_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = set(project["tool"]["setuptools"]["packages"])
-    folders = {"pallas_lint": ROOT / "pallas_lint", "pallas_lint.rules": ROOT / "rules"}
+    folders = {
+        "pallas_lint": ROOT / "pallas_lint",
+        "pallas_lint.rules": ROOT / "rules",
+        "pallas_lint.server": ROOT / "server",
+    }
     present = {
         ".".join((package, *file.parent.relative_to(folder).parts))
         for package, folder in folders.items()
