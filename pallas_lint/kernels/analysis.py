@@ -11,6 +11,7 @@ from attrs import define, field
 
 from pallas_lint.kernels import launching
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.callers import run_callers
 from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
 from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
 from pallas_lint.kernels.scope import Env
@@ -18,7 +19,7 @@ from pallas_lint.kernels.values import Class, Func, Instance, Made
 from pallas_lint.kernels.version_guards import VersionGuards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
@@ -86,6 +87,7 @@ def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, in
         _run_root(interpreter, module, piece)
     _run_missed(interpreter, module, roots)
     _run_unresolved(interpreter, module)
+    run_callers(interpreter, module, roots, lambda piece, keep: _run_root(interpreter, module, piece, keep))
     result.launches = interpreter.launches
     return result
 
@@ -167,7 +169,7 @@ def _leading_names(module: Module) -> set[str]:
     return names
 
 
-def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
+def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
     i.begin()
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
@@ -178,6 +180,7 @@ def _run_root(i: Interpreter, module: Module, piece: Piece) -> None:
         i.kernel, i.guards, i.uncertain = None, (), 0
         i.stack.clear()
     launching.run_pending(i)
+    before_kernels()
     i.assumptions = everywhere
 
 

@@ -175,6 +175,26 @@ def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(shape_argument(sizes), *(operand_dtype(fill) if fill is not None else (None, False)))
 
 
+def _random(name: str, args: list[Value], keywords: Keywords) -> Value:
+    short = name.rpartition(".")[2]
+    at = _SHAPE_OF_RANDOM[short]
+    dtype = argument(args, keywords, "dtype", at + (3 if short == "randint" else 1))
+    default = {"randint": "i64", "bernoulli": "bool", "rademacher": "i64", "bits": None}.get(short, "f64")
+    sizes = argument(args, keywords, "shape", at)
+    if short == "bernoulli" or (dtype is None and default is not None):
+        return Array(None if sizes is None and short == "bernoulli" else shape_argument(sizes or Seq(())), default)
+    return Array(shape_argument(sizes or Seq(())), None if dtype is None else dtype_of(dtype))
+
+
+# Where these take the shape.
+_SHAPE_OF_RANDOM = {
+    **dict.fromkeys("normal uniform randint bits gumbel exponential laplace logistic cauchy rademacher".split(), 1),
+    "bernoulli": 2,
+    "truncated_normal": 3,
+}
+RANDOM = frozenset(f"jax.random.{name}" for name in _SHAPE_OF_RANDOM)
+
+
 def _eye(name: str, args: list[Value], keywords: Keywords) -> Value:
     rows = argument(args, keywords, "n" if "n" in keywords else "N", 0)
     columns = None if name.endswith("identity") else argument(args, keywords, "M", 1)
@@ -460,6 +480,7 @@ _register(infer_einsum, "einsum")
 _register(_one_hot, "one_hot")
 # lax functions that share a name, but not a meaning, with one of jnp's.
 _LAX_RULES: dict[str, Rule] = {
+    **dict.fromkeys(RANDOM, _random),
     "jax.lax.max": _elementwise,
     "jax.lax.min": _elementwise,
     "jax.lax.clamp": _clamp,

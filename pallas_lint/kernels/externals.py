@@ -290,7 +290,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
                 if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
                     i.access("load", ref, UNKNOWN, node)
         return i.op(name, node, arguments, result)
-    if short in _ARRAY_MAKERS or from_name(short) is not None:
+    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
         return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     if any(isinstance(value, Array) for value in arguments.positional):

@@ -82,6 +82,7 @@ class Interpreter(Recorder):
     kernel: KernelTrace | None = None
     guards: tuple[Guard, ...] = ()
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
+    calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET

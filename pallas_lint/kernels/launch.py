@@ -106,6 +106,9 @@ class Launch:
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     certain: bool = True  # False: it stands behind a branch that the text leaves open
 
+    moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
+    scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
+    caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
     @property
     def callee(self) -> Site:
         """The launching function as it is spelled, without its arguments."""

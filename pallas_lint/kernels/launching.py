@@ -182,7 +182,7 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
         if isinstance(body, Func):
             context = (result.site.key, id(body.node))
             i.contexts[context] = i.contexts.get(context, 0) + 1
-            if i.contexts[context] <= _MOST_CONTEXTS:
+            if i.contexts[context] <= _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
         elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
             _run_pipeline_kernel(i, result, body)

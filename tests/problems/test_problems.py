@@ -22,13 +22,9 @@ MISSED: dict[str, str] = {
     "dot-precision/jax-23926": "algorithms named by a string",
     "dtype-unsupported/jax-23989": "float16 made in the kernel, never loaded",
     "dtype-unsupported/jax-37367": "compiled for v5e and v6e only, not for v4",
-    "index-map-oob/jax-23181": "only a caller tells the shape of the operand",
     "power-of-2-shape/jax-20056": "a slice of a ref whose rank only a caller tells",
-    "tpu-block-shape/helion-2051": "only a caller tells the block",
-    "tpu-block-shape/pytorch-175458": "only a caller tells the shape of the operand",
     "tpu-reshape/jax-24404": "only a caller tells the shape of the operand",
     "unimplemented-primitive/jax-24582": "a bitcast between widths",
-    "vmem-oom-whole-array/xla-8429": "only a caller tells the shape of the operand",
 }
 CASES = [pytest.param(case, id=case.name) for case in all_cases()]
 # Stages at which jax complains on any machine, and how far to go to see it.

@@ -1,0 +1,78 @@
+"""Callers in the same file tell shapes that a launcher leaves open."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.harness import lint
+
+LAUNCHER = """
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+SHAPE = (8192, 4096)
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+def double(x):
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+
+
+def found(caller: str) -> list[str]:
+    return [
+        finding.message
+        for finding in lint(LAUNCHER.strip() + "\n\n" + caller, "0.12.0.1", "tpu:v5e")
+        if finding.code == "PAL213"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("caller", "name"),
+    [
+        ("def main():\n    return double(jnp.ones((8192, 4096), jnp.float32))\n", "`main`"),
+        ("def main(shape=SHAPE):\n    return double(jnp.zeros(SHAPE))\n", "`main`"),
+        ('if __name__ == "__main__":\n    double(jnp.ones(SHAPE))\n', "line 19"),
+        ("x = jnp.ones(SHAPE)\ny = double(x)\n", "line 20"),
+        ("class TestDouble:\n    def test_large(self):\n        double(jnp.ones(SHAPE))\n", "`TestDouble`"),
+        ("def twice(x):\n    return double(double(x))\n\ndef main():\n    twice(jnp.ones(SHAPE))\n", "`main`"),
+        ("def main():\n    jax.jit(double)(jax.random.normal(jax.random.key(0), SHAPE))\n", "`main`"),
+        ("def main():\n    double(jax.random.uniform(jax.random.key(0), shape=SHAPE, dtype=jnp.float32))\n", "`main`"),
+        ("def test_it():\n    for shape in [(8, 128), SHAPE]:\n        double(jnp.ones(shape))\n", "`test_it`"),
+    ],
+)
+def test_caller_tells(caller: str, name: str) -> None:
+    (message,) = found(caller)
+    assert message.endswith(f", as called from {name}")
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        "def main(x):\n    return double(x)\n",
+        "def main():\n    return double(jnp.ones((8, 128)))\n",
+        "def test_it():\n    with pytest.raises(ValueError):\n        double(jnp.ones(SHAPE))\n",
+        "class T:\n    def test(self):\n        with self.assertRaises(ValueError):\n            double(jnp.ones(SHAPE))\n",
+        "def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except Exception:\n        pass\n",
+        "def main(flag):\n    if flag:\n        double(jnp.ones(SHAPE))\n",
+    ],
+)
+def test_caller_tells_nothing(caller: str) -> None:
+    assert not found(caller)
+
+
+def test_verdict_without_caller_stays() -> None:
+    code = (
+        LAUNCHER.replace("x_ref[...] * 2", "o_ref[...] + x_ref[...]")
+        + "\ndef main():\n    double(jnp.ones((8, 128)))\n"
+    )
+    (finding,) = [finding for finding in lint(code, "0.12.0.1", "tpu") if finding.code == "PAL401"]
+    assert "called from" not in finding.message
