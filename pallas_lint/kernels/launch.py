@@ -188,6 +188,8 @@ class Launch:
         if isinstance(value, Array | Dictionary):
             return Seq((value,))
         return None
+        if isinstance(value, Sym) and value in (self.operands or ()):
+            return Seq((value,))  # `out_shape=x`: an output like that operand
 
     @property
     def input_count(self) -> int | None:

@@ -11,6 +11,7 @@ from pallas_lint.kernels import arrays, indexing
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.values import (
     NAMED_NUMBERS,
+    NONE,
     UNKNOWN,
     Array,
     Choice,
@@ -286,6 +287,9 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
         return UNKNOWN
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
+    if name == "__setitem__" and len(arguments.positional) == 2:
+        i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
+        return NONE
     result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.dtype)
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 

@@ -330,7 +330,8 @@ def _rivalry(one: Launch, other: Launch) -> Severity | None:
 
     Launches that synchronise in the same way may share an id, says jax; "if in doubt, prefer not sharing".
     """
-    if one.site.key == other.site.key or not one.callers or not other.callers or not (one.certain and other.certain):
+    again = one.site.key == other.site.key and {id(b.node) for b in one.bodies} == {id(b.node) for b in other.bodies}
+    if again or not one.callers or not other.callers or not (one.certain and other.certain):
         return None
     roots = one.callers[0], other.callers[0]
     alike = bool(_barriers(one) & _barriers(other))

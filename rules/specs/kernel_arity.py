@@ -9,6 +9,7 @@ import libcst as cst
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.roles import expected
 from pallas_lint.kernels.signatures import signature_of
+from pallas_lint.kernels.values import Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -128,6 +129,11 @@ class KernelArity(Rule):
             message = f"{name} needs {', '.join(lacking)} by keyword, which nothing binds"
             help_text = "bind it with `functools.partial`, or give it a default: Pallas passes refs by position only"
         elif wanted.count is not None and signature.takes(wanted.count, wanted.keywords) is False:
+            if (
+                isinstance(launch.argument("out_shape"), Sym)
+                and signature.takes(wanted.count + 1, wanted.keywords) is not False
+            ):
+                return  # `out_shape=x` is more than one output where x is a tuple
             gets = f"{wanted.count} ({wanted.spelled()})" if wanted.count or wanted.keywords else "none"
             message = f"{name} takes {signature.spelled()}, but the launch passes {gets}"
             help_text = "one parameter for each prefetch operand, input, output and scratch, in that order"

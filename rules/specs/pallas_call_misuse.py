@@ -10,7 +10,7 @@ from pallas_lint.api_names import api_name, keywords
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launch import PALLAS, is_spec
 from pallas_lint.kernels.signatures import count_of
-from pallas_lint.kernels.values import Array, Const, Made, Seq, Sym, Value
+from pallas_lint.kernels.values import Array, Const, Func, Made, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -218,6 +218,10 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
         named = " and ".join(f"`{name}`" for name in launch.beside_grid_spec)
         yield f"{named} given beside `grid_spec`, which has its own", _BESIDE
     shape = launch.argument("out_shape")
+    called = getattr(launch.site.node, "func", None)
+    direct = called is None or launch.site.piece.code(called).endswith("pallas_call")
+    if shape is None and not direct and not launch.open and isinstance(launch.kernel, Func):
+        yield "`pallas_call` gets no `out_shape`", "pass `out_shape=jax.ShapeDtypeStruct(shape, dtype)`"
     if shape is not None and _is_plain_shape(shape):
         yield "`out_shape` is a plain shape: Pallas needs the dtype too", "pass `jax.ShapeDtypeStruct(shape, dtype)`"
         return
