@@ -179,8 +179,8 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
     except RecursionError:
         i.kernel, i.guards, i.uncertain = None, (), 0
         i.stack.clear()
-    launching.run_pending(i)
     before_kernels()
+    launching.run_pending(i)
     i.assumptions = everywhere
 
 

@@ -105,10 +105,10 @@ class Launch:
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     certain: bool = True  # False: it stands behind a branch that the text leaves open
-
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
     scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
     caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
+
     @property
     def callee(self) -> Site:
         """The launching function as it is spelled, without its arguments."""
@@ -187,9 +187,9 @@ class Launch:
             return Seq((value,))
         if isinstance(value, Array | Dictionary):
             return Seq((value,))
-        return None
         if isinstance(value, Sym) and value in (self.operands or ()):
             return Seq((value,))  # `out_shape=x`: an output like that operand
+        return None
 
     @property
     def input_count(self) -> int | None:

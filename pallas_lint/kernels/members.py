@@ -267,6 +267,9 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
     if name == "set" and arguments.positional:
         i.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
+    if name == "__setitem__" and len(arguments.positional) == 2:
+        i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
+        return NONE
     if name == "get":
         loaded = Array(owner.shape, owner.dtype)
         i.access("load", owner, Const(...), node, loaded)
@@ -287,9 +290,6 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
         return UNKNOWN
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
-    if name == "__setitem__" and len(arguments.positional) == 2:
-        i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
-        return NONE
     result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.dtype)
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 

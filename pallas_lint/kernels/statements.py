@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter import Interpreter
 
-
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|suppress)\s*\(")
+
 
 def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
     """A handler for statements after which control goes on."""
@@ -184,6 +184,8 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
 def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     for item in node.items:
         value = i.evaluate(item.item, env)
+        if i.calling and i.kernel is None and _EXPECTS_FAILURE.search(i.piece.code(item.item)):
+            return False  # what is called in there is not meant to work
         if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
             i.assign(item.asname.name, value if isinstance(value, Instance) else UNKNOWN, env)
         if isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval":
@@ -191,8 +193,6 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
                 return i.suite(node.body, env)
     return i.suite(node.body, env)
 
-        if i.calling and i.kernel is None and _EXPECTS_FAILURE.search(i.piece.code(item.item)):
-            return False  # what is called in there is not meant to work
 
 def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
     subject = i.evaluate(node.subject, env)
