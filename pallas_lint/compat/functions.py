@@ -186,9 +186,22 @@ def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
         # Run with one version only, which speaks for later ones too, where they lower at all.
         at = max((i for i in tables.functions()["compiled"].get(target, []) if i <= index), default=-1)
     if at < 0 or not _compiled(target, at):
-        return lowered
+        return _between(lowered, name, variant, target, index)
     run = _outcomes(_row(name, variant, target, at))
     return [_over(before, after, at == index) for before, after in zip(lowered, run, strict=True)]
+
+
+def _between(lowered: list[_Outcome], name: str, variant: str, target: str, index: int) -> list[_Outcome]:
+    """What lowers, and compiles neither with the last release before that was compiled nor with the next: nor here."""
+    compiled = tables.functions()["compiled"].get(target, [])
+    older, newer = [i for i in compiled if i < index], [i for i in compiled if i > index]
+    if not target.startswith("tpu:") or not older or not newer:
+        return lowered
+    sides = (_outcomes(_row(name, variant, target, max(older))), _outcomes(_row(name, variant, target, min(newer))))
+    return [
+        after if here[0] is Outcome.OK and {before[0], after[0]} <= _NOT_COMPILED else here
+        for here, before, after in zip(lowered, *sides, strict=True)
+    ]
 
 
 def _over(lowered: _Outcome, run: _Outcome, same_version: bool) -> _Outcome:
@@ -200,6 +213,7 @@ def _over(lowered: _Outcome, run: _Outcome, same_version: bool) -> _Outcome:
     return run if lowered[0] is Outcome.OK and run[0] in _RUN else lowered
 
 
+_NOT_COMPILED = frozenset({Outcome.COMPILE, Outcome.ABORT})
 # What only a run or a compile can say, as opposed to a lowering.
 _RUN = frozenset({Outcome.COMPILE, Outcome.ABORT, Outcome.WRONG})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, launching
+from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, jitted, launching
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -161,6 +161,8 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
         return _made(i, name, arguments, node)
+    if name in jitted.JIT and isinstance(first, Func):
+        return jitted.jit(first, arguments.rest(1))
     if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
         return first
     return _made(i, name, arguments, node)
@@ -231,6 +233,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         if decorator.name in LAUNCHERS:
             return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), i.site(node))
         derivatives.note(i, decorator.name, Arguments([target]), node)
+        if decorator.name in jitted.JIT:
+            return jitted.jit(target, Arguments())
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
         if decorator.name == _CHECKIFY:
@@ -245,7 +249,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return launching.attach_kernel(i, decorator, target)
     if decorator.function in _TRANSPARENT:
         derivatives.note(i, decorator.function, Arguments([target]), node)
-        return target
+        return _jitted(decorator.function, decorator, target)
     method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
@@ -260,7 +264,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
             return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             derivatives.note(i, inner.name, Arguments([target]), node)
-            return target
+            return _jitted(inner.name, decorator, target)
         if isinstance(inner, External) and inner.name == _CHECKIFY:
             mark_checkified(i, target)
             return _made(i, _CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
@@ -270,6 +274,13 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
     if decorator.function == "jax.vmap" and isinstance(target, Func):
         return _made(i, "jax.vmap", Arguments([target]), node)
     return UNKNOWN
+
+
+def _jitted(name: str, decorator: Made, target: Value) -> Value:
+    """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
+    if name not in jitted.JIT:
+        return target
+    return jitted.jit(target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
 
 
 # -- computations ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, evolve, field
 
-from pallas_lint.kernels import expressions, externals, members
+from pallas_lint.kernels import expressions, externals, jitted, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.recorder import Recorder
 from pallas_lint.kernels.scope import Bindings, Env, merge
@@ -77,6 +77,7 @@ class Interpreter(Recorder):
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
+    divisors: set[Sym] = field(factory=set)  # ... and by what
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
@@ -342,7 +343,8 @@ class Interpreter(Recorder):
             for parameter in (*parameters.posonly_params, *parameters.params):
                 name = parameter.name.value
                 if given:
-                    env.vars[name] = given.pop(0)
+                    value = given.pop(0)
+                    env.vars[name] = value if self.kernel is not None else jitted.traced(func, name, value)
                 else:
                     env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
             if isinstance(parameters.star_arg, cst.Param):
@@ -362,8 +364,10 @@ class Interpreter(Recorder):
         if name in self.assumptions:
             return Const(self.assumptions[name])
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
-        # A default holds only where the caller is seen; else it is a hint.
-        return default if default is not None and not open_ else Sym(name, id(env), default)
+        # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
+        if default is not None:
+            return Sym(name, id(env), default) if open_ else default
+        return jitted.traced(func, name, Sym(name, id(env)))
 
     def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
         instance = Instance(cls)

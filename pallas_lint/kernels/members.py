@@ -26,6 +26,7 @@ from pallas_lint.kernels.values import (
     Ref,
     Seq,
     Sym,
+    Unknown,
     Value,
     from_dim,
     join,
@@ -73,6 +74,8 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: cst.CSTNode) -> 
         return _made_attribute(i, owner, name, node)
     if isinstance(owner, Seq | Dictionary | Const | Func):
         return Made(f"method:{name}", (owner,), (), i.site(node))
+    if isinstance(owner, Unknown) and name == "astype" and i.kernel is not None:
+        return Made("method:astype", (owner,), (), i.site(node))
     if isinstance(owner, DType) and name in ("type", "dtype"):
         return owner
     if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
@@ -114,6 +117,8 @@ def _project_attribute(i: Interpreter, dotted: str, name: str) -> Value | None:
 
 
 def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode) -> Value:
+    if owner.shape is None and owner.named is not None and name in ("shape", "ndim", "size"):
+        return Sym(f"{owner.named.text}.{name}", owner.named.owner)
     if name == "shape":
         if owner.shape is None:
             return UNKNOWN
@@ -237,15 +242,30 @@ def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CS
     if isinstance(owner, Func):
         # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
         return UNKNOWN
+    if isinstance(owner, Unknown) and name == "astype":
+        return Array(None, arrays.dtype_of(arguments.get("dtype", 0)))
     return UNKNOWN
 
 
 def called_by_name(method: Sym, arguments: Arguments) -> Value:
-    """`x.reshape(16, 300)` for an x of which nothing is known, outside kernels: the result's shape is known."""
+    """A method of an x of which nothing is known, outside kernels.
+
+    The shape of `x.reshape(16, 300)` is known; of `x.astype(jnp.bfloat16)` the dtype is, and the shape keeps x's name.
+    """
+    if method.text.endswith(".astype"):
+        wanted = arguments.get("dtype", 0)
+        dtype = None if wanted is None or is_of_numpy(wanted) else arrays.dtype_of(wanted)
+        named = Sym(method.text.removesuffix(".astype"), method.owner)
+        return Array(None, dtype, named=named) if dtype is not None else UNKNOWN
     if not method.text.endswith(".reshape"):
         return UNKNOWN
     shape = indexing.reshaped(None, arguments.positional)
     return Array(shape) if shape else UNKNOWN
+
+
+def is_of_numpy(dtype: Value) -> bool:
+    """Whether a dtype is spelled as numpy's, as those who work on numpy arrays do."""
+    return isinstance(dtype, External) and dtype.name.startswith("numpy.")
 
 
 def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

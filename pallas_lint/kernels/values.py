@@ -59,13 +59,14 @@ class Sym:
     """A Python value that has a name but no known value: a parameter, or arithmetic on some.
 
     Two symbols are the same value exactly when text and owner are the same; the owner is the scope that bound it.
-    `default` is a parameter's default, a hint and not a fact.
+    `default` is a parameter's default, a hint and not a fact. `traced`: an enclosing `jax.jit` makes a tracer of it.
     """
 
     text: str
     owner: int
     default: Value | None = field(default=None, eq=False)
     operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
+    traced: bool = field(default=False, eq=False)
 
 
 Dim = int | Sym | None  # a dimension: known, symbolic or unknown
@@ -112,7 +113,8 @@ class Array:
     """A traced array inside a kernel (or an array outside one).
 
     `weak` is jax's weak typing (from Python scalars), None where unknown. `origin` is the operation that made it.
-    `host`: a numpy array, with which Python computes while the kernel is traced.
+    `host`: a numpy array, with which Python computes while the kernel is traced. `named`: the Python value of which
+    it has the shape, where that is not known.
     """
 
     shape: Shape | None = None
@@ -121,6 +123,7 @@ class Array:
     origin: Op | None = field(default=None, eq=False, repr=False)
     site: Site | None = field(default=None, eq=False, repr=False)
     host: bool = False
+    named: Sym | None = field(default=None, eq=False)
 
     @property
     def rank(self) -> int | None:
@@ -160,7 +163,8 @@ class Ref:
 class Func:
     """A def or lambda with the scope it closes over, and the arguments that `partial` bound.
 
-    `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`.
+    `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
+    `jax.jit` traces.
     """
 
     name: str
@@ -172,6 +176,7 @@ class Func:
     keywords: tuple[tuple[str, Value], ...] = ()
     open_keywords: bool = False
     method_of: Instance | Class | None = None
+    jitted: frozenset[str] = frozenset()
 
     def __eq__(self, other: object) -> bool:
         return (

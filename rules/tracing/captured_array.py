@@ -10,6 +10,7 @@ from attrs import frozen
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.jitted import is_traced
 from pallas_lint.kernels.trace import Access, Capture, Op
 from pallas_lint.kernels.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
@@ -66,9 +67,9 @@ class CapturedArray(Rule):
 
     ## Known limits
 
-    Silent for values that are not seen to be arrays (parameters that are no operands of the launch), and for numpy
-    arrays of unknown rank. A function under an inner `jax.jit` hides its constants from the check at tracing; lowering
-    for TPU fails then.
+    Silent for values that are not seen to be arrays (parameters that are neither operands of the launch nor traced by a
+    `jax.jit` in sight), and for numpy arrays of unknown rank. A function under an inner `jax.jit` hides its constants
+    from the check at tracing; lowering for TPU fails then.
 
     ## References
 
@@ -195,6 +196,8 @@ class CapturedArray(Rule):
                 severity = Severity.ERROR
             elif isinstance(value, Sym) and value in (launch.operands or ()):
                 what, severity = "an operand of the launch", _certainty(value, launch)
+            elif is_traced(value):
+                what, severity = "which `jax.jit` traces", Severity.ERROR
             else:
                 continue
             yield context.finding(
@@ -243,9 +246,11 @@ class _Outside:
         """The complaint about a value that an operation or a store consumes."""
         if isinstance(value, Array):
             return self._array(value, event, arrays_only=arrays_only)
-        operand = self._operand(value) if isinstance(value, Sym) and not arrays_only else None
-        if operand is None:
+        if not isinstance(value, Sym) or arrays_only:
             return None
+        operand = self._operand(value)
+        if operand is None:
+            return self._traced(value, event) if is_traced(value) else None
         capture = self.symbols.get(operand)
         if capture is None and operand not in self.bound_symbols:
             return None
@@ -259,6 +264,16 @@ class _Outside:
             f"kernel captures `{name}`, an operand of its own launch: read it through its ref",
             severity,
         )
+
+    def _traced(self, value: Sym, event: Event) -> _Found | None:
+        """A parameter of a function under `jax.jit`, or something computed from one."""
+        for symbol in _symbols(value):
+            capture, name = self.symbols.get(symbol), self.bound_symbols.get(symbol)
+            if is_traced(symbol) and (capture is not None or name is not None):
+                site = event.site if capture is None else capture.site
+                how = f"captures `{capture.name}`" if capture is not None else f"gets `{name}` bound by `partial`"
+                return _Found(symbol, site, f"kernel {how}, which `jax.jit` traces", Severity.ERROR)
+        return None
 
     def _operand(self, value: Sym) -> Sym | None:
         """The operand that the value is, or is an element of."""
@@ -327,6 +342,14 @@ def _certainty(operand: Sym, launch: Launch) -> Severity:
         elif isinstance(value, Made):
             stack.extend((*value.args, *(item for _, item in value.keywords)))
     return Severity.WARNING
+
+
+def _symbols(value: Value) -> Iterator[Sym]:
+    """A symbol, and those that it is computed from."""
+    if isinstance(value, Sym):
+        yield value
+        for part in value.operation[1:] if value.operation is not None else ():
+            yield from _symbols(part)
 
 
 def _names(node: cst.CSTNode) -> Iterator[tuple[cst.Name, cst.Subscript | None]]:

@@ -170,3 +170,60 @@ def test_index_map_with_an_operand() -> None:
     """)
     findings = [finding for finding in lint(code) if finding.code == "PAL501"]
     assert [finding.message for finding in findings] == ["index map captures `rows`, an operand of the launch"]
+
+
+JITTED = """
+    def kernel(x_ref, o_ref, *, scale, n):
+        o_ref[...] = x_ref[...] * {used}
+    {decorator}
+    def f(x, scale, n):
+        return pl.pallas_call(functools.partial(kernel, scale=scale, n=n), out_shape=OUT)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "used", "expected"),
+    [
+        ("@jax.jit", "scale", ["error"]),
+        ("@jax.jit", "(2 * scale)", ["error"]),
+        ("@functools.partial(jax.jit, static_argnames='n')", "scale", ["error"]),
+        ("@functools.partial(jax.jit, static_argnames='n')", "n", []),
+        ("@functools.partial(jax.jit, static_argnums=(1, 2))", "scale", []),
+        ("@jax.jit(static_argnames=('scale',))", "scale", []),
+        ("@functools.partial(jax.jit, static_argnames=STATIC)", "scale", []),
+        ("@jax.jit", "scale.shape[0]", []),
+        ("", "scale", []),
+    ],
+)
+def test_parameters_that_jit_traces(decorator: str, used: str, expected: list[str]) -> None:
+    assert levels(module(JITTED.format(decorator=decorator, used=used))) == expected
+
+
+def test_default_of_a_traced_parameter_is_no_tracer() -> None:
+    code = JITTED.format(decorator="@jax.jit", used="scale").replace("(x, scale, n)", "(x, scale=2.0, n=1)")
+    assert levels(module(code)) == []
+
+
+def test_index_map_of_what_jit_traces() -> None:
+    code = module("""
+        def kernel(x_ref, o_ref):
+            o_ref[...] = x_ref[...]
+        @jax.jit
+        def f(x, order):
+            spec = pl.BlockSpec((8, 128), lambda i: (order[i], 0))
+            return pl.pallas_call(kernel, grid=(1,), in_specs=[spec], out_shape=OUT)(x)
+    """)
+    assert levels(code) == ["error"]
+
+
+def test_jit_in_the_kernel_captures_nothing() -> None:
+    code = module("""
+        @jax.jit
+        def times(x, n):
+            return x * n
+        def f(x, n):
+            def kernel(x_ref, o_ref):
+                o_ref[...] = times(x_ref[...], n)
+            return pl.pallas_call(kernel, out_shape=OUT)(x)
+    """)
+    assert levels(code) == []
