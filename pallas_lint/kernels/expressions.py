@@ -398,10 +398,10 @@ def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None
     with i.maybe() if isinstance(owner, Choice) else contextlib.nullcontext():
         indexing.ask(i, target, owner, index)
     for option in owner.options if isinstance(owner, Choice) else (owner,):
-            if isinstance(option, Ref):
-                i.access("store", option, index, target, value)
-            elif not isinstance(option, Seq | Dictionary | Array):
-                i.lose_sight()  # a ref that is not seen to be one
+        if isinstance(option, Ref):
+            i.access("store", option, index, target, value)
+        elif not isinstance(option, Seq | Dictionary | Array | Const):
+            i.lose_sight()  # a ref that is not seen to be one
     if isinstance(target.value, cst.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:

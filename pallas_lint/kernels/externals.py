@@ -338,7 +338,8 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
             i.specs_made.append(made)
         return made
     i.escape_refs(arguments, node)
-    if any(isinstance(value, Unknown | Sym) for value in (*arguments.positional, *arguments.keywords.values())):
+    given = (*arguments.positional, *arguments.keywords.values())
+    if any(isinstance(value, Unknown | Sym) and not i.is_from_outside(value) for value in given):
         i.lose_sight()  # it may be a ref
     _run_callbacks(i, arguments)
     i.op(name, node, arguments, UNKNOWN)

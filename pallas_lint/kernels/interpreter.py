@@ -83,6 +83,7 @@ class Interpreter(Recorder):
     kernel: KernelTrace | None = None
     guards: tuple[Guard, ...] = ()
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
+    outer: set[int] = field(factory=set)  # ids of the scopes of functions that ran outside kernels
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     steps: int = 0  # since the last root or kernel began
@@ -239,7 +240,8 @@ class Interpreter(Recorder):
             method = expressions.attribute_of(self, callee, "__call__", node)
             if isinstance(method, Func):
                 return self.call_function(method, arguments)
-        self.lose_sight()
+        if arguments.bring_code or not self.is_from_outside(callee):
+            self.lose_sight()
         self.escape(arguments, node)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
@@ -310,6 +312,7 @@ class Interpreter(Recorder):
 
     def _run(self, func: Func, arguments: Arguments) -> Value:
         env = Env(func.module, func.env, kernel=self.kernel)
+        (self.outer.add if self.kernel is None else self.outer.discard)(id(env))
         self._bind_parameters(func, arguments, env)
         self.entered.add(id(func.node))
         self.stack.append(func)
@@ -394,6 +397,10 @@ class Interpreter(Recorder):
         ]
 
     # -- questions ---------------------------------------------------------------------------------------------
+
+    def is_from_outside(self, value: Value) -> bool:
+        """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
+        return isinstance(value, Sym) and value.owner in self.outer
 
     def is_captured(self, name: str, env: Env) -> bool:
         """Whether `name` is bound outside the kernel that is being traced."""
