@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from attrs import define, frozen
+from attrs import frozen
 
 from pallas_lint import compat
 
@@ -32,7 +32,7 @@ class ApiName:
     spelled: str
 
 
-@define
+@frozen
 class KeywordHistory:
     """When a callable took a keyword, among the known versions."""
 
@@ -122,6 +122,7 @@ def reached(name: ApiName, context: Context) -> tuple[str, ...]:
 _OF_ITS_OWN = {f"{PALLAS}.mosaic_gpu.kernel": frozenset(("out_shape", "out_type", "scratch_shapes", "scratch_types"))}
 
 
+@functools.cache
 def keyword_history(callable_: str, keyword: str) -> KeywordHistory:
     """Which known versions of a callable take a keyword, and which refuse it."""
     accepted: list[str] = []
@@ -136,6 +137,7 @@ def keyword_history(callable_: str, keyword: str) -> KeywordHistory:
     return KeywordHistory(tuple(accepted), tuple(refused))
 
 
+@functools.cache
 def positions(callable_: str, version: str) -> int | None:
     """How many positional arguments a callable takes in a version; None where any number or not known."""
     parameters = compat.parameters(callable_, version)
@@ -146,10 +148,11 @@ def keywords(name: ApiName, context: Context) -> Iterator[tuple[Keyword, Keyword
     """The keywords that a Pallas callable is given, each with the versions in question that refuse it."""
     if not name.name.startswith(PALLAS) or name.node.id != name.use.node.id or not name.use.keywords:
         return
-    versions = reached(name, context)
     for keyword in name.use.keywords:
         history = keyword_history(name.name, keyword.name)
-        failing = tuple(version for version in versions if version in history.refused)
+        if not any(version in history.refused for version in context.versions):
+            continue
+        failing = tuple(version for version in reached(name, context) if version in history.refused)
         if failing:
             yield keyword, history, failing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -25,7 +26,7 @@ _ASKING = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class VersionGuards:
     """The guards of one module."""
 
@@ -51,13 +52,20 @@ class VersionGuards:
             alive = tuple(version for version in alive if (not branch.negated) in (outcomes[version] or ()))
         return alive
 
+    @cached_property
+    def _asking(self) -> frozenset[str]:
+        """The names at the top level that are assigned what asks about versions."""
+        pieces = self.module.outline.pieces
+        return frozenset(
+            name for piece in pieces if piece.kind != "import" and _ASKING.search(piece.text) for name in piece.names
+        )
+
     def _asks(self, condition: str, use: Use) -> bool:
         """Whether a condition, or what a name in it was assigned, asks about versions."""
         if _ASKING.search(condition):
             return True
         names = set(_NAME.findall(condition))
-        pieces = self.module.outline.pieces
-        if any(_ASKING.search(p.text) for p in pieces if p.kind != "import" and names & set(p.names)):
+        if not names.isdisjoint(self._asking):
             return True
         local = use.enclosing
         return any(

@@ -123,35 +123,24 @@ class Piece:
             return tuple(wrapper.body.body)  # type: ignore[arg-type]  # an IndentedBlock holds statements
         return tuple(module.body)
 
-    def spans(self, nodes: list[cst.CSTNode]) -> list[Span]:
-        """The nodes' places in the file. The nodes must be of this piece."""
-        ranges = self._offsets(nodes)
-        return [self._span(ranges[id(node)]) for node in nodes]
-
     def span(self, node: cst.CSTNode) -> Span:
-        return self.spans([node])[0]
+        """The node's place in the file. The node must be of this piece."""
+        return self._span(self._offsets[id(node)])
 
     def code(self, node: cst.CSTNode) -> str:
         """The node's text as it stands in the file."""
-        start, end = self._offsets([node])[id(node)]
+        start, end = self._offsets[id(node)]
         base = self._base
         return self.source.text[base + start : base + end]
 
     @cached_property
-    def _known(self) -> dict[int, Range]:
-        return {}
+    def _offsets(self) -> dict[int, Range]:
+        from pallas_lint.syntax.positions import offsets
 
-    def _offsets(self, nodes: list[cst.CSTNode]) -> dict[int, Range]:
-        known = self._known
-        missing = [node for node in nodes if id(node) not in known]
-        if missing:
-            from pallas_lint.syntax.positions import offsets
-
-            module = self.module
-            if module is None:
-                raise ValueError("a piece that does not parse has no nodes")
-            known.update(offsets(module, self._parsed_text, missing))
-        return known
+        module = self.module
+        if module is None:
+            raise ValueError("a piece that does not parse has no nodes")
+        return offsets(module, self._parsed_text)
 
     @property
     def _base(self) -> int:

@@ -196,10 +196,10 @@ class NegativeRefIndex(Rule):
                 return  # bounds of a plain slice are counted from the end
             value = value.start
         constant = negative_constant(value)
-        spelled = indexing.site.code.partition("\n")[0]
         if constant is not None:
             if not _is_one_ref(indexing, trace):
                 return
+            spelled = indexing.site.code.partition("\n")[0]
             last = f"{_base(indexing)}.shape[{_axis(part)}] - 1"
             yield context.finding(
                 indexing.site,
@@ -211,6 +211,7 @@ class NegativeRefIndex(Rule):
             return
         steps = _below_zero_at_first(value)
         if steps is not None and all(guard.kind in ("loop", "checkify") for guard in indexing.event.guards):
+            spelled = indexing.site.code.partition("\n")[0]
             yield context.finding(
                 indexing.site,
                 f"`{spelled}`: the index is {steps[0]} in the first {steps[1]}, before the buffer",

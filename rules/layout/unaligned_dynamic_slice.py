@@ -251,11 +251,13 @@ def _rank_left(access: Access, trace: KernelTrace) -> int | None:
     """The rank of what an access selects, from the other end of the copy or from where it is stored as it is."""
     if access.ref.shape is not None and access.ref.parent is None:
         return None
+    place = access.site.key if is_copy(access) else None
+    value = access.value if isinstance(access.value, Array) else None
     for other in trace.events:
         if not isinstance(other, Access) or other is access or other.ref.shape is None:
             continue
-        together = is_copy(access) and is_copy(other) and other.site.key == access.site.key
-        stored = other.kind == "store" and isinstance(access.value, Array) and other.value is access.value
+        together = place == other.site.key and is_copy(other)
+        stored = value is not None and other.value is value and other.kind == "store"
         if together or stored:
             shape = result_shape(other.ref.shape, other.index)
             return None if shape is None else len(shape)

