@@ -107,6 +107,7 @@ class Launch:
     certain: bool = True  # False: it stands behind a branch that the text leaves open
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
     scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
+    returned: Made | None = None  # the value of the launching call
     caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
 
     @property

@@ -87,7 +87,10 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         i.pending.append(result)
     elif kind not in ("pipeline", "core_map"):
         i.lose_sight()  # programs within a kernel are not run
-    return Made(api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result)
+    result.returned = Made(
+        api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
+    )
+    return result.returned
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:

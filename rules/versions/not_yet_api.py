@@ -8,6 +8,7 @@ from pallas_lint import compat
 from pallas_lint.api_names import api_name, because, keywords, reached
 from pallas_lint.finding import Severity
 from pallas_lint.rule import Example, Rule
+from pallas_lint.spread_keywords import spread_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import ApiHistory
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.syntax.uses import Use
 
 
@@ -106,6 +108,19 @@ class NotYetApi(Rule):
         called = api_name(use, called=True)
         if called is not None:
             yield from self._keywords(called, context)
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """Keywords that come by `**options`."""
+        for keyword in () if context.assumed else spread_keywords(launch, context):
+            missing = tuple(version for version in keyword.failing if keyword.history.status(version) == "not-yet")
+            if missing:
+                came = next(first for first in keyword.history.accepted if _after(first, missing[-1]))
+                yield context.finding(
+                    keyword.site,
+                    f"`{keyword.spelled}` takes `{keyword.name}` from jax {came} on: {because(context, missing)}",
+                    help=f"require jax {came}, or leave the keyword out for an older one",
+                    versions=missing,
+                )
 
     @staticmethod
     def _is_early(history: ApiHistory, context: Context) -> bool:

@@ -14,12 +14,13 @@ from pallas_lint.kernels.values import Const, Dictionary
 from pallas_lint.migration import Migration, short
 from pallas_lint.rewrites import BY_BACKEND, KEYWORDS, block_spec_swapped, dictionary_params, loaded_index, replacing
 from pallas_lint.rule import Example, Rule
+from pallas_lint.spread_keywords import spread_keywords
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.api_names import ApiName
+    from pallas_lint.api_names import ApiName, KeywordHistory
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix, Span
     from pallas_lint.kernels.launch import Launch
@@ -205,9 +206,7 @@ class RemovedApi(Rule):
         """One finding for all keywords of a call that went in the same release."""
         gone: dict[str | None, list[tuple[Keyword, tuple[str, ...]]]] = {}
         for keyword, history, failing in keywords(name, context):
-            replacement = compat.replacement(name.name, keyword.name)
-            before = replacement is not None and replacement.gone_before is not None
-            missing = tuple(v for v in failing if history.status(v) == "removed" or (before and not history.accepted))
+            missing = _removed(keyword.name, name.name, history, failing)
             if missing:
                 since = history.gone_since(missing[0]) if history.accepted else None
                 gone.setdefault(since, []).append((keyword, missing))
@@ -316,7 +315,20 @@ class RemovedApi(Rule):
         )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        """A dictionary of parameters that comes by a variable."""
+        """Keywords that come by `**options`, and a dictionary of parameters that comes by a variable."""
+        for keyword in spread_keywords(launch, context):
+            replacement = compat.replacement(keyword.callable, keyword.name)
+            failing = _removed(keyword.name, keyword.callable, keyword.history, keyword.failing)
+            if failing:
+                since = keyword.history.gone_since(failing[0]) if keyword.history.accepted else None
+                when = f" since jax {since}" if since else ""
+                yield context.finding(
+                    keyword.site,
+                    f"`{keyword.spelled}` takes no `{keyword.name}`{when}: {because(context, failing)}",
+                    help=replacement.note if replacement is not None else "",
+                    severity=Severity.INFO if context.assumed and since else Severity.ERROR,
+                    versions=failing,
+                )
         params = launch.argument("compiler_params")
         if launch.api != f"{PALLAS}.pallas_call" or not isinstance(params, Dictionary) or params.open:
             return
@@ -353,6 +365,13 @@ class RemovedApi(Rule):
                 versions=versions,
                 fixes=fixes,
             )
+
+
+def _removed(keyword: str, callable_: str, history: KeywordHistory, failing: tuple[str, ...]) -> tuple[str, ...]:
+    """The versions that no longer take a keyword; it may have gone before the oldest known one."""
+    replacement = compat.replacement(callable_, keyword)
+    before = replacement is not None and replacement.gone_before is not None and not history.accepted
+    return tuple(version for version in failing if before or history.status(version) == "removed")
 
 
 def _gone(spans: tuple[tuple[str, str | None], ...], version: str) -> str:

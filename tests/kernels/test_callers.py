@@ -59,7 +59,7 @@ def test_caller_tells(caller: str, name: str) -> None:
         "def main(x):\n    return double(x)\n",
         "def main():\n    return double(jnp.ones((8, 128)))\n",
         "def test_it():\n    with pytest.raises(ValueError):\n        double(jnp.ones(SHAPE))\n",
-        "class T:\n    def test(self):\n        with self.assertRaises(OSError):\n            double(jnp.ones(SHAPE))\n",
+        "class T:\n  def test(self):\n    with self.assertRaises(OSError):\n      double(jnp.ones(SHAPE))\n",
         "def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except Exception:\n        pass\n",
         "def main(flag):\n    if flag:\n        double(jnp.ones(SHAPE))\n",
     ],
