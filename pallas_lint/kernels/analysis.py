@@ -173,7 +173,8 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
     i.begin()
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
-        _enter(i, module, piece)
+        with module.at(module.moment_of(piece)):
+            _enter(i, module, piece)
     except OutOfBudget:
         pass
     except RecursionError:

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from pallas_lint.kernels import arrays, externals, indexing, members
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.narrowing import narrowed
 from pallas_lint.kernels.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.trace import Capture, Guard
 from pallas_lint.kernels.values import (
@@ -302,11 +303,15 @@ def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
     known = truth(condition)
     if known is not None:
         return i.evaluate(node.body if known else node.orelse, env)
-    with i.under(Guard("if", condition, i.site(node.test)), uncertain=True):
-        first = i.evaluate(node.body, env)
-    with i.under(Guard("if", condition, i.site(node.test), negated=True), uncertain=True):
-        second = i.evaluate(node.orelse, env)
-    return join(first, second)
+    before, said = env.vars, narrowed(i, node.test, env)
+    values = []
+    for negated, branch in enumerate((node.body, node.orelse)):
+        if said[negated]:
+            env.vars = {**before, **said[negated]}
+        with i.under(Guard("if", condition, i.site(node.test), negated=bool(negated)), uncertain=True):
+            values.append(i.evaluate(branch, env))
+        env.vars = before
+    return join(*values)
 
 
 # -- functions, calls, attributes, subscripts --------------------------------------------------------------------

@@ -28,6 +28,7 @@ from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.scope import Bindings, Env
     from pallas_lint.kernels.trace import KernelTrace
 
 PALLAS = "jax.experimental.pallas"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -28,9 +29,10 @@ from pallas_lint.kernels.values import (
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.interpreter import Interpreter
+    from pallas_lint.kernels.scope import Bindings, Env
 
 _MOST_CONTEXTS = 2  # launches traced for one site; more calling contexts add time, hardly findings
 
@@ -81,6 +83,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         beside_grid_spec=beside,
         callers=tuple(i.stack),
         certain=i.uncertain == 0,
+        moment=i.module.moment,
     )
     i.launches.append(result)
     if i.kernel is None:
@@ -145,6 +148,8 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
         run_here(i, result, arguments)
         return UNKNOWN
     result.called_by.append(tuple(i.stack))
+    if i.kernel is None and not result.scopes:
+        result.scopes = _scopes_of(result.kernel)
     if result.operands is None:
         result.operands = list(arguments.positional)
         result.operands_open = arguments.open
@@ -176,8 +181,34 @@ def run_pending(i: Interpreter) -> None:
     """Trace the kernels of the launches met since the last time."""
     while i.pending:
         result = i.pending.pop(0)
-        _run_kernels(i, result)
+        with _as_called(result):
+            _run_kernels(i, result)
         backend.decide(i, result)
+
+
+def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings]]:
+    """What the functions around a kernel have bound by now: a name may be bound again before the kernel is traced."""
+    found: dict[int, tuple[Env, Bindings]] = {}
+    for body in _bodies(kernel):
+        env = body.env if isinstance(body, Func) else None
+        while env is not None and env.parent is not None:
+            found.setdefault(id(env), (env, dict(env.vars)))
+            env = env.parent
+    return list(found.values())
+
+
+@contextmanager
+def _as_called(result: Launch) -> Iterator[None]:
+    """The bindings around the kernel, and at the top of its module, as they were when the launch was called."""
+    before = [(env, env.vars) for env, _ in result.scopes]
+    for env, bindings in result.scopes:
+        env.vars = dict(bindings)
+    try:
+        with result.module.at(result.moment):
+            yield
+    finally:
+        for env, bindings in before:
+            env.vars = bindings
 
 
 def _run_kernels(i: Interpreter, result: Launch) -> None:

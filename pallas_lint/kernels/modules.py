@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from pallas_lint.source import Source, SourceError
 from pallas_lint.syntax import Outline, Piece, outline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.wide_types import WideTypes
@@ -42,6 +43,8 @@ class Module:
     env: Env = field(init=False)
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[int] = field(factory=set, init=False)  # pieces that ran
+    moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
+    _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
     def __attrs_post_init__(self) -> None:
         self.env = Env(self)
@@ -95,6 +98,52 @@ class Module:
         return table
 
     @cached_property
+    def _rebound(self) -> dict[str, list[int]]:
+        """The lines that bind a name, of names that the top level binds more than once."""
+        lines: dict[str, list[int]] = {}
+        for name, pieces in self._binders.items():
+            lines[name] = [piece.first for piece in pieces]
+        for piece, bound in self.outline.imports:
+            lines.setdefault(bound.name, []).append(piece.first)
+        return {name: sorted(set(at)) for name, at in lines.items() if len(set(at)) > 1}
+
+    @contextmanager
+    def at(self, moment: int | None) -> Iterator[None]:
+        """Names that are bound more than once mean within what they mean on that line of the file."""
+        if not self._rebound:
+            yield
+            return
+        before = self.moment
+        self._move(moment)
+        try:
+            yield
+        finally:
+            self._move(before)
+
+    def moment_of(self, piece: Piece) -> int | None:
+        """When a piece that launches runs: a statement where it stands, a function once everything is bound.
+
+        A function whose name is bound again is called before that.
+        """
+        if piece.kind not in ("def", "class"):
+            return piece.first
+        return min(
+            (line for name in piece.names for line in self._rebound.get(name, ()) if line > piece.first), default=None
+        )
+
+    def _move(self, moment: int | None) -> None:
+        self.moment = moment
+        for name, history in self._history.items():
+            past = [value for line, value in history if moment is None or line < moment]
+            self.env.vars[name] = (past or [history[0][1]])[-1]
+
+    def _remember(self, name: str, line: int) -> None:
+        if name in self._rebound and name in self.env.vars:
+            history = self._history.setdefault(name, [])
+            history.append((line, self.env.vars[name]))
+            history.sort(key=lambda entry: entry[0])
+
+    @cached_property
     def _blocks(self) -> list[Piece]:
         return [piece for piece in self.outline.pieces if piece.kind == "block"]
 
@@ -106,13 +155,22 @@ class Module:
         return self.env.vars.get(name)
 
     def _resolve(self, name: str, interpreter: Interpreter) -> None:
-        for target in self.imported.get(name, ()):
+        for piece, bound in self.outline.imports if name in self._rebound else ():
+            if bound.name == name:
+                self.env.vars[name] = self.import_value(bound.target, interpreter, plain=bound.target == name)
+                self._remember(name, piece.first)
+        for target in self.imported.get(name, ()) if name not in self._rebound else ():
             self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
         blocks = [piece for piece in self._blocks if name in piece.words]
         for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
             if id(piece) not in self._done:
                 self._done.add(id(piece))
-                interpreter.run_piece(piece, self.env)
+                with self.at(piece.first):
+                    interpreter.run_piece(piece, self.env)
+                    for bound in self._rebound.keys() & (piece.words if piece.kind == "block" else piece.names):
+                        self._remember(bound, piece.first)
+        if name in self._history:
+            self._move(self.moment)
         if name not in self.env.vars:
             for star in self.outline.stars:
                 module = self.graph.find(star, self)

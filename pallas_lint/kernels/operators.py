@@ -76,6 +76,8 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
         return UNKNOWN
     if symbol == "%" and isinstance(left, Sym):
         i.remainders.add(left)
+    if symbol == "%" and isinstance(right, Sym):
+        i.divisors.add(right)
     return arithmetic(symbol, left, right)
 
 

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pallas_lint.kernels.grid_points import PROGRAM_ID, axis_of
 from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
+from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.values import Array, Const, Ref, Seq, Slice, Sym, Value
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RowMove:
     store: Access
     how: Literal["data", "computed"]
     copy: bool = False  # by a DMA
+    alone: bool = True  # what is written was made of this one load: it is the row itself
 
 
 def row_moves(trace: KernelTrace) -> list[RowMove]:
@@ -41,12 +42,13 @@ def row_moves(trace: KernelTrace) -> list[RowMove]:
     for event in trace.events:
         if not isinstance(event, Access) or event.kind != "store" or event.ref.role != "out" or event.ref.owner:
             continue
-        for load in _sources(event.value, loads):
+        sources = list(_sources(event.value, loads))
+        for load in sources:
             if load.ref.role != "in" or load.ref.owner:
                 continue
             how = _difference(_index(event), _index(load), loads)
             if how is not None:
-                found.append(RowMove(event.ref, load.ref, event, how))
+                found.append(RowMove(event.ref, load.ref, event, how, alone=len(sources) == 1))
                 break
     return [*found, *_copies(trace, loads)]
 
@@ -62,6 +64,18 @@ def _copies(trace: KernelTrace, loads: dict[int, Access]) -> Iterator[RowMove]:
         if how is not None:
             store = Access("store", target, target.indexer, op.site, guards=op.guards, certain=op.certain)
             yield RowMove(target, source, store, how, copy=True)
+
+
+def is_filled_before(move: RowMove, trace: KernelTrace) -> bool:
+    """Whether the whole output is surely written before rows move to it: those left out do not hold garbage."""
+    for event in trace.accesses():
+        if event is move.store:
+            return False
+        stored = event.kind == "store" and event.certain and not event.guards
+        whole = event.ref.indexer is None and is_full_index(event.index)
+        if stored and whole and event.ref.buffer == move.output.buffer:
+            return True
+    return False
 
 
 def is_data_dependent(access: Access, trace: KernelTrace) -> bool:

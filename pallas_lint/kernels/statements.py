@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.kernels import expressions
+from pallas_lint.kernels.narrowing import narrowed
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import Guard, refs_in
-from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Ref, Seq, truth
+from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Ref, Seq, Sym, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,10 @@ def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
 
 def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
     i.demand("assert", i.evaluate(node.test, env), node.test)
+    if isinstance(node.test, cst.Comparison) and isinstance(node.test.comparisons[0].operator, cst.Equal):
+        size = i.evaluate(node.test.left, env) if isinstance(node.test.left, cst.Name) else UNKNOWN
+        if isinstance(size, Sym):
+            i.remainders.add(size)  # `assert k == block`: it has one block
 
 
 def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
@@ -113,9 +118,11 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     if known is not None:
         return i.suite(node.body, env) if known else otherwise()
     site = i.site(node.test)
+    said = narrowed(i, node.test, env)
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
+            env.vars.update(said[negated])
             with i.under(Guard("if", condition, site, negated), uncertain=True):
                 return run()
 

@@ -1,0 +1,141 @@
+"""Names that are bound again after a launch: a kernel sees what they are when it is launched."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rules.harness import lines, lint
+
+_IMPORTS = """\
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+
+"""
+_OUT = "out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32)"
+
+
+def found(code: str, rule: str) -> list[str]:
+    source = _IMPORTS + textwrap.dedent(code).replace("OUT", _OUT)
+    marked = source.splitlines()
+    return [marked[line - 1].strip() for line in sorted(lines(lint(source, jax="0.10.2", select=rule), rule))]
+
+
+def test_local_bound_again_after_the_call() -> None:
+    code = """
+    def run(x):
+        rows = {before}
+        def kernel(x_ref, o_ref):
+            o_ref[...] = x_ref[pl.ds(0, rows), :]
+        y = pl.pallas_call(kernel, OUT)(jnp.zeros((8, 128)))
+        rows = {after}
+        return y
+    """
+    assert found(code.format(before=8, after=16), "PAL412") == []
+    assert found(code.format(before=16, after=8), "PAL412") == ["o_ref[...] = x_ref[pl.ds(0, rows), :]"]
+
+
+def test_local_bound_between_the_function_and_the_call() -> None:
+    code = """
+    def run(x):
+        rows = 16
+        def kernel(x_ref, o_ref):
+            o_ref[...] = x_ref[pl.ds(0, rows), :]
+        call = pl.pallas_call(kernel, OUT)
+        rows = 8
+        return call(jnp.zeros((8, 128)))
+    """
+    assert found(code, "PAL412") == []
+
+
+def test_import_bound_again_in_a_function() -> None:
+    code = """
+    def run(x):
+        def kernel(x_ref, o_ref):
+            o_ref[...] = np.concatenate([x_ref[0:4, :], x_ref[4:8, :]], axis=0)
+        {first}
+        y = pl.pallas_call(kernel, OUT)(x)
+        {second}
+        return np.asarray(y)
+    """
+    assert found(code.format(first="import jax.numpy as np", second="import numpy as np"), "PAL502") == []
+    assert len(found(code.format(first="import numpy as np", second="import jax.numpy as np"), "PAL502")) == 1
+
+
+@pytest.mark.parametrize("spelled", ["y = {}", "{}"])
+def test_script_that_binds_kernels_and_sizes_again(spelled: str) -> None:
+    first = spelled.format("pl.pallas_call(kernel, OUT)(jnp.zeros((8, 128)))")
+    second = spelled.format("pl.pallas_call(kernel, OUT)(jnp.zeros((8, 128)), jnp.zeros((8, 128)))")
+    code = f"""
+    rows = {{before}}
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[pl.ds(0, rows), :]
+    {first}
+    rows = 4
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[pl.ds(0, 4), :] = x_ref[pl.ds(0, rows), :]
+        o_ref[pl.ds(rows, 4), :] = y_ref[pl.ds(0, rows), :]
+    {second}
+    rows = 64
+    """
+    assert found(code.format(before=8), "PAL304") == []
+    assert found(code.format(before=8), "PAL412") == []
+    assert found(code.format(before=16), "PAL412") == ["o_ref[...] = x_ref[pl.ds(0, rows), :]"]
+
+
+def test_script_that_launches_the_wrong_kernel() -> None:
+    code = """
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+    pl.pallas_call(kernel, OUT)(jnp.zeros((8, 128)))
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] + y_ref[...]
+    pl.pallas_call(kernel, OUT)(jnp.ones((8, 128)))
+    """
+    flagged = found(code, "PAL304")
+    assert len(flagged) == 1
+    assert "ones" in flagged[0]
+
+
+def test_function_sees_what_the_file_binds_last() -> None:
+    code = """
+    ROWS = 4
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[pl.ds(0, ROWS), :]
+    def run(x):
+        return pl.pallas_call(kernel, OUT)(jnp.zeros((8, 128)))
+    ROWS = 16
+    """
+    assert found(code, "PAL412") == ["o_ref[...] = x_ref[pl.ds(0, ROWS), :]"]
+
+
+def test_names_narrowed_by_isinstance_and_none() -> None:
+    code = """
+    def opposite(flag):
+        if isinstance(flag, jax.Array):
+            return jnp.logical_not(flag)
+        return not flag
+
+    def kernel(m_ref, x_ref, o_ref, *, bound=None):
+        if m_ref is not None:
+            skip = m_ref[0, 0].astype(jnp.int32) != 1
+        else:
+            skip = False
+        limit = None if m_ref is None else m_ref[0, 0]
+        kept = limit if limit is None else limit + 1
+        {use}
+        @pl.when(opposite(skip))
+        def _():
+            o_ref[...] = x_ref[...]
+
+    def run(m, x, spec=None):
+        return pl.pallas_call(
+            kernel, in_specs=[spec and pl.BlockSpec((8, 128), lambda: (0, 0)), pl.BlockSpec()], OUT
+        )(m, x)
+    """
+    assert found(code.format(use="pass"), "PAL502") == []
+    flagged = found(code.format(use="also = not skip"), "PAL502")
+    assert flagged in ([], ["also = not skip"])
