@@ -12,7 +12,7 @@ from attrs import define
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.dataflow import SELECTING, operands
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
-from pallas_lint.kernels.values import NONE, Array, Const, Sym, Value
+from pallas_lint.kernels.values import NONE, Array, Const, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class _Flow:
         op = value.origin
         if op is None:
             load = self.loads.get(id(value))
-            kinds.add("unknown" if load is None else "length" if value.shape == () else "data")
+            kinds.add("unknown" if load is None else "length" if value.shape == () or _is_scalar(load) else "data")
         elif op.name in _POSITIONS:
             kinds.add("positions")
         else:
@@ -341,6 +341,17 @@ class _Flow:
             for operand in operands(op):
                 if isinstance(operand, Array | Sym):
                     self._leaves(operand, kinds, comparisons, depth + 1)
+
+
+def _is_scalar(load: Access) -> bool:
+    """Whether one element is loaded, as far as the index tells: `lengths_ref[row]`."""
+    parts = load.index.items if isinstance(load.index, Seq) and load.index.kind == "tuple" else (load.index,)
+    return all(
+        isinstance(part, Sym)
+        or (isinstance(part, Array) and not part.shape)
+        or (isinstance(part, Const) and type(part.value) is int)
+        for part in parts
+    )
 
 
 def _branches(op: Op) -> tuple[Value, Value] | None:

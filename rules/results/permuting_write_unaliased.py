@@ -9,7 +9,7 @@ import libcst as cst
 from pallas_lint.alias_edits import alias_pallas_outputs, alias_triton_outputs
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.aliases import claimed, output_leaves
-from pallas_lint.kernels.row_moves import row_moves
+from pallas_lint.kernels.row_moves import is_filled_before, row_moves
 from pallas_lint.kernels.triton_kernels import triton_kernel
 from pallas_lint.kernels.values import Array, Const, Made, Seq, Sym
 from pallas_lint.kernels.writes import all_seen
@@ -57,8 +57,9 @@ class PermutingWriteUnaliased(Rule):
 
     Rows are compared by the expressions that compute them; those of a helper in another file, or of block pointers, are
     not seen. A row that is read by an index and written in order (a gather), or one that is worked out, counts where
-    output and operand have the same shape; in Pallas kernels a gather does not count, and a row that is worked out is
-    advice. Outputs that `zeroed_outputs` names, and rows copied by DMA, are advice too. What an FFI target does with
+    output and operand have the same shape; in Pallas kernels a gather does not count, nor an output that is filled
+    before, and a row that is worked out, or made of several loads, is advice. Outputs that `zeroed_outputs` names, and
+    rows copied by DMA, are advice too. What an FFI target does with
     rows is not known.
 
     ## References
@@ -225,13 +226,17 @@ class PermutingWriteUnaliased(Rule):
         taken, outputs = claimed(launch), output_leaves(launch)
         if taken is None or outputs is None or not set(range(len(outputs))) - taken:
             return
-        moves = [move for move in row_moves(trace) if move.how == "data" or _fits(launch, move.source.index, outputs)]
+        moves = [
+            move
+            for move in row_moves(trace)
+            if (move.how == "data" or _fits(launch, move.source.index, outputs)) and not is_filled_before(move, trace)
+        ]
         if not moves:
             return
         # A move to an output that has no alias says most, one that is certain more than one that is advice.
         moves.sort(key=lambda move: (move.output.index in taken, move.how != "data", move.copy))
         move = moves[0]
-        sure = move.how == "data" and not move.copy and move.store.certain
+        sure = move.how == "data" and not move.copy and move.store.certain and move.alone
         yield context.finding(
             launch.called_at,
             _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.reach import Part
     from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Value
 
 _MASKED = ("load", "store", "atomic_", "swap")
 
@@ -36,8 +38,8 @@ class SlicePastEnd(Rule):
     ## Known limits
 
     Numbers that the text gives, and `cdiv` of the same dimension, are judged; anything else is silent, as are accesses
-    under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, which is how one
-    checks that a block divides.
+    under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, or a remainder by
+    the block, which is how one checks that a block divides.
 
     ## References
 
@@ -164,7 +166,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
     ratio = divided(reach.count)
     if ratio is None or reach.offset or reach.factor != size or ratio[1] != size or ratio[0] not in lengths:
         return None
-    if _is_checked(ratio[0], context):
+    if _is_checked(ratio[0], size, context):
         return None
     spelled = size.text if isinstance(size, Sym) else str(size.value) if isinstance(size, Const) else "the block"
     return context.finding(
@@ -176,7 +178,13 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
     )
 
 
-def _is_checked(length: object, context: Context) -> bool:
-    """Whether the code takes a remainder of a size of that name: it knows whether the block divides it."""
+def _is_checked(length: object, size: Value, context: Context) -> bool:
+    """Whether the code takes a remainder of the size, of a factor of it, or by the block: it knows what divides."""
     asked = context.analysis.interpreter.remainders
-    return isinstance(length, Sym) and any(length.text == known.text or length == known for known in asked)
+    if size in context.analysis.interpreter.divisors:
+        return True
+    if not isinstance(length, Sym):
+        return False
+    return any(
+        length == known or re.search(rf"(?<![\w.]){re.escape(known.text)}(?![\w.\[])", length.text) for known in asked
+    )

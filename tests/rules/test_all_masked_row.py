@@ -193,3 +193,14 @@ def test_fix_keeps_half_precision_finite() -> None:
     code = module(NAN["plain"]).replace("s = x_ref[...]", "s = x_ref[...].astype(jnp.float16)")
     assert "jnp.where(mask, s, -6e4)" in fixed(code, select="PAL417")
     assert "jnp.where(mask, 0.0, -1e30)" in fixed(module(NAN["added"]), select="PAL417")
+
+
+def test_length_from_a_ref_of_unknown_shape() -> None:
+    """All rows of a block end at one length: they are masked entirely only where it is 0."""
+    body = """
+        columns = lax.broadcasted_iota(jnp.int32, (8, 128), 1)
+        s = jnp.where(columns < len_ref[{}], s, -jnp.inf)
+        o_ref[...] = jnp.exp(s - s.max(axis=-1, keepdims=True))
+    """
+    assert severities(body.format("pl.program_id(0)")) == ["info"]
+    assert severities(body.format("0, :")) == ["warning"]

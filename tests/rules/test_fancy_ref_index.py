@@ -141,3 +141,25 @@ def test_compare_and_swap_has_no_index() -> None:
         return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((), jnp.int32))(jnp.zeros((), jnp.int32))
     """
     assert CODE not in codes(lint(code))
+
+
+def test_one_number_of_an_operand_of_kernel() -> None:
+    """`pl.kernel` has no specs: where an operand lies, and of what rank it is, only the caller knows."""
+    code = """
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(offset_ref, sizes_ref, x_ref, o_ref, sem):
+            group = offset_ref[0] + 1
+            pltpu.sync_copy(x_ref.at[sizes_ref[group]], o_ref)
+
+        def run(offset, sizes, x):
+            mesh = pltpu.create_tensorcore_mesh("core")
+            out = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+            return pl.kernel(kernel, out_shape=out, mesh=mesh, scratch_shapes=[pltpu.SemaphoreType.DMA])(
+                offset, sizes, x
+            )
+    """
+    assert CODE not in codes(lint(code, "0.10.2", "tpu"))

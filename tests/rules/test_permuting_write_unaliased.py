@@ -86,6 +86,9 @@ STAYING: dict[str, str] = {
     "same row by index": module(LOOP.format(store="o_ref[index_ref[i], :] = x_ref[index_ref[i], :]")),
     "gather": module(LOOP.format(store="o_ref[i, :] = x_ref[index_ref[i], :]")),
     "whole": module("o_ref[...] = x_ref[...]"),
+    "filled before": module(
+        "o_ref[...] = jnp.zeros_like(o_ref)\n" + LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]")
+    ),
     "sum": module(LOOP.format(store="o_ref[i, :] = jnp.sum(x_ref[...], axis=0)")),
     "aliased": module(
         LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]"), "input_output_aliases={2: 0}", more=", b"
@@ -118,6 +121,17 @@ def test_rows_that_stay(name: str) -> None:
 def test_reversal_is_advice() -> None:
     code = module(LOOP.format(store="o_ref[15 - i, :] = x_ref[i, :]"))
     assert [finding.severity.value for finding in lint(code, select="PAL408")] == ["info"]
+
+
+def test_a_row_made_of_several_loads_is_advice() -> None:
+    code = module(LOOP.format(store="o_ref[index_ref[i], :] = o_ref[index_ref[i], :] + x_ref[i, :]"))
+    assert [finding.severity.value for finding in lint(code, select="PAL408")] == ["info"]
+
+
+def test_filled_on_the_first_step_only_still_moves_rows() -> None:
+    fill = "@pl.when(pl.program_id(0) == 1)\ndef _():\n    o_ref[...] = jnp.zeros_like(o_ref)\n"
+    code = module(fill + LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]"))
+    assert [finding.severity.value for finding in lint(code, select="PAL408")] == ["warning"]
 
 
 def test_two_launches_of_one_kernel_are_not_rewritten() -> None:

@@ -176,3 +176,20 @@ def test_masked_loads() -> None:
     code = module(body, specs="grid=(8,), in_specs=[pl.BlockSpec((1000,), lambda i: (0,))],")
     assert not lint(code, jax="0.8.3", select="PAL412")
     assert lines(lint(code.replace(", mask=index < 1000", ""), jax="0.8.3", select="PAL412"), "PAL412")
+
+
+@pytest.mark.parametrize(
+    ("before", "flagged"),
+    [
+        ("pass", True),
+        ("assert y.shape[1] % b == 0", False),  # another spelling of the same size, as far as one can tell
+        ("assert y.shape[1] % 128 == 0", True),
+        ("rows, *rest = y.shape\n    assert rows % b == 0", False),
+        ("n = x.shape[0]\n    assert n == b", False),
+        ("n = x.shape[0]\n    assert n > b", True),
+    ],
+)
+def test_what_the_launcher_asserts_of_a_block(before: str, flagged: bool) -> None:
+    body, rest = SYMBOLIC["operand's shape, by partial"]
+    code = module(body, before=before, specs="", more=", b, y", kernel=str(rest["kernel"]))
+    assert bool(lint(code, select="PAL412")) is flagged
