@@ -16,6 +16,18 @@ from pallas_lint.kernels.values import NONE, Array, Const, Seq
 if TYPE_CHECKING:
     from pallas_lint.kernels.trace import Op
 
+# Of the linear algebra, products and norms alone are made of what a kernel can do.
+_FACTORED = {
+    **dict.fromkeys("inv solve slogdet tensorsolve".split(), "lu"),
+    **dict.fromkeys("lu lu_factor lu_solve expm".split(), "lu"),
+    **dict.fromkeys("cholesky cho_factor".split(), "cholesky"),
+    **dict.fromkeys("eigh eigvalsh".split(), "eigh"),
+    **dict.fromkeys("eig eigvals".split(), "eig"),
+    **dict.fromkeys("svd svdvals pinv matrix_rank lstsq cond".split(), "svd"),
+    **dict.fromkeys("cho_solve solve_triangular triangular_solve".split(), "triangular_solve"),
+    "qr": "qr",
+}
+_FACTORING = ("jax.numpy.linalg", "jax.scipy.linalg", "jax.lax.linalg")
 _JOINS = frozenset("concatenate concat hstack vstack append stack".split())
 
 
@@ -26,14 +38,23 @@ class Form:
     what: str
     instead: str
     backends: frozenset[str]
+    sure: bool = True  # False: it hangs on a shape that is not known, and mostly is refused
 
 
 _EVERY = frozenset({"tpu", "triton", "mosaic_gpu"})
+_TRITON = frozenset({"triton"})
 
 
 def refused(op: Op) -> Form | None:
     """The form of a call that no measured release takes; None where it may pass."""
     short = op.name.rpartition(".")[2]
+    primitive = _FACTORED.get(short) if op.name.rpartition(".")[0] in _FACTORING else None
+    if op.name.startswith("jax.numpy.fft.") and not short.endswith(("freq", "shift")):
+        primitive = "fft"
+    if primitive is not None:
+        return Form(
+            f"needs `{primitive}`, for which no backend has a lowering", "compute it outside the kernel", _EVERY
+        )
     if op.open:
         return None
     if op.name.startswith("jax.numpy.") and short in ("argmax", "argmin"):
@@ -43,6 +64,25 @@ def refused(op: Op) -> Form | None:
     if short == "bitcast_convert_type":
         return _bitcast(op)
     return _join(op, short) if short in _JOINS else None
+
+
+def variants(op: Op) -> tuple[str, ...] | None:
+    """The measured ways of calling the function (`pallas_lint.compat`) that this call is one of; None for any."""
+    if op.open:
+        return None
+    if op.name == "jax.nn.gelu":
+        approximate = op.argument("approximate", 1)
+        if approximate is None or isinstance(approximate, Const):
+            return ("exact",) if approximate in (Const(False), Const(0)) else ("approximate",)
+    if op.name == "jax.lax.top_k":
+        return ("unstable",) if op.argument("is_stable") == Const(False) else ("plain",)
+    if op.name == "jax.numpy.roll":
+        shift = op.argument("shift", 1)
+        if isinstance(shift, Array):
+            return None if shift.host else ("dynamic",)
+        if isinstance(shift, Const) and shift.value != 0:
+            return ("flat",) if op.argument("axis", 2) in (None, NONE) else ("axis0", "axis1")
+    return None
 
 
 def is_copy(op: Op) -> bool:
@@ -74,6 +114,9 @@ def _join(op: Op, short: str) -> Form | None:
     shape = first.shape if isinstance(first, Array) else None
     if len(items) > 2:
         what = f"joins {len(items)} arrays: Triton joins two"
+    elif shape is None and short in ("concatenate", "concat") and isinstance(op.argument("axis", 1), Const):
+        instead = "store the parts to slices of a ref"
+        return Form("joins along an axis that Triton takes if it is a last one of size 1", instead, _TRITON, sure=False)
     elif shape is None:
         return None
     elif short == "stack":
@@ -88,7 +131,7 @@ def _join(op: Op, short: str) -> Form | None:
         if joined is None or not isinstance(last, int) or (joined == len(shape) - 1 and last == 1):
             return None
         what = "joins along an axis that is not a last one of size 1, which Triton cannot"
-    return Form(what, "store the parts to slices of a ref", frozenset({"triton"}))
+    return Form(what, "store the parts to slices of a ref", _TRITON)
 
 
 def _joined_axis(op: Op, short: str, rank: int) -> int | None:

@@ -325,8 +325,11 @@ def _of_index(value: Array, index: Value) -> _Trouble | None:
 
 def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _Trouble | None:
     """Integers and slices that are known: a `slice` unless they leave everything."""
-    if value.shape is None or all(part in (NONE, Const(...)) or is_full_index(part) for part in parts):
+    if all(part in (NONE, Const(...)) or is_full_index(part) for part in parts):
         return None
+    if value.shape is None:
+        # Bounds that are written out mostly leave something out.
+        return _Trouble("static", "slice", sure=False) if any(map(_has_bounds, parts)) else None
     sizes = list(value.shape)
     after = result_shape(value.shape, Seq(tuple(part for part in parts if part != NONE)))
     if after is None:
@@ -341,6 +344,13 @@ def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _Trouble | Non
         return None
     known = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(sizes, after, strict=True))
     return _Trouble("static", "slice", sure=known)
+
+
+def _has_bounds(part: Value) -> bool:
+    """Whether a slice says in numbers where it starts or stops."""
+    return isinstance(part, Slice) and any(
+        isinstance(bound, Const) and type(bound.value) is int and bound.value != 0 for bound in (part.start, part.stop)
+    )
 
 
 def _indexed(sizes: list[Dim], parts: tuple[Value, ...]) -> list[Dim]:

@@ -33,6 +33,12 @@ _WORDS = {
     Outcome.ABORT: "crashes the compiler",
     Outcome.WRONG: "gives wrong numbers",
 }
+# Functions that are called on floats: for integers they do nothing, or something else would be written.
+_OF_FLOATS = frozenset(
+    "around log_softmax nanargmax nanargmin nanmax nanmin rint round signbit softmax stop_gradient".split()
+)
+_FLOATS = ("f32", "bf16", "f16")
+_MAKES_FLOATS = frozenset(f"jax.numpy.{name}" for name in ("divide", "true_divide", "exp", "log", "mean", "sqrt"))
 
 
 class UnsupportedDtype(Rule):
@@ -59,9 +65,9 @@ class UnsupportedDtype(Rule):
 
     ## Known limits
 
-    Needs a known dtype. Without a device generation given (`--target tpu:v5e`), a failure counts only if it
-    happens on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders,
-    `isfinite` and reshapes have rules of their own.
+    Needs a known dtype, except for functions that are called on floats and lower for none of them. Without a device
+    generation given (`--target tpu:v5e`), a failure counts only if it happens on all that were measured. Functions
+    that fail for every dtype are PAL101's; products, remainders, `isfinite` and reshapes have rules of their own.
 
     ## References
 
@@ -146,6 +152,9 @@ class UnsupportedDtype(Rule):
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         support = compat.function(op.name)
         dtypes = op.dtypes()
+        if support is not None and dtypes is None and op.name.rpartition(".")[2] in _OF_FLOATS:
+            yield from self._of_floats(op, support, context)
+            return
         if support is None or op.name in _claimed() or dtypes is None or len(dtypes) != 1:
             return
         if any(array.shape == () for array in op.arrays) or any(isinstance(value, Func) for value in op.args):
@@ -168,6 +177,24 @@ class UnsupportedDtype(Rule):
             version_dependent=not found.everywhere,
             dtype=dtype,
             fixes=self._fixes(op, context, dtype, long_name(wide)) if wide and bits(dtype) < 32 else (),
+        )
+
+    def _of_floats(self, op: Op, support: FunctionSupport, context: Context) -> Iterator[Finding]:
+        """What is called on floats, of which nobody says which ones, and lowers for no float."""
+        found = failure(
+            context, lambda *where: all(_outcome(support, dtype, *where) is Outcome.LOWER for dtype in _FLOATS)
+        )
+        if found is None or context.target is None or any(a.dtype and not is_float(a.dtype) for a in op.arrays):
+            return
+        sure = any(array.origin is not None and array.origin.name in _MAKES_FLOATS for array in op.arrays[:1])
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` of floats does not lower on {found.place}, in {found.jax}",
+            help=self._help(support, None, found.backends[0]),
+            severity=Severity.ERROR if sure else Severity.WARNING,
+            op=op,
+            versions=None if found.everywhere else found.versions,
+            version_dependent=not found.everywhere,
         )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:

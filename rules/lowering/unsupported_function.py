@@ -9,7 +9,7 @@ from pallas_lint import compat
 from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.backend import of_name
-from pallas_lint.kernels.forms import is_copy, refused
+from pallas_lint.kernels.forms import is_copy, refused, variants
 from pallas_lint.rule import Example, Rule, all_rules
 from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.verdicts import BACKENDS, failure, lowers
@@ -58,7 +58,7 @@ class UnsupportedFunction(Rule):
     An error means that a primitive the function cannot do without has no rule. A warning means that there is
     a rule (for `gather` or `top_k`) that refused every form that was measured; another form may pass. Of the
     forms that rules of other primitives refuse these are known: joins and stacks on Triton, bitcasts between
-    different widths, `argmax` over several axes. Functions
+    different widths, `argmax` over several axes, exact `gelu`, `roll`, and stable `top_k`. Functions
     that work for some dtypes are PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and
     so has indexing of values (PAL208). Nothing is measured for SparseCore. In kernels whose backend nothing
     tells, an info names the backends that fail.
@@ -171,12 +171,13 @@ class UnsupportedFunction(Rule):
             return
         if context.target is None and of_name(op.name) is not None:
             return  # a backend's own function in a kernel for an unknown one: it is meant for that backend
-        found = failure(context, lambda *where: _refusal(support, *where) is not None)
+        forms = variants(op)
+        found = failure(context, lambda *where: _refusal(support, *where, forms) is not None)
         if found is None:
             return
         backend, version = found.backends[0], found.versions[-1]
         device = context.target.device if context.target is not None else None
-        refusal = _refusal(support, backend, device, version)
+        refusal = _refusal(support, backend, device, version, forms)
         if refusal is None:
             return
         primitive, certain = refusal
@@ -204,7 +205,7 @@ class UnsupportedFunction(Rule):
                 op.site,
                 f"`{spelled_function(op.site)}` {form.what}",
                 help=form.instead,
-                severity=found.severity,
+                severity=found.severity if form.sure else found.severity.lowered(),
                 op=op,
             )
 
@@ -235,9 +236,20 @@ def _claimed() -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _refusal(support: FunctionSupport, backend: str, device: str | None, version: str) -> tuple[str, bool] | None:
+def _refusal(
+    support: FunctionSupport, backend: str, device: str | None, version: str, forms: tuple[str, ...] | None
+) -> tuple[str, bool] | None:
     """The primitive that stands in the way, and whether no form of the call can do without it; None: it may work."""
-    verdict = support.verdict(backend, version, device=device)
+    if forms is not None:
+        refusals = [
+            _verdict(support.verdict(backend, version, device=device, variant=v), support, backend, version)
+            for v in forms
+        ]
+        return refusals[0] if all(refusals) else None
+    return _verdict(support.verdict(backend, version, device=device), support, backend, version)
+
+
+def _verdict(verdict: Verdict, support: FunctionSupport, backend: str, version: str) -> tuple[str, bool] | None:
     if verdict.status == "unknown" and not verdict.cells:
         short = support.name.rpartition(".")[2]
         primitive = _PRIMITIVES.get(short, short)

@@ -73,3 +73,71 @@ def test_fine(expression: str, backend: str) -> None:
 @pytest.mark.parametrize("version", ["0.8.3", "0.12.0.1"])
 def test_refused_everywhere(expression: str, backend: str, version: str) -> None:
     assert found(expression, backend, version) == ["ERROR"]
+
+
+@pytest.mark.parametrize("version", ["0.4.35", "0.8.3", "0.12.0.1"])
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("jnp.linalg.inv(x)", ["ERROR"]),
+        ("jnp.linalg.cholesky(x)", ["ERROR"]),
+        ("jax.scipy.linalg.solve_triangular(x, x)", ["ERROR"]),
+        ("jnp.fft.fft(x).real", ["ERROR"]),
+        ("jnp.linalg.norm(x)", []),
+        ("jnp.linalg.matrix_power(x, 2)", []),
+    ],
+)
+def test_linear_algebra(expression: str, expected: list[str], backend: str, version: str) -> None:
+    assert found(expression, backend, version) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "tpu", "triton"),
+    [
+        ("jax.nn.gelu(x)", [], []),
+        ("jax.nn.gelu(x, approximate=True)", [], []),
+        ("jax.nn.gelu(x, approximate=False)", ["ERROR"], ["ERROR"]),
+        ("functools.partial(jax.nn.gelu, approximate=False)(x)", ["ERROR"], ["ERROR"]),
+        ("jnp.roll(x, 1, axis=0)", [], ["ERROR"]),
+        ("jnp.roll(x, pl.program_id(0), axis=0)", ["ERROR"], []),
+        ("lax.top_k(x, 4)[0]", ["WARNING"], ["ERROR"]),
+    ],
+)
+def test_ways_of_calling(expression: str, tpu: list[str], triton: list[str]) -> None:
+    assert found(expression, "tpu") == tpu
+    assert found(expression, "triton") == triton
+
+
+UNKNOWN_SHAPE = """
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plgpu
+
+def kernel(x_ref, o_ref):
+    x = x_ref[...]
+    o_ref[...] = {expression}
+
+def run(x):
+    params = plgpu.CompilerParams()
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=params)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("jnp.concatenate([x, -x], axis=-1)", ["PAL101 warning"]),
+        ("x[:, :32] + x[:, 32:]", ["PAL208 warning", "PAL208 warning"]),
+        ("x[:, :] + x[0:]", []),
+        ("jnp.round(x / 2)", ["PAL102 error"]),
+        ("jnp.round(x)", ["PAL102 warning"]),
+        ("jnp.floor(x + 0.5)", []),
+        ("jnp.round(x.astype(jnp.int32))", []),
+    ],
+)
+def test_shapes_and_dtypes_that_are_not_known(expression: str, expected: list[str]) -> None:
+    findings = lint(UNKNOWN_SHAPE.format(expression=expression), "0.12.0.1", "triton")
+    assert [f"{f.code} {f.severity.value}" for f in findings if f.code in ("PAL101", "PAL102", "PAL208")] == expected
