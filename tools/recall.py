@@ -1,8 +1,13 @@
-"""How many of the problems in tests/problems are found, by class: `python tools/recall.py` prints a table."""
+"""How many of the problems in tests/problems are found, by class: `python tools/recall.py` prints a table.
+
+With a folder of environments, one for each jax version under its number, the probe is asked too.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -55,7 +60,55 @@ def table() -> tuple[list[str], list[str]]:
     return lines, missed
 
 
+def probed(case: Case, environments: Path) -> tuple[set[str], set[str]] | None:
+    """What the probe says of the case and of its repaired twin: codes of errors and warnings.
+
+    None where it cannot be called, or where no environment has its jax.
+    """
+    from pallas_lint.finding import Severity
+    from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.findings import findings_of
+    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.specs import comments_in
+
+    python = environments / case.jax / "bin" / "python"
+    if case.call is None or not python.exists():
+        return None
+    function, _, arguments = case.call.partition("(")
+    arguments = re.sub(r"\b((?:bf|[fiu])\d+|bool)\(([\d, ]*?),?\)", r"\1[\2]", arguments)
+    sides: list[set[str]] = []
+    with tempfile.TemporaryDirectory() as folder, Worker(str(python), Path(folder)) as worker:
+        session = Session(worker, Path(folder), Conditions((case.target,) if case.target else (), timeout=90.0))
+        for name, code in (("broken", case.code), ("repaired", case.repaired)):
+            (Path(folder) / f"{name}.py").write_text(code, encoding="utf-8")
+            (spec,) = comments_in(f"# pallas-lint: probe({arguments}\n{function} = 0\n", f"{name}.py")
+            findings, errors = findings_of(session.probe(spec), Path(folder), lambda path, number: None)
+            codes = {each.code for each in findings if each.severity is not Severity.INFO}
+            sides.append(codes | {f"error: {error.message}" for error in errors})
+    return sides[0], sides[1]
+
+
+def probe_table(environments: Path) -> None:
+    """Recall of rules and probe together, case by case as it goes."""
+    hits = {column: [0, 0, 0] for column in COLUMNS}  # cases, found by rules, found by rules or probe
+    for case in all_cases():
+        by_rules = found(case)
+        told = probed(case, environments)
+        by_probe = told is not None and bool(told[0])
+        hits[case.static][0] += 1
+        hits[case.static][1] += by_rules
+        hits[case.static][2] += by_rules or by_probe
+        if told is not None:
+            print(f"{case.name}: rules {by_rules}, probe {sorted(told[0])}; repaired {sorted(told[1])}", flush=True)
+    print("| | cases | rules | rules and probe |\n| --- | --- | --- | --- |")
+    for column, (count, rules, both) in hits.items():
+        print(f"| {column} | {count} | {rules} | {both} |")
+
+
 def main() -> None:
+    if len(sys.argv) > 1:  # a folder with an environment for each jax version, by its number
+        probe_table(Path(sys.argv[1]))
+        return
     lines, missed = table()
     print("\n".join(lines))
     if missed:
