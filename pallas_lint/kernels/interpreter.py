@@ -470,6 +470,8 @@ class Interpreter(Recorder):
 
     def _decorate(self, decorator: cst.Decorator, value: Value, env: Env) -> Value:
         decorating = self.evaluate(decorator.decorator, env)
+        if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
+            self.lose_sight()  # it may run what it is given
         if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
             # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
             if isinstance(decorating, Func) and isinstance(value, Func):

@@ -222,6 +222,8 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
         message = f"{doing} to input `{ref.parameter}`: its block is used as working memory"
         help_text = "a later grid step that uses the same block sees the change: use a scratch buffer"
     else:
+        if aliased is None:
+            severity = Severity.INFO
         message = f"{doing} to input `{ref.parameter}` is lost: nothing copies an input block back"
         help_text = "write an output" if aliased is False else "write the output that has its memory"
         if launch.backend is None:
@@ -240,7 +242,8 @@ def _operand(ref: Ref, launch: Launch) -> Value:
 def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
     """Whether an input shares memory with an output; None where that is not known."""
     if launch.kind == "pipeline":
-        return None if launch.options - {"scratches"} else False
+        # Allocations that come with the call may be copied back.
+        return None if launch.operands is None or launch.options - {"scratches"} else False
     found, prefetch = pairs(launch), launch.prefetch_count
     if found is None or prefetch is None or ref.index is None:
         return None

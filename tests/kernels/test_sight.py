@@ -58,3 +58,8 @@ def test_made_outside(call: str) -> None:
 )
 def test_handed_over(call: str) -> None:
     assert not is_judged(call)
+
+
+def test_unknown_decorator_may_run() -> None:
+    call = "value = x_ref[...]\n\n    @fn.once()\n    def _():\n        o_ref[...] = jnp.zeros_like(o_ref)\n"
+    assert not is_judged(call)
