@@ -2,50 +2,53 @@
 
 Names are canonical ("jax.experimental.pallas.load", "jax.numpy.cumsum", "operator:%"), backends are "tpu",
 "triton" and "mosaic_gpu", devices "v5e", "v6e", "cuda", "rocm" and so on, dtypes as jax prints them ("bf16").
-Importing this reads no data: each table is read when it is first asked for.
+Importing this reads no data: each table is read when it is first asked for, and so are the modules here.
 """
 
 from __future__ import annotations
 
-from pallas_lint.compat.apis import (
-    ApiHistory,
-    ApiStatus,
-    Parameters,
-    api,
-    known_module,
-    module_exists,
-    names_in,
-    nearest_names,
-    parameters,
-)
-from pallas_lint.compat.functions import (
-    Elsewhere,
-    FunctionSupport,
-    function,
-    function_names,
-    provenance,
-    status,
-    unmeasured,
-)
-from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Verdict
-from pallas_lint.compat.primitives import (
-    cores,
-    known_primitive,
-    primitive_names,
-    primitive_since,
-    primitive_supported,
-)
-from pallas_lint.compat.replacements import Replacement, replacement, replacements, substitutes
-from pallas_lint.compat.versions import (
-    UnknownVersionError,
-    known_versions,
-    measured_versions,
-    nearest,
-    newest,
-    oldest,
-    parse,
-    versions_in,
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pallas_lint.compat.advice import Replacement, replacement, replacements, substitutes
+    from pallas_lint.compat.apis import (
+        ApiHistory,
+        ApiStatus,
+        Parameters,
+        api,
+        known_module,
+        module_exists,
+        names_in,
+        nearest_names,
+        parameters,
+    )
+    from pallas_lint.compat.functions import (
+        Elsewhere,
+        FunctionSupport,
+        function,
+        function_names,
+        provenance,
+        status,
+        unmeasured,
+    )
+    from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Verdict
+    from pallas_lint.compat.primitives import (
+        cores,
+        known_primitive,
+        primitive_names,
+        primitive_since,
+        primitive_supported,
+    )
+    from pallas_lint.compat.versions import (
+        UnknownVersionError,
+        known_versions,
+        measured_versions,
+        nearest,
+        newest,
+        oldest,
+        parse,
+        versions_in,
+    )
 
 __all__ = [
     "DTYPES",
@@ -87,3 +90,17 @@ __all__ = [
     "unmeasured",
     "versions_in",
 ]
+
+if not TYPE_CHECKING:
+    # Those that most runs need first. A run that finds every verdict in the cache needs `versions` alone.
+    _MODULES = ("versions", "outcomes", "primitives", "apis", "advice", "functions")
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in __all__:
+            for module in _MODULES:
+                found = vars(import_module(f"{__name__}.{module}"))
+                if name in found:
+                    return globals().setdefault(name, found[name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ DATA = Path(__file__).parent / "data"
 
 
 def _packed(name: str) -> dict[str, Any]:
+    import gzip
+
     with gzip.open(DATA / f"{name}.json.gz") as stream:
         content: dict[str, Any] = json.loads(stream.read())
     return content

@@ -35,6 +35,7 @@ from pallas_lint.kernels.values import (
     options,
     shape_of,
 )
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -464,7 +465,7 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
         node = stack.pop()
         if isinstance(node, cst.Name) and node.value == name:
             return True
-        stack.extend(node.children)
+        stack.extend(children(node))
     return False
 
 

@@ -14,6 +14,7 @@ from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import KernelTrace
 from pallas_lint.kernels.values import Array, Const, Func, Made, Ref, Seq, Sym, Value, options
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ class IndexMap:
             current = stack.pop()
             if isinstance(current, cst.Name) and current.value in self._env.vars:
                 return True
-            stack.extend(current.children)
+            stack.extend(children(current))
         return False
 
     def is_grid_index(self, value: Value) -> bool:

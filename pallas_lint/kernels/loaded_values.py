@@ -8,6 +8,7 @@ import libcst as cst
 
 from pallas_lint.kernels.trace import Access, is_full_index
 from pallas_lint.kernels.values import NONE, Array, Ref
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.trace import KernelTrace
@@ -60,18 +61,18 @@ def _functions(site: Site) -> list[cst.CSTNode]:
         if node is site.node:
             return list(around)
         inside = (*around, node) if isinstance(node, cst.FunctionDef | cst.Lambda) else around
-        stack.extend((child, inside) for child in node.children)
+        stack.extend((child, inside) for child in children(node))
     return []
 
 
 def _binds(function: cst.CSTNode, name: str) -> bool:
     """Whether the function has a parameter or local variable of this name."""
-    stack: list[cst.CSTNode] = list(function.children)
+    stack: list[cst.CSTNode] = list(children(function))
     while stack:
         node = stack.pop()
         if isinstance(node, cst.Param) and node.name.value == name:
             return True
         if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name) and node.target.value == name:
             return True
-        stack.extend(node.children)
+        stack.extend(children(node))
     return False

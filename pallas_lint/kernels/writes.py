@@ -18,6 +18,7 @@ from pallas_lint.kernels.launch import block_spec
 from pallas_lint.kernels.row_moves import is_data_dependent, row_moves
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.values import NONE, Array, Const, Made, Ref, Seq, Shape, Slice, Sym, Value
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -405,7 +406,7 @@ def operand_call(launch: Launch) -> cst.Call | None:
             uses.append(node)
         elif isinstance(node, cst.Call):
             calls.append(node)
-        stack.extend(node.children)
+        stack.extend(children(node))
     return next((call for call in calls if call.func is uses[0]), None) if len(uses) == 1 else None
 
 
@@ -417,7 +418,7 @@ def _statement(launch: Launch) -> cst.BaseSmallStatement | None:
         if node is launch.site.node:
             return around
         inner = node if isinstance(node, cst.BaseSmallStatement) else around
-        stack.extend((child, inner) for child in node.children)
+        stack.extend((child, inner) for child in children(node))
     return None
 
 
@@ -428,7 +429,7 @@ def _outermost_call(statement: cst.CSTNode, node: cst.CSTNode) -> cst.Call | Non
         current = stack.pop()
         if isinstance(current, cst.Call) and current.func is node:
             return current
-        stack.extend(current.children)
+        stack.extend(children(current))
     return None
 
 

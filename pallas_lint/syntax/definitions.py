@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import frozen
 
+from pallas_lint.syntax.descent import children
+
 if TYPE_CHECKING:
     from pallas_lint.syntax.piece import Site
 
@@ -44,7 +46,7 @@ def sole_definition(read: cst.Name, site: Site) -> Definition | None:
         if isinstance(node, cst.Param | cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.NamedExpr | cst.For):
             target = getattr(node, "target", None) or getattr(node, "name", None)
             others += _mentions(target, read.value)
-        for child in node.children:
+        for child in children(node):
             if isinstance(child, cst.Name) and child.value == read.value:
                 if not (isinstance(node, cst.Arg) and child is node.keyword):
                     reads.append((child, node))
@@ -63,7 +65,7 @@ def _function_around(node: cst.CSTNode, site: Site) -> cst.FunctionDef | None:
         if current is node:
             return function
         inside = current if isinstance(current, cst.FunctionDef) else function
-        stack.extend((child, inside) for child in current.children)
+        stack.extend((child, inside) for child in children(current))
     return None
 
 
@@ -79,5 +81,5 @@ def _mentions(node: cst.CSTNode | None, name: str) -> int:
         current = stack.pop()
         count += _is_name(current, name)
         if not isinstance(current, cst.Subscript | cst.Attribute):
-            stack.extend(current.children)
+            stack.extend(children(current))
     return count

@@ -16,6 +16,7 @@ from pallas_lint.kernels.trace import LOOP_INDEX
 from pallas_lint.kernels.values import Array, Const, Made, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -230,7 +231,7 @@ class NegativeRefIndex(Rule):
         stack: list[cst.CSTNode] = [index_map.func.node.body]
         while stack:
             node = stack.pop()
-            stack.extend(node.children)
+            stack.extend(children(node))
             if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name):
                 continue
             if node.value.value not in names or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):

@@ -12,6 +12,7 @@ from pallas_lint.kernels.steps import Simulation, Visit, models, visits_of
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,5 +230,5 @@ def _keyword(node: cst.CSTNode, name: str) -> cst.BaseExpression | None:
         key = current.key if isinstance(current, cst.DictElement) else None
         if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and key.evaluated_value == name:
             return current.value
-        stack.extend(current.children)
+        stack.extend(children(current))
     return None

@@ -14,6 +14,7 @@ from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import UNKNOWN, Array, Made
 from pallas_lint.kernels.writes import is_copied
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +197,7 @@ def _readers(launch: Launch, index: int, context: Context) -> Iterator[IndexMap]
 def _mentions(node: cst.CSTNode, name: str) -> bool:
     if isinstance(node, cst.Name):
         return node.value == name
-    return any(_mentions(child, name) for child in node.children)
+    return any(_mentions(child, name) for child in children(node))
 
 
 def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.writes import all_seen, outputs_of, starts_fresh, use_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -274,7 +275,7 @@ def _is_mentioned(name: str, func: Func, place: cst.CSTNode) -> bool:
             continue
         if isinstance(node, cst.Name) and node.value == name and node is not place:
             return True
-        stack.extend(node.children)
+        stack.extend(children(node))
     return False
 
 
@@ -283,4 +284,4 @@ def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(current.children)
+        stack.extend(children(current))

@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.signatures import count_of, signature_of
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,5 +214,5 @@ def _names_in(node: cst.CSTNode) -> set[str]:
         current = stack.pop()
         if isinstance(current, cst.Name):
             found.add(current.value)
-        stack.extend(current.children)
+        stack.extend(children(current))
     return found

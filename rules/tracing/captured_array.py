@@ -14,6 +14,7 @@ from pallas_lint.kernels.jitted import is_traced
 from pallas_lint.kernels.trace import Access, Capture, Op
 from pallas_lint.kernels.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -367,9 +368,9 @@ def _names(node: cst.CSTNode) -> Iterator[tuple[cst.Name, cst.Subscript | None]]
         for argument in node.args if getattr(node.func, "value", "") != "len" else ():
             yield from _names(argument.value)
     elif isinstance(node, cst.NamedExpr | cst.AssignTarget):
-        for child in node.children:
+        for child in children(node):
             if child is not node.target:
                 yield from _names(child)
     else:
-        for child in node.children:
+        for child in children(node):
             yield from _names(child)

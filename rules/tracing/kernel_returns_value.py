@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.values import NONE, Array, Choice, Const, Dictionary, Func, Ref, Seq, Value, options
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +149,7 @@ def _returns(func: Func) -> list[cst.Return | cst.BaseExpression]:
         if isinstance(node, cst.Return) and node.value is not None:
             found.append(node)
         if not isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            stack.extend(node.children)
+            stack.extend(children(node))
     return found
 
 
