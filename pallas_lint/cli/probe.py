@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint import report as reports
 from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
 from pallas_lint.environment import InterpreterError, find_python
-from pallas_lint.finding import Severity
+from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import Lines, all_findings
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
+    from pallas_lint.finding import Finding
     from pallas_lint.probe.results import ProbeResult
 
 
@@ -95,15 +96,25 @@ def _conditions(options: argparse.Namespace) -> Conditions:
     return Conditions(targets, options.stage, options.reference, options.timeout, options.memory_limit)
 
 
+def _write_html(
+    path: str, results: Sequence[ProbeResult], findings: Sequence[Finding], lines: Lines
+) -> list[LintError]:
+    from pallas_lint.probe import html
+
+    try:
+        html.write(Path(path), results, findings, lines.line)
+    except OSError as error:
+        return [LintError(path, f"the report cannot be written: {error.strerror or error}")]
+    return []
+
+
 def _report(results: Sequence[ProbeResult], options: argparse.Namespace, cwd: Path) -> int:
     lines = Lines(cwd)
     findings, errors = all_findings(results, cwd, lines.line)
     launches = [launch for result in results for launch in result.launches]
     facts.store(project_root(cwd), cwd, launches, findings)
     if options.html:
-        from pallas_lint.probe import html
-
-        html.write(Path(options.html), results, findings, lines.line)
+        errors += _write_html(options.html, results, findings, lines)
     report = reports.Report(
         findings=findings,
         errors=errors,

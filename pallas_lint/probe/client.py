@@ -88,8 +88,12 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()  # its children die with it, or notice that nobody listens
-        process.wait()
+        process.terminate()  # it ends its children first
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 stream.close()

@@ -244,44 +244,63 @@ class _Launch:
             problem for problem in launch.problems("grid") if problem["kind"] == "ragged" and problem["role"] == "in"
         ]
         checked = launch.problems("checks")
+        outside = next((check for check in checked if check["kind"] == "out-of-bounds" and check["places"]), None)
         for problem in launch.problems("interpret"):
             kind = problem["kind"]
             if kind == "nan":
                 yield from self._nan(problem, ragged, checked)
             elif kind == "out-of-bounds" and "*" not in self.explained:
+                # The TPU interpreter has the numbers, checkify the line.
+                self.explained.add("outside")
                 yield self._placed(
-                    problem,
+                    outside or problem,
                     "PAL412",
-                    Severity.ERROR,
+                    Severity.INFO if self.guessed else Severity.ERROR,
                     f"an access leaves its buffer: {_reading(problem['message'])}",
-                    "interpret=True moves such accesses inside without a word",
+                    self.guessed or "interpret=True moves such accesses inside without a word",
                 )
             elif kind == "race" and "race" not in self.explained:
+                self.explained.add("*")  # what is read too early is NaN there
+                sides = problem.get("sides") or []
+                what = " and ".join(f"a {side['access']} in line {side['line']}" for side in sides)
                 yield self._placed(
-                    problem, "PAL905", Severity.ERROR, "two accesses of one buffer race", problem["message"][:300]
+                    problem,
+                    "PAL905",
+                    Severity.ERROR,
+                    f"two accesses of one buffer race: {what}" if what else "two accesses of one buffer race",
+                    "wait for the copy, or for a semaphore, between them",
                 )
             elif kind == "revisited" and "revisited" not in self.explained:
                 yield self._placed(problem, "PAL403", Severity.WARNING, messages.sentence(problem), "", backend="tpu")
-            elif kind == "deadline":
+            elif kind == "deadline" and launch.facts.get("waits"):
                 yield self._at_launch(
                     "PAL905",
                     Severity.WARNING,
                     "the kernel does not come to an end in the interpreter",
                     "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
                 )
-        data_dependent = any(
-            operand["dtype"].startswith(("i", "u")) and operand["role"] in ("in", "prefetch")
-            for operand in launch.facts["operands"]
-        )
         for problem in checked:
             if problem["kind"] == "out-of-bounds" and not self.explained and problem.get("places"):
                 yield self._placed(
                     problem,
                     "PAL412",
-                    Severity.INFO if data_dependent else Severity.ERROR,
-                    messages.sentence(problem),
-                    "on random operands" if data_dependent else "",
+                    Severity.INFO if self.guessed else Severity.ERROR,
+                    f"an access leaves its buffer: {messages.sentence(problem)}",
+                    self.guessed,
                 )
+
+    def _whatever_is_given(self, problem: dict[str, Any]) -> bool:
+        """Whether it came out so for several values of the integers that nobody told."""
+        return problem["always"] and "the grid" not in self.guessed
+
+    @property
+    def guessed(self) -> str:
+        """What to do where a verdict hangs on integers that nobody told; empty where none does."""
+        names = self.launch.facts.get("guessed") if self.launch is not None else None
+        if not names:
+            return ""
+        told = ", ".join(name if " " in name else f"`{name}`" for name in names)
+        return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
 
     def _nan(
         self, problem: dict[str, Any], ragged: list[dict[str, Any]], checked: list[dict[str, Any]]
@@ -289,17 +308,26 @@ class _Launch:
         name = problem["operand"]
         if name in self.explained or "*" in self.explained:
             return
-        share = f"{problem['count']} of {problem['size']} values of `{name}` are NaN or infinite"
+        what = "infinite" if problem.get("infinite") else "NaN or infinite"
+        share = f"{problem['count']} of {problem['size']} values of `{name}` are {what}"
         if problem["origin"] == "computed":
             made = next((check for check in checked if check["kind"] in ("nan", "division")), None)
+            divided = made is not None and made["kind"] == "division"
+            sure = problem["always"] and (divided or not problem.get("infinite")) and not self.guessed
+            advice = "run on random operands; they may be outside what the kernel is for"
             yield self._placed(
                 made or problem,
                 "PAL906",
-                Severity.WARNING if problem["always"] else Severity.INFO,
+                Severity.WARNING if sure else Severity.INFO,
                 f"{share}, on finite operands",
-                messages.sentence(made)
-                if made
-                else "run on random operands; they may be outside what the kernel is for",
+                messages.sentence(made) if made else self.guessed or advice,
+            )
+        elif problem.get("reaches") is False or (self.guessed and not self._whatever_is_given(problem)):
+            yield self._at_launch(
+                "PAL907",
+                Severity.INFO,
+                f"{share}: it depends on memory that nobody wrote",
+                self.guessed or "nothing of it is in what the function returns",
             )
         elif ragged and problem["origin"] == "uninitialised":
             names = ", ".join(f"`{each['operand']}`" for each in ragged)
@@ -310,10 +338,15 @@ class _Launch:
                 "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
             )
         else:
+            assert self.launch is not None
+            reads = bool(self.launch.facts["reads"])  # else it is only that the kernel leaves them as they were
+            sure = problem["origin"] == "uninitialised" and (reads or problem.get("reaches")) and not self.guessed
             yield self._at_launch(
                 "PAL907",
-                Severity.ERROR if problem["origin"] == "uninitialised" else Severity.WARNING,
-                f"{share}: it depends on memory that nobody wrote",
+                Severity.ERROR if sure else Severity.WARNING,
+                f"{share}: it depends on memory that nobody wrote"
+                if reads
+                else f"{problem['count']} of {problem['size']} values of `{name}` are never written",
                 "outputs and scratch start with whatever the memory held: write them before they are read",
             )
 
@@ -322,12 +355,15 @@ class _Launch:
     def _targets(self, launch: LaunchResult) -> Iterator[Finding]:
         told = [stage for stage in launch.stages if stage.target is not None]
         guessed = launch.facts.get("targets_guessed", False)
+        # Nobody said that it is for a device at all.
+        only_interpreted = guessed and launch.facts["interpret"]
         works = {_backend(stage) for stage in told if stage.stage == "lower" and stage.ok}
         for stage in told:
             if stage.ok is not False or (guessed and works and _backend(stage) not in works):
                 continue  # nobody said that it is for this backend, and it works on another
             for problem in stage.problems:
-                yield self._of_target(launch, stage, problem)
+                finding = self._of_target(launch, stage, problem)
+                yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
 
     def _of_target(self, launch: LaunchResult, stage: Stage, problem: dict[str, Any]) -> Finding:
         kind = problem["kind"]
@@ -349,7 +385,7 @@ class _Launch:
             return self._placed(
                 culprit or {},
                 "PAL904",
-                Severity.ERROR if kind == "crash" else Severity.WARNING,
+                {"crash": Severity.ERROR, "deadline": Severity.INFO}.get(kind, Severity.WARNING),
                 f"the compiler {'crashes' if kind == 'crash' else 'was stopped'}: {problem['message']}"
                 + (f"; without `{culprit['primitive']}` it does not" if culprit else ""),
                 _last_words(problem.get("output", "")),
@@ -360,7 +396,26 @@ class _Launch:
 
     def raised(self, problem: dict[str, Any], at: str, stage: Stage | None) -> Finding:
         """An exception's finding: under the code of the rule that it is known for."""
+        shared = messages.shared_memory(problem)
+        if shared is not None and stage is not None:
+            return self._placed(
+                problem,
+                "PAL213",
+                Severity.ERROR,
+                f"the kernel needs {_size(shared[0])} of shared memory, and {_device(stage) or 'the device'} "
+                f"gives it {_size(shared[1])}",
+                "use smaller blocks or fewer stages",
+                backend=_backend(stage),
+                device=_device(stage),
+            )
         known = messages.understand(problem, at)
+        mapping = problem.get("in_index_map")
+        if known is not None and known.code in messages.ABOUT_THE_KERNEL:
+            # The launch is where it is noticed; the kernel is where it is.
+            places = sorted(problem["places"], key=lambda place: "mentioned" not in place)
+            problem = {**problem, "places": places}
+        elif mapping and known is not None and known.code in ("PAL302", "PAL303"):
+            problem = {**problem, "places": [mapping, *problem["places"]]}
         code = known.code if known is not None else _FALLBACK[at]
         backend, device = (_backend(stage), _device(stage)) if stage is not None else (None, None)
         verb = {"trace": "does not trace", "lower": f"does not lower for {backend}",
@@ -435,8 +490,9 @@ def _size(count: int) -> str:
 def _reading(text: str) -> str:
     """The telling line of the interpreter's message, which comes wrapped in a callback's traceback."""
     lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
-    line = lines[-1] if lines else text.splitlines()[-1]
-    return line.partition(": ")[2] or line
+    said = [line for line in lines if not line.startswith("File ")]
+    line = said[-1] if said else text.splitlines()[-1]
+    return re.sub(r"^(\w+Error: )+", "", line)[:300]
 
 
 def _last_words(output: str) -> str:

@@ -40,12 +40,12 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL302",
         "an index map takes one index for each grid axis, then the prefetch refs",
-        (r"[Ii]ndex ?map.*(takes|expected|arguments|positional)",),
+        (r"[Ii]ndex ?map.*(takes|expected|arguments|positional)", r"in an index map: .*positional argument"),
     ),
     Known(
         "PAL303",
         "an index map returns one value for each dimension of the block",
-        (r"[Ii]ndex map .* must return .* values", r"must return .*block_shape"),
+        (r"[Ii]ndex map .* must return .* values", r"must return .*block_shape", r"index_map returned a value of type"),
     ),
     Known(
         "PAL304",
@@ -61,12 +61,19 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL505",
         "give the function a `jax.custom_vjp`",
-        (r"Linearization failed", r"[Dd]ifferentiation rule for 'pallas_call'"),
+        (
+            r"Linearization failed",
+            r"[Dd]ifferentiation rule for 'pallas_call'",
+            r"Reverse-mode (auto)?differentiation does not work",
+        ),
     ),
     Known(
         "PAL208",
         "index the ref instead of the loaded value",
-        (r"Unimplemented primitive in Pallas \w+ lowering.*: dynamic_slice",),
+        (
+            r"Unimplemented primitive in Pallas \w+ lowering.*: (dynamic_slice|dynamic_update_slice|scatter)\b",
+            r"extract_strided_slice' op expected strides",
+        ),
         ("lower",),
     ),
     Known(
@@ -96,8 +103,33 @@ KNOWN: Sequence[Known] = (
         "index refs with scalars and slices",
         (r"Cannot do int indexing on TPU", r"Only take_along_axis-like gathers"),
     ),
+    Known(
+        "PAL108",
+        "loop with `jax.lax.fori_loop` and index refs",
+        (r"scan.*(extensive|xs)|extensive.*scan",),
+        ("lower",),
+    ),
+    Known(
+        "PAL109",
+        "bring both operands to rank 2 and to one dtype",
+        (r"Only 2D tensors supported in dot", r"[Bb]atch dimensions .*dot|dot.* batch dim", r"int acc with float lhs"),
+        ("lower", "compile"),
+    ),
+    Known(
+        "PAL601",
+        "`pl.debug_check` with `pl.enable_debug_checks` runs on TPU; `checkify.check` needs checkify around the launch",
+        (r"Non-debug checks are not supported", r"checkify.check which was not functionalized"),
+    ),
+    Known(
+        "PAL605",
+        "give `pl.debug_print` scalars, and a format that the backend takes",
+        (r"[Dd]ebug_print.*(format|placeholder|scalar)", r"format string.*(placeholder|specifier)"),
+        ("lower",),
+    ),
     Known("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
-    Known("PAL106", "ask for `preferred_element_type=jnp.float32` (or int32)", (r"acc must be 32-bit",), ("lower",)),
+    Known(
+        "PAL106", "ask for `preferred_element_type=jnp.float32` (or int32)", (r"acc (must|to) be 32-bit",), ("lower",)
+    ),
     Known("PAL105", "give a 32-bit dtype", (r"64-bit types are not supported",)),
     Known(
         "PAL213",
@@ -107,6 +139,8 @@ KNOWN: Sequence[Known] = (
             r"exceed(s|ed)? (available )?(memory|shared memory)",
             r"Ran out of memory in memory space vmem",
             r"Shared memory size limit exceeded",
+            r"exceeds available shared memory",
+            r"Allocation \(size=\d+\) would exceed memory",
         ),
     ),
     Known(
@@ -118,7 +152,7 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL202",
         "keep the last two dimensions, or reshape outside the kernel",
-        (r"unsupported shape cast|shape_cast",),
+        (r"unsupported shape cast|shape_cast", r"[Rr]eshape.*[Nn]ot implemented|Invalid vector reshape"),
         ("compile",),
     ),
     Known(
@@ -135,8 +169,17 @@ KNOWN: Sequence[Known] = (
     ),
 )
 
+# Rules about a kernel's definition, which jax notices at the launch.
+ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
+
 _REPORT = re.compile(
     r"\s*(?:Please file (?:an issue|a bug)[^.]*\.?(?:\S*)|This is likely a bug[^.]*\.)\s*(?:https?://\S+)?"
+)
+# What stands before a compiler's own words: names of modules that say nothing to the user.
+_PREAMBLE = re.compile(
+    r"^(?:(?:INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|RESOURCE_EXHAUSTED): )?"
+    r"(?:Mosaic failed to compile TPU kernel(?: with MLIR module name `[^`]*`)?(?: HLO name `[^`]*`)?: |"
+    r"Pallas encountered an internal verification error\.\s*Error details: )?(?:E\d{4}: )?"
 )
 _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
 
@@ -144,11 +187,26 @@ _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has rem
 def understand(problem: dict[str, Any], stage: str) -> Known | None:
     """The meaning of an exception's message at a stage; None where it is not known."""
     text = f"{problem.get('type', '')}: {problem['message']}"
+    if problem.get("in_index_map"):
+        text = f"in an index map: {text}"
     for known in KNOWN:
         counts = not known.stages or stage in known.stages
         if counts and any(re.search(pattern, text) for pattern in known.patterns):
             return known
     return None
+
+
+# A compiler's numbers of bytes: what was asked for, and what there is.
+_BYTES = (
+    re.compile(r"Shared memory size limit exceeded: requested (\d+), available:? (\d+)"),
+    re.compile(r"exceeds available shared memory: smem_bytes=(\d+) > max_smem_bytes=(\d+)"),
+)
+
+
+def shared_memory(problem: dict[str, Any]) -> tuple[int, int] | None:
+    """The bytes of a GPU's shared memory that were asked for, and those that there are, where a message has them."""
+    match = next((found for pattern in _BYTES if (found := pattern.search(problem["message"]))), None)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def sentence(problem: dict[str, Any]) -> str:
@@ -169,5 +227,6 @@ def sentence(problem: dict[str, Any]) -> str:
         first = lines[-1].partition(": ")[2] or lines[-1]
     if len(first) < 60 and first.endswith(":") and len(lines) > 1:
         first = f"{first} {lines[1]}"
+    first = _PREAMBLE.sub("", first)
     first = first if len(first) <= 400 else first[:399] + "…"
     return first.rstrip(".")

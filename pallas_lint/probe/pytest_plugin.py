@@ -86,7 +86,10 @@ class _Examiner:
         if html:
             from pallas_lint.probe.html import write
 
-            write(Path(html), self.results, findings, lines.line)
+            try:
+                write(Path(html), self.results, findings, lines.line)
+            except OSError as trouble:
+                terminalreporter.write_line(f"{html}: the report cannot be written: {trouble.strerror or trouble}")
         report = Report(
             findings=findings,
             errors=errors,

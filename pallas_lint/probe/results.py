@@ -123,6 +123,9 @@ def collect(
     return result
 
 
+_KINDS = {"deadline": "deadline", "task-deadline": "deadline", "memory": "memory-limit", "processes": "memory-limit"}
+
+
 def _died(event: dict[str, Any], found: dict[int, LaunchResult], result: ProbeResult, timeout: float) -> None:
     """A child that ended in the middle of a task: the verdict of that task, or an error of the run."""
     task: str | None = event["task"]
@@ -130,11 +133,12 @@ def _died(event: dict[str, Any], found: dict[int, LaunchResult], result: ProbeRe
     number, _, target = rest.partition(":")
     how = ending(event, timeout)
     if stage in STAGES and number.isdigit() and int(number) in found:
-        kind = {"deadline": "deadline", "task-deadline": "deadline", "memory": "memory-limit"}.get(
-            event["reason"], "crash"
-        )
+        kind = _KINDS.get(event["reason"], "crash")
         problem = {"kind": kind, "message": how, "output": event["output"], "status": event["status"]}
-        found[int(number)].add(Stage(stage, target or None, False, 0.0, how, [problem]))
+        launch = found[int(number)]
+        # A slow interpreter says nothing about a kernel that cannot wait for ever.
+        slow = kind == "deadline" and stage in ("interpret", "checks") and not launch.facts.get("waits")
+        launch.add(Stage(stage, target or None, None if slow else False, 0.0, how, [problem]))
         return
     doing = {"load": "while its file was imported", "trace": "while it was traced"}.get(stage, "")
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
@@ -150,6 +154,8 @@ def ending(event: dict[str, Any], timeout: float) -> str:
         return "stopped: it took too long"
     if event["reason"] == "memory":
         return "stopped: it took more memory than --memory-limit allows"
+    if event["reason"] == "processes":
+        return "stopped: it started more than a hundred processes"
     if status is None:
         return "the worker process ended"
     if status < 0:

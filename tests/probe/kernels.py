@@ -2,6 +2,10 @@
 
 import functools
 import os
+import pathlib
+import subprocess
+import sys
+import time
 
 import jax
 import jax.numpy as jnp
@@ -167,3 +171,69 @@ def chatters(x):
 def forks(x):
     os.fork()
     return good(x)
+
+
+# -- one mistake each, and the line that it is in ---------------------------------------------------------------------
+
+
+def map_of_another_grid(x):
+    return _launch(copy, x, lambda i: (i, 0), lambda i, j: (i, 0))  # map_of_another_grid
+
+
+def _past_the_end(x_ref, o_ref):
+    o_ref[...] = x_ref[pl.ds(pl.program_id(0) * 8 + 4, 8), :]  # past_the_end
+
+
+def past_the_end(x):
+    whole = pl.BlockSpec(x.shape, lambda i: (0, 0))
+    row = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(_past_the_end, grid=(4,), in_specs=[whole], out_specs=row, out_shape=x, **_FOR_TPU)(x)
+
+
+_FOR_TPU = {"compiler_params": Params()}
+
+
+def _early(x_ref, o_ref, buffer, done):
+    copying = pltpu.make_async_copy(x_ref, buffer, done)
+    copying.start()
+    o_ref[...] = buffer[...]
+    copying.wait()  # read_too_early
+
+
+def read_too_early(x):
+    anywhere = pl.BlockSpec(memory_space=getattr(pl, "ANY", None) or pltpu.TPUMemorySpace.ANY)
+    scratch = [pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.DMA]
+    return pl.pallas_call(_early, in_specs=[anywhere], out_shape=x, scratch_shapes=scratch, **_FOR_TPU)(x)
+
+
+def _strided(x_ref, o_ref):
+    o_ref[...] = x_ref[...][:, ::2]  # strided
+
+
+def strided(x):
+    return pl.pallas_call(_strided, out_shape=jax.ShapeDtypeStruct((32, 64), x.dtype), **_FOR_TPU)(x)
+
+
+# -- what the worker has to contain -----------------------------------------------------------------------------------
+
+
+def _wait(x_ref, o_ref, never):
+    (getattr(pl, "semaphore_wait", None) or pltpu.semaphore_wait)(never, 1)
+    o_ref[...] = x_ref[...]
+
+
+def waits_for_ever(x):
+    return pl.pallas_call(_wait, out_shape=x, scratch_shapes=[pltpu.SemaphoreType.REGULAR], **_FOR_TPU)(x)
+
+
+def leaves_others_behind(x):
+    for _ in range(2):
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", os.environ["MARK"]])
+    pathlib.Path(os.environ["MARK"]).touch()
+    time.sleep(600)
+
+
+def swarms(x):
+    for _ in range(400):
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    time.sleep(600)

@@ -95,6 +95,23 @@ def test_lowering_fails_at_the_line() -> None:
     assert probe("no_lowering", X, "--target", "triton", "--stage", "lower")[1].returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("function", "arguments", "code", "line"),
+    [
+        ("map_of_another_grid", [X, "--stage", "trace"], "PAL302", "# map_of_another_grid"),
+        ("past_the_end", [X, "--stage", "interpret"], "PAL412", "# past_the_end"),
+        ("read_too_early", ["f32[8,128]", "--stage", "interpret"], "PAL905", "copying = pltpu"),
+        ("strided", [X, "--stage", "lower"], "PAL208", "# strided"),
+    ],
+)
+def test_one_cause_is_one_finding_at_its_line(function: str, arguments: list[str], code: str, line: str) -> None:
+    if jax_version() < (0, 8):
+        pytest.xfail("the interpreter of older releases sees less")
+    report, _ = probe(function, *arguments)
+    found = [(finding["code"], finding["start"]["line"]) for finding in report["findings"]]
+    assert found == [(code, line_of(line))]
+
+
 def test_launches_are_described() -> None:
     report, _ = probe("matmul", "f32[512,256]", "f32[256,512]", "bm=128", "--stage", "grid")
     (launch,) = report["launches"]

@@ -6,11 +6,10 @@ replaced by zeros of its type, and the rest is compiled in a child that may die 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from . import locate
-from .launches import kernel_jaxpr
+from .launches import equations, inner_jaxprs, kernel_jaxpr
 from .recorder import Record
 
 # What compilers have died on before; these are tried first.
@@ -32,7 +31,7 @@ Group = tuple[str, str]  # primitive, place
 def groups(record: Record) -> dict[Group, list[locate.Place]]:
     """The operations that can be put out, the most suspect first, with their places."""
     found: dict[Group, list[locate.Place]] = {}
-    for equation in _equations(kernel_jaxpr(record.params)):
+    for equation in equations(kernel_jaxpr(record.params)):
         if _replaceable(equation):
             found.setdefault(_group(equation), locate.of_equation(equation))
     return dict(sorted(found.items(), key=lambda item: _rank(item[0][0])))
@@ -56,42 +55,28 @@ def _group(equation: Any) -> Group:
 
 def _replaceable(equation: Any) -> bool:
     """Whether the operation makes arrays and does nothing else."""
-    if getattr(equation, "effects", None) or any(_inner(value) for value in equation.params.values()):
+    if getattr(equation, "effects", None) or any(inner_jaxprs(value) for value in equation.params.values()):
         return False
     if any("Ref" in type(getattr(var, "aval", None)).__name__ for var in equation.invars):
         return False
     return all(getattr(var.aval, "shape", ()) != () for var in equation.outvars) and bool(equation.outvars)
 
 
-def _inner(value: Any) -> list[Any]:
-    """The jaxprs in a parameter of an equation."""
-    values = value if isinstance(value, tuple | list) else (value,)
-    return [each for each in values if hasattr(each, "eqns") or hasattr(getattr(each, "jaxpr", None), "eqns")]
-
-
-def _equations(jaxpr: Any) -> Iterator[Any]:
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        yield equation
-        for value in equation.params.values():
-            for inner in _inner(value):
-                yield from _equations(inner)
-
-
 def _replaced(jaxpr: Any, group: Group) -> Any:
     if not hasattr(jaxpr, "eqns"):  # closed
         return jaxpr.replace(jaxpr=_replaced(jaxpr.jaxpr, group))
-    equations = []
+    kept = []
     for equation in jaxpr.eqns:
         if _replaceable(equation) and _group(equation) == group:
-            equations += [_zeros(equation, var) for var in equation.outvars]
+            kept += [_zeros(equation, var) for var in equation.outvars]
             continue
         params = {name: _replaced_in(value, group) for name, value in equation.params.items()}
-        equations.append(equation.replace(params=params))
-    return jaxpr.replace(eqns=equations)
+        kept.append(equation.replace(params=params))
+    return jaxpr.replace(eqns=kept)
 
 
 def _replaced_in(value: Any, group: Group) -> Any:
-    if not _inner(value):
+    if not inner_jaxprs(value):
         return value
     if isinstance(value, tuple | list):
         return type(value)(_replaced_in(each, group) for each in value)

@@ -78,17 +78,21 @@ ASKED = (
     "jax._src.pallas.mosaic.tpu_info",
     "jax._src.pallas.mosaic.core",
     "jax._src.pallas.triton.gpu_info",
+    "jax._src.pallas.mosaic.pipeline",
 )
+_ANSWERS = ("get_device_kind", "get_num_device_cores", "_get_tpu_generation")
 
 
 @contextlib.contextmanager
 def _answering(module: Any, target: Target) -> Iterator[None]:
-    kept = {name: vars(module)[name] for name in ("get_device_kind", "get_num_device_cores") if name in vars(module)}
+    kept = {name: vars(module)[name] for name in _ANSWERS if name in vars(module)}
     _forget(module)
     if "get_device_kind" in kept:
         module.get_device_kind = lambda: target.kind
     if "get_num_device_cores" in kept:
         module.get_num_device_cores = lambda: 1
+    if "_get_tpu_generation" in kept and target.backend == "tpu":  # of emit_pipeline, to 0.6
+        module._get_tpu_generation = lambda: int(target.kind.strip("TPU v")[0])
     try:
         yield
     finally:

@@ -42,18 +42,19 @@ class Grid:
         mapping = launch.record.params["grid_mapping"]
         first = mapping.num_dynamic_grid_bounds
         scalars = launch.record.values[first : first + mapping.num_index_operands]
+        avals = launch.record.avals[first : first + mapping.num_index_operands]
+        # Index maps that look at none of the values are evaluated with any.
+        given = [np.zeros(aval.shape, aval.dtype) if value is None else value for value, aval in zip(scalars, avals)]
         for at, operand in enumerate(launch.operands):
             if operand.block is None or operand.memory_space in ("any", "hbm", "semaphore") or not operand.shape:
                 continue
-            if any(value is None for value in scalars):
-                if _reads_operands(operand.mapping):
-                    self.unknown[at] = "its index map reads a prefetch operand whose values are not known"
-                    continue
-                scalars = [
-                    np.zeros(aval.shape, aval.dtype) for aval in launch.record.avals[first : first + len(scalars)]
-                ]
+            if any(value is None for value in scalars) and _reads_operands(operand.mapping):
+                self.unknown[at] = (
+                    f"the index map of {operand.name} reads a prefetch operand whose values are not known"
+                )
+                continue
 
-            def start(*indices: Any, block: Any = operand.mapping, given: Any = tuple(scalars)) -> Any:
+            def start(*indices: Any, block: Any = operand.mapping, given: Any = tuple(given)) -> Any:
                 found = block.compute_start_indices_interpret(indices, *[jnp.asarray(each) for each in given])
                 return tuple(jnp.asarray(each, jnp.int32) for each in found)
 

@@ -7,12 +7,13 @@ import io
 import re
 from typing import Any
 
-from . import environment, locate
+from . import devices, environment, locate
 from .launches import Launch
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
-_RACE = re.compile(r"RACE DETECTED\n?(.*)", re.DOTALL)
+_ACCESS = re.compile(r"(read|write) of .* from .*?, (/[^\s:]+\.py):(\d+):(\d+)")
+_RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
@@ -100,29 +101,55 @@ def run(launch: Launch, values: list[Any], interpret: Any = True) -> list[Any]:
 def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
     """What running it shows, and how it was run."""
     values = operands(launch)
-    if launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
-        made = tpu_interpreter(detect_races=launch.semantics is not None)
-        if made is not None:
-            return _with_tpu_interpreter(launch, values, made), "TPU interpreter"
     if launch.backend == "mosaic_gpu":
         gpu = _gpu_interpreter()
         if gpu is None:
-            return [], "this jax cannot run Mosaic GPU kernels without a GPU"
-        return _with_tpu_interpreter(launch, values, gpu), "GPU interpreter"
-    return _plain(launch, values), "interpret=True"
+            raise devices.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
+        return _judged(_with_interpreter(launch, values, gpu), "GPU interpreter")
+    if launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+        made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
+        if made is not None:
+            found = _with_interpreter(launch, values, made)
+            if not _refused(found) or launch.record.kind != "pallas_call":
+                return _judged(found, "TPU interpreter")
+            # It has limits that interpret=True has not.
+            why = f"interpret=True; the TPU interpreter stops: {_first_line(found[0])}"
+            return _judged(_plain(launch, values), why)
+    if launch.record.kind != "pallas_call":
+        raise devices.Missing("this jax cannot run it without its device")
+    return _judged(_plain(launch, values), "interpret=True")
 
 
-def tpu_interpreter(*, detect_races: bool = False, memory: str = "nan") -> Any:
+def _refused(found: list[dict[str, Any]]) -> bool:
+    return any(problem["kind"] == "raised" for problem in found)
+
+
+def _judged(found: list[dict[str, Any]], how: str) -> tuple[list[dict[str, Any]], str]:
+    """What an interpreter cannot run is not the kernel's fault: lowering says whether the kernel is wrong."""
+    refusal = next((problem for problem in found if problem["kind"] == "raised"), None)
+    if refusal is not None and len(found) == 1:
+        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {_first_line(refusal)}")
+    return [problem for problem in found if problem["kind"] != "raised"], how
+
+
+def _first_line(problem: dict[str, Any]) -> str:
+    lines = [line.strip() for line in problem["message"].splitlines() if line.strip()]
+    wrapped = lines and "calling callback" in lines[0]  # an exception in a callback comes with its traceback
+    line = lines[-1 if wrapped else 0] if lines else problem["type"]
+    return str(line)[:200]
+
+
+def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str = "nan") -> Any:
     """`pltpu.InterpretParams` as this version spells it; None where it has none (to 0.5)."""
     tpu = environment.optional("jax.experimental.pallas.tpu")
     make = environment.found(tpu, "InterpretParams", "TPUInterpretParams")
     if make is None:
         return None
     wanted: dict[str, Any] = {"uninitialized_memory": memory, "detect_races": detect_races}
-    cores = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
+    spellings = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
     fields = getattr(make, "__dataclass_fields__", {})
-    if detect_races:
-        wanted.update((name, 2) for name in cores if name in fields)
+    if cores > 1:
+        wanted.update((name, cores) for name in spellings if name in fields)
     return make(**{name: value for name, value in wanted.items() if name in fields})
 
 
@@ -135,7 +162,7 @@ def _gpu_interpreter() -> Any:
     return make(**({"detect_races": True} if "detect_races" in fields else {}))
 
 
-def _with_tpu_interpreter(launch: Launch, values: list[Any], params: Any) -> list[dict[str, Any]]:
+def _with_interpreter(launch: Launch, values: list[Any], params: Any) -> list[dict[str, Any]]:
     said = io.StringIO()
     problems: list[dict[str, Any]] = []
     results: list[Any] | None = None
@@ -160,18 +187,34 @@ def _plain(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
 
 
 def _raised(error: Exception) -> dict[str, Any]:
-    text = str(error).strip() or type(error).__name__
-    kind = "out-of-bounds" if _OUT_OF_BOUNDS.search(text) else "race" if "race" in text.lower() else "raised"
-    if "Revisited block" in text:
-        kind = "revisited"
+    text = _own_words(str(error).strip() or type(error).__name__)
+    if _RACE.search(text):
+        return _races(text)[0]
+    kind = "out-of-bounds" if _OUT_OF_BOUNDS.search(text) else "revisited" if "Revisited block" in text else "raised"
     return {"kind": kind, "type": type(error).__name__, "message": text[:2_000], "places": locate.places(error)}
 
 
+def _own_words(text: str) -> str:
+    """The exception itself where it comes from a callback, with its whole traceback as the message."""
+    if "Traceback (most recent call last)" not in text:
+        return text
+    lines = text.splitlines()
+    begins = [at for at, line in enumerate(lines) if re.match(r"[A-Za-z_][\w.]*(?:: |$)", line)]
+    return "\n".join(lines[begins[-1] :]) if begins else text
+
+
 def _races(text: str) -> list[dict[str, Any]]:
+    """The first race that was found, with its two accesses."""
     match = _RACE.search(text)
     if match is None:
         return []
-    return [{"kind": "race", "message": match[1].strip()[:2_000], "places": locate.in_text(text)}]
+    sides = [
+        {"access": access, "file": file, "line": int(line), "column": int(column)}
+        for access, file, line, column in _ACCESS.findall(match[1])
+        if locate.is_users(file)
+    ]
+    places = [{name: side[name] for name in ("file", "line", "column")} for side in sides[:2]]
+    return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]
 
 
 def _reset() -> None:
@@ -187,10 +230,10 @@ def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dic
     """NaN in results of finite operands: from memory that nobody wrote, or made by the kernel's own arithmetic."""
     import numpy as np
 
-    if not all(_finite(value) for value in values):
+    if not all(is_finite(value) for value in values):
         return []
     outs = [operand for operand in launch.operands if operand.role == "out"]
-    bad = [at for at, result in enumerate(results) if not _finite(result)]
+    bad = [at for at, result in enumerate(results) if not is_finite(result)]
     if not bad:
         return []
     try:
@@ -202,21 +245,34 @@ def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dic
         name = outs[at].name if at < len(outs) else f"output {at}"
         wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
         first = [int(index) for index in np.argwhere(wrong)[0]] if results[at].ndim else []
-        origin = "unknown" if zeroed is None else "uninitialised" if _finite(zeroed[at]) else "computed"
-        always = origin == "computed" and _bad_for_positive(launch, at)
+        origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
+        # On other operands: of those that every function takes, and with other indices.
+        varied = operands(launch, 1, positive=True) if origin == "computed" else counted(launch)
+        always = (origin == "computed" or bool(launch.guessed)) and not _finite_on(launch, varied, at)
         problems.append(
             {"kind": "nan", "operand": name, "origin": origin, "count": int(wrong.sum()), "size": int(wrong.size),
-             "first": first, "always": always}
+             "first": first, "always": always, "infinite": not bool(np.isnan(results[at].astype(np.float64)).any())}
         )  # fmt: skip
     return problems
 
 
-def _bad_for_positive(launch: Launch, at: int) -> bool:
-    """Whether the result is not finite either on operands that every function takes."""
+def counted(launch: Launch) -> list[Any]:
+    """Operands whose integers are 0, 1, 2, … where nobody told them."""
+    import numpy as np
+
+    made = operands(launch)
+    for at, (value, known) in enumerate(zip(made, launch.record.values)):
+        if known is None and np.issubdtype(getattr(value, "dtype", np.float32), np.integer):
+            made[at] = np.arange(value.size).reshape(value.shape).astype(value.dtype)
+    return made
+
+
+def _finite_on(launch: Launch, values: list[Any], at: int) -> bool:
+    """Whether that result is finite on these operands, or cannot be had."""
     try:
-        return not _finite(run(launch, operands(launch, 1, positive=True))[at])
+        return is_finite(run(launch, values)[at])
     except Exception:
-        return False
+        return True
 
 
 def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
@@ -248,10 +304,13 @@ def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
         jax.clear_caches()
 
 
-def _finite(value: Any) -> bool:
+def is_floating(value: Any) -> bool:
+    return str(getattr(value, "dtype", "object")).startswith(("float", "bfloat", "complex"))
+
+
+def is_finite(value: Any) -> bool:
     import numpy as np
 
-    dtype = str(getattr(value, "dtype", "object"))
-    if not dtype.startswith(("float", "bfloat", "complex")):
+    if not is_floating(value):
         return True
     return bool(np.isfinite(np.asarray(value).astype(np.float32)).all())

@@ -17,22 +17,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, locate, lowering, memory
+from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory
 from .recorder import Record, Recorder
+from .tasks import Emit, problem, stage, task
 
+SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 STAGES = ("trace", "grid", "interpret", "lower", "compile")
-Emit = Callable[[dict[str, Any]], None]
 
 
 def run(request: dict[str, Any], emit: Emit) -> None:
     """Do all tasks of the request that are not to be skipped."""
     _Job(request, emit).run()
-
-
-def problem(error: BaseException) -> dict[str, Any]:
-    """An exception as data."""
-    text = str(error).strip()
-    return {"kind": "raised", "type": type(error).__name__, "message": text[:8_000], "places": locate.places(error)}
 
 
 class _Job:
@@ -55,7 +50,7 @@ class _Job:
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:
-            examine(records, self.request, self.stages, self.skip, self.emit)
+            examine(records, self.request, self.stages, self.skip, self.emit, whole=partial(self._is_finite, function))
             if self.request.get("reference"):
                 self._reference(function)
 
@@ -69,6 +64,26 @@ class _Job:
         with contextlib.suppress(Exception):
             jax.block_until_ready(call(*[jax.numpy.asarray(value) for value in interpret.values(leaves)]))
             jax.effects_barrier()
+
+    def _is_finite(self, function: Callable[..., Any]) -> bool | None:
+        """Whether all that the whole function returns is finite, kernels in interpret mode; None: not to be told."""
+        import jax
+
+        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
+        recorder.install()
+        jax.clear_caches()
+        try:
+            results = jax.tree_util.tree_leaves(function(*positional, **keywords))
+        except Exception:
+            return None
+        finally:
+            recorder.remove()
+            jax.clear_caches()
+        if not all(interpret.is_floating(result) for result in results):
+            return None
+        return all(interpret.is_finite(result) for result in results)
 
     def _bisect(self, records: list[Record]) -> None:
         """Compile a launch without one of its operations after the other, until the compiler lives."""
@@ -149,9 +164,17 @@ class _Job:
         recorder.install()
         # The function may ask what TPU it runs on.
         tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
+        kinds = tpus[:1] or ["tpu:v5e", f"tpu:{SPARSE}"]
         try:
-            with devices.told(devices.parse(tpus[0] if tpus else "tpu:v5e")):
-                jax.make_jaxpr(call)(*given.leaves)
+            for kind in kinds:
+                try:
+                    with devices.told(devices.parse(kind)):
+                        jax.make_jaxpr(call)(*given.leaves)
+                    break
+                except Exception as error:
+                    if kind == kinds[-1] or "SparseCore" not in str(error):
+                        raise
+                    recorder.records.clear()
             if '"values"' in json.dumps([self.request["args"], self.request["kwargs"]]):
                 self._observe(recorder, call, given.leaves)
         finally:
@@ -162,22 +185,6 @@ class _Job:
 def stages_to(last: str | None) -> tuple[str, ...]:
     """The stages up to and including `last`; all where none is named."""
     return STAGES[: STAGES.index(last or STAGES[-1]) + 1]
-
-
-def task(name: str, work: Callable[[], Any], emit: Emit) -> Any:
-    """Run one task and tell its end; None where it failed."""
-    emit({"event": "begin", "task": name})
-    begun = time.perf_counter()
-    try:
-        result = work()
-    except Exception as error:
-        emit(
-            {"event": "end", "task": name, "ok": False, "seconds": time.perf_counter() - begun,
-             "problems": [problem(error)]}
-        )  # fmt: skip
-        return None
-    emit({"event": "end", "task": name, "ok": True, "seconds": time.perf_counter() - begun})
-    return result
 
 
 def load_module(file: str) -> Any:
@@ -264,22 +271,6 @@ def _compiled_elsewhere(data: bytes, module: dict[str, Any], target: devices.Tar
     return {"figures": lowering.compiled_elsewhere(data, module["ins"], module["outs"], target)}
 
 
-def stage(emit: Emit, name: str, work: Callable[[], dict[str, Any]], **about: Any) -> bool | None:
-    """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried."""
-    emit({"event": "begin", "task": name})
-    begun = time.perf_counter()
-    facts: dict[str, Any]
-    try:
-        facts = {"ok": True, **work()}
-    except devices.Missing as error:
-        facts = {"ok": None, "detail": str(error)}
-    except Exception as error:
-        facts = {"ok": False, "problems": [problem(error)]}
-    emit({"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **facts})
-    ok: bool | None = facts["ok"]
-    return ok
-
-
 def examine(
     records: list[Record],
     request: dict[str, Any],
@@ -287,11 +278,15 @@ def examine(
     skip: set[str],
     emit: Emit,
     elsewhere: Elsewhere | None = None,
+    whole: Callable[[], bool | None] | None = None,
 ) -> None:
-    """Take every launch through the stages; `elsewhere` where this process must not die."""
+    """Take every launch through the stages; `elsewhere` where this process must not die.
+
+    `whole` tells whether the function that made the launches returns nothing but finite numbers.
+    """
     emit({"event": "parts", "parts": environment.parts()})
     for at, record in enumerate(records):
-        _Examination(at, launches.describe(record), request, stages, skip, emit, elsewhere).run()
+        _Examination(at, launches.describe(record), request, stages, skip, emit, elsewhere, whole).run()
 
 
 class _Examination:
@@ -306,10 +301,13 @@ class _Examination:
         skip: set[str],
         emit: Emit,
         elsewhere: Elsewhere | None,
+        whole: Callable[[], bool | None] | None,
     ) -> None:
         self.at, self.launch, self.request = at, launch, request
         self.stages, self.skip, self.emit, self.elsewhere = stages, skip, emit, elsewhere
+        self.whole = whole
         self.grid: grid.Grid | None = None
+        self.poisoned = False  # whether results were NaN when it was run
 
     def run(self) -> None:
         if "grid" in self.stages:
@@ -332,7 +330,8 @@ class _Examination:
             return told
         own = self.launch.backend or self.request.get("assumed_backends", {}).get(self._site())
         if own is not None:
-            return [own.replace("_", "-") + (":v5e" if own == "tpu" else "")]
+            device = "" if own != "tpu" else f":{SPARSE if self.launch.sparse else 'v5e'}"
+            return [own.replace("_", "-") + device]
         return ["tpu:v5e", "triton"]
 
     def _site(self) -> str:
@@ -358,6 +357,8 @@ class _Examination:
                 "interpret": launch.interpret,
                 "times": launch.record.times,
                 "reads": sorted(launch.reads),
+                "waits": launch.waits,
+                "guessed": launch.guessed,
                 "targets_guessed": not self.request["targets"] and launch.backend is None,
                 "memory": self._memory(constants),
                 "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],
@@ -427,12 +428,26 @@ class _Examination:
         if self.launch.record.kind == "core_map":
             raise devices.Missing("this jax's core_map can only be run with the function around it")
         found, how = self._within(lambda: interpret.examine(self.launch))
+        nan = [problem for problem in found if problem["kind"] == "nan"]
+        self.poisoned = bool(nan)
+        if any(problem["origin"] == "uninitialised" for problem in nan) and self.whole is not None:
+            reaches = self.whole()
+            for problem in nan:
+                problem["reaches"] = None if reaches is None else not reaches
         return {"ok": not found, "problems": found, "detail": how}
 
     def _checks(self) -> dict[str, Any]:
         if self.launch.record.kind != "pallas_call":
             raise devices.Missing("checkify sees only through pallas_call")
-        found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
+        try:
+            found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
+        except devices.Missing:
+            raise
+        except Exception as error:
+            words = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise devices.Missing(f"checkify does not get through it: {words[:200]}") from error
+        if not self.poisoned and all(problem["kind"] in ("nan", "division") for problem in found):
+            found = []  # what arises inside and is masked out again is no fault
         return {"ok": not found, "problems": found}
 
     def _within(self, work: Callable[[], Any]) -> Any:

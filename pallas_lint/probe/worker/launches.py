@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +12,8 @@ from . import arguments, locate
 from .recorder import Record
 
 DimensionKind = Literal["blocked", "squeezed", "element"]
+# Operations that no other backend has.
+_ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
 _AT = re.compile(r"^(.*) at (.*):(\d+)$", re.DOTALL)
 
 
@@ -71,6 +75,46 @@ class Launch:
                 found.add(self.operands[at].name)
         return found
 
+    @functools.cached_property
+    def primitives(self) -> frozenset[str]:
+        """The names of the operations in the kernel, at any depth."""
+        jaxprs = self.record.params.get("jaxprs") or [kernel_jaxpr(self.record.params)]
+        return frozenset(str(equation.primitive) for jaxpr in jaxprs for equation in equations(jaxpr))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it runs on SparseCores."""
+        meshes = (self.record.params.get("mesh"), *(self.record.params.get("meshes") or ()))
+        return any("Subcore" in type(mesh).__name__ for mesh in meshes)
+
+    @property
+    def copies(self) -> bool:
+        """Whether the kernel starts copies that run beside it."""
+        return any("dma_start" in name for name in self.primitives)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the kernel may wait, or loop, for ever."""
+        return any("wait" in name or name == "while" for name in self.primitives)
+
+    @property
+    def cores(self) -> int:
+        """How many cores show whether points of parallel axes get into each other's way."""
+        return 2 if any("parallel" in each for each in self.semantics or ()) else 1
+
+    @property
+    def guessed(self) -> list[str]:
+        """The integer operands whose values nobody told: where the kernel reads and writes may hang on them."""
+        mapping = self.record.params.get("grid_mapping")
+        first = mapping.num_dynamic_grid_bounds if mapping is not None else 0
+        inputs = [operand for operand in self.operands if operand.role in ("prefetch", "in")]
+        names = [
+            operand.name
+            for operand, value in zip(inputs, self.record.values[first:])
+            if value is None and operand.dtype.startswith(("i", "u"))
+        ]
+        return ["the grid", *names] if any(value is None for value in self.record.values[:first]) else names
+
     @property
     def points(self) -> int:
         """How many grid points there are."""
@@ -119,6 +163,21 @@ def _kernel(params: dict[str, Any]) -> tuple[str, locate.Place | None]:
     if match and locate.is_users(match[2]):
         place = {"file": match[2], "line": int(match[3]), "column": None}
     return (params.get("name") or name or "kernel"), place
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """The equations of a jaxpr and of those inside them."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in inner_jaxprs(value):
+                yield from equations(inner)
+
+
+def inner_jaxprs(value: Any) -> list[Any]:
+    """The jaxprs in a parameter of an equation."""
+    values = value if isinstance(value, tuple | list) else (value,)
+    return [each for each in values if hasattr(each, "eqns") or hasattr(getattr(each, "jaxpr", None), "eqns")]
 
 
 def kernel_jaxpr(params: dict[str, Any]) -> Any:
@@ -265,4 +324,7 @@ def _backend(record: Record, operands: list[Operand]) -> str | None:
         return "tpu"
     if spaces & {"gmem", "tmem"}:
         return "mosaic_gpu"
+    jaxpr = kernel_jaxpr(record.params)
+    if jaxpr is not None and any(str(equation.primitive) in _ONLY_TPU for equation in equations(jaxpr)):
+        return "tpu"
     return None

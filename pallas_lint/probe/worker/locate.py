@@ -113,10 +113,25 @@ def in_text(text: str) -> list[Place]:
     return found
 
 
+def in_index_map(error: BaseException) -> Place | None:
+    """The index map that was being traced when the error came about, as a place; None where none was."""
+    for each in _chain(error):
+        for frame, _, _ in _frames(each.__traceback__):
+            if "block_mapping" not in frame.f_code.co_name or "pallas" not in frame.f_code.co_filename:
+                continue
+            held = frame.f_locals.get("index_map_func") or getattr(frame.f_locals.get("self"), "index_map", None)
+            code = getattr(getattr(held, "index_map", held), "__code__", None)
+            if code is not None and is_users(code.co_filename):
+                return {"file": code.co_filename, "line": code.co_firstlineno, "column": None}
+    return None
+
+
 def mentions(text: str) -> list[Place]:
     """Functions that a message names with the line of their definition: "k at file.py:12"."""
     return [
-        {"file": file, "line": int(line), "column": None} for file, line in _MENTION.findall(text) if is_users(file)
+        {"file": file, "line": int(line), "column": None, "mentioned": True}
+        for file, line in _MENTION.findall(text)
+        if is_users(file)
     ]
 
 

@@ -9,7 +9,20 @@ from . import arguments, devices, environment
 from .devices import Missing, Target
 from .launches import Launch
 
+_UNBOUND = re.compile(
+    r"unbound axis name|Found an unbound axis|axis name .* not (found|bound)|pallas_call without shard_map",
+    re.IGNORECASE,
+)
 _USED = re.compile(r'used_scoped_memory_configs":\[[^\]]*"size":"(\d+)"')
+
+
+class Unfinished(Exception):
+    """The compiler went as far as it could without a fault of the kernel's; the message says what the rest needs."""
+
+
+def needs_mesh(error: BaseException) -> bool:
+    """Whether this was raised for want of the shard_map around the launch."""
+    return _UNBOUND.search(str(error)) is not None
 
 
 def lower(launch: Launch, target: Target, device: Any = None) -> Any:
@@ -25,12 +38,17 @@ def lower(launch: Launch, target: Target, device: Any = None) -> Any:
     def call(*operands: Any) -> Any:
         return launch.record.bind(*operands, **changes)
 
-    with devices.told(target):
-        if device is None:
-            return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
-        place = jax.sharding.SingleDeviceSharding(device)
-        traced = jax.jit(call, in_shardings=place, out_shardings=place).trace(*avals)
-        return traced.lower(lowering_platforms=(target.platform,))
+    try:
+        with devices.told(target):
+            if device is None:
+                return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
+            place = jax.sharding.SingleDeviceSharding(device)
+            traced = jax.jit(call, in_shardings=place, out_shardings=place).trace(*avals)
+            return traced.lower(lowering_platforms=(target.platform,))
+    except Exception as error:
+        if needs_mesh(error):
+            raise Missing("a kernel that asks for a mesh axis is lowered only with the shard_map around it") from error
+        raise
 
 
 def compiled(launch: Launch, target: Target) -> dict[str, Any]:
@@ -87,6 +105,10 @@ def figures_of(lowered: Any, target: Target) -> dict[str, Any]:
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
             return {}  # 0.8 says so after the GPU compiler is through
+        raise
+    except Exception as error:
+        if target.platform == "cuda" and "No PTX compilation provider" in str(error):
+            raise Unfinished("compiled to PTX; the rest needs ptxas (pip install nvidia-cuda-nvcc)") from error
         raise
     figures: dict[str, Any] = {}
     if target.backend == "tpu":

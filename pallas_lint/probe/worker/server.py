@@ -22,6 +22,7 @@ Emit = Callable[[dict[str, Any]], None]
 _MOST_CHILDREN = 40  # for one request: then something is so broken that trying on tells nothing new
 _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
 _POLL = 0.2  # seconds between looks at the child's memory
+_MOST_PROCESSES = 128  # of one child
 
 
 def serve() -> int:
@@ -32,6 +33,8 @@ def serve() -> int:
     os.dup2(null, 0)
     os.dup2(null, 1)  # whatever the user's code prints does not mix with the replies
     problem = _prepare()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked decides what an interrupt ends
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and the child goes on the way out
     for line in requests:
         request = json.loads(line)
         if problem is not None:
@@ -85,6 +88,7 @@ class Supervisor:
         self.failed: list[str] = []
         self.task: str | None = None
         self.task_begun = time.monotonic()
+        self.asked_by = os.getppid()
 
     def run(self) -> None:
         for _ in range(_MOST_CHILDREN):
@@ -121,17 +125,17 @@ class Supervisor:
         finished = False
         open_ends = {events, output}
         killed: str | None = None
+        looked = 0.0
         while open_ends:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                killed = "deadline"
-            elif self.task is not None and ":" in self.task and time.monotonic() - self.task_begun > self.task_limit:
-                killed = "task-deadline"
-            elif _resident(pid) > self.memory_limit:
-                killed = "memory"
-            if killed:
-                break
-            ready, _, _ = select.select(list(open_ends), [], [], min(left, _POLL))
+            now = time.monotonic()
+            if now - looked >= _POLL:
+                looked = now
+                if os.getppid() != self.asked_by:
+                    sys.exit(0)  # nobody is left who would read the answer
+                killed = self._over_limit(pid, now)
+                if killed:
+                    break
+            ready, _, _ = select.select(list(open_ends), [], [], _POLL)
             for end in ready:
                 data = os.read(end, 65536)
                 if not data:
@@ -151,6 +155,17 @@ class Supervisor:
             _kill(pid)
         status = _wait(pid)
         return {"reason": killed or "exit", "status": status, "output": said.text()}
+
+    def _over_limit(self, pid: int, now: float) -> str | None:
+        """Which limit the child is over."""
+        if now >= self.deadline:
+            return "deadline"
+        if self.task is not None and ":" in self.task and now - self.task_begun > self.task_limit:
+            return "task-deadline"
+        sizes = _session(pid).values()
+        if sum(sizes) > self.memory_limit:
+            return "memory"
+        return "processes" if len(sizes) > _MOST_PROCESSES else None
 
     def _event(self, event: dict[str, Any]) -> bool:
         """Pass on what the child says; True when it has finished."""
@@ -192,7 +207,7 @@ def _be_child(work: Callable[[dict[str, Any], Emit], None], request: dict[str, A
     try:
         os.setsid()  # so that whatever it starts can be stopped with it
         _die_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
@@ -222,10 +237,16 @@ def _die_with_parent() -> None:
 
 
 def _kill(pid: int) -> None:
+    """End the child and whatever it started, also where that keeps starting more."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+    for _ in range(50):
+        members = _session(pid)
+        for member in members or (pid,):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, signal.SIGKILL)
+        if not members:
+            break
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
 
@@ -239,10 +260,24 @@ def _wait(pid: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _resident(pid: int) -> int:
-    """Bytes of memory that the process holds; 0 where the system does not tell."""
+def _session(pid: int) -> dict[int, int]:
+    """The living processes of the session that `pid` leads, with the bytes of memory that each holds.
+
+    Empty where the system does not tell.
+    """
+    found: dict[int, int] = {}
     try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+        names = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return found
+    page = os.sysconf("SC_PAGE_SIZE")
+    for name in names:
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b") ")[2].split()
+        except OSError:
+            continue  # it has ended in between
+        state, session, resident = fields[0], int(fields[3]), int(fields[21])
+        if session == pid and state != b"Z":
+            found[int(name)] = resident * page
+    return found

@@ -1,0 +1,83 @@
+"""What a probed function does to its process, and an interrupt: nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.probe.test_probe import HERE, X, probe, run
+from tests.rules.interpreted import python
+
+pytestmark = pytest.mark.slow
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+
+
+def running(mark: str) -> list[str]:
+    """The processes that have `mark` among their arguments."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in file.read_bytes().split(b"\0"):
+                found.append(file.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(what: object, seconds: float = 120.0) -> bool:
+    """Whether `what()` comes true in time."""
+    assert callable(what)
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@needs_proc
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupt_leaves_no_process_behind(sent: int, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pallas_lint", "probe", "kernels.py::leaves_others_behind", X, "--python", python()],
+        cwd=HERE, env={**os.environ, "MARK": str(mark)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert wait_for(mark.exists)
+        assert running(str(mark))
+        process.send_signal(sent)
+        _, said = process.communicate(timeout=60)
+        assert "Traceback" not in said
+        assert wait_for(lambda: not running(str(mark)), 30), "processes are left"
+    finally:
+        process.kill()
+
+
+@needs_proc
+def test_a_swarm_is_stopped() -> None:
+    done = run("kernels.py::swarms", X, "--python", python(), "--timeout", "100")
+    assert done.returncode == 2
+    assert "stopped: it started more than a hundred processes" in done.stderr
+
+
+def test_a_semaphore_that_nobody_signals() -> None:
+    report, done = probe("waits_for_ever", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
+    assert [finding["code"] for finding in report["findings"]] == ["PAL905"]
+    stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
+    assert stages["interpret"] is False and stages["lower"] is True, "what comes after it goes on"
+    assert done.returncode == 1
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    place = tmp_path / "nowhere" / "report.html"
+    done = run("kernels.py::good", X, "--python", python(), "--stage", "grid", "--html", str(place))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "cannot be written" in done.stderr

@@ -1,0 +1,55 @@
+"""Working kernels: whatever operands the probe made up, it has no error and no warning for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.finding import Severity
+from pallas_lint.probe.client import Worker
+from pallas_lint.probe.findings import Lines, findings_of
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.specs import parse_target
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+X = "f32[32,128]"
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with Worker(python(), HERE) as worker:
+        yield Session(worker, HERE, Conditions(("tpu:v5e",), "lower"))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("of_positive_numbers", [X]),
+        ("of_small_numbers", [X]),
+        ("partial_block_in_no_result", ["f32[40,128]"]),
+        ("partial_block_masked", ["f32[40,128]"]),
+        ("other_blocks_from_the_alias", [X, "f32[16,128]"]),
+        ("rows_to_where_indices_say", ["i32[4]", X]),
+        ("rows_to_where_indices_say", ["i32[4]=[3,1,0,2]", X]),
+        ("divided_by_a_length", ["i32[1]", "f32[8,128]"]),
+        ("page_counted_from_one", ["i32[1]", X]),
+        ("as_many_points_as_told", ["i32[]", X]),
+        ("padding_cut_off", ["f32[8,128]"]),
+        ("batched", ["f32[3,8,128]"]),
+        ("copies_in_flight", [X]),
+        ("pipeline", [X]),
+        ("to_the_neighbour", [X]),
+    ],
+)
+def test_working_kernels(session: Session, function: str, arguments: list[str]) -> None:
+    result = session.probe(parse_target(f"working.py::{function}", arguments))
+    findings, errors = findings_of(result, HERE, Lines(HERE).line)
+    assert result.launches and not errors
+    assert [finding for finding in findings if finding.severity is not Severity.INFO] == []
