@@ -119,6 +119,8 @@ class Traced:
             return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
         if origin.name == _NUM_PROGRAMS:
             return ["a grid size that is not known before the kernel runs"] if self._grid_is_dynamic(origin) else None
+        if origin.name == "jax.lax.psum" and origin.args and isinstance(origin.args[0], Const):
+            return None  # `psum(1, axis)` is the size of the axis, a Python number
         if origin.form == "call" and origin.name not in _TRANSPARENT:
             short = origin.name.removeprefix("jax.experimental.").removeprefix("jax.")
             return [f"`{short.replace('pallas.', 'pl.').replace('numpy.', 'jnp.')}`"]
