@@ -235,12 +235,14 @@ def _adds_behind(op: Op, mask: Array) -> bool:
             return False
         last = dims.items[-1]
         return isinstance(last, Const) and last.value != len(after) - 1
+    axis = op.argument("axis", 1) or op.argument("dimensions", 1)
+    axis = axis.items[0] if isinstance(axis, Seq) and len(axis.items) == 1 else axis
+    if before is None and short == "expand_dims":
+        return axis == Const(-1)
     if before is None or after is None or len(after) != len(before) + 1:
         return False
     if short == "reshape":
         return after[-1] == 1 and before[-1] != 1
-    axis = op.argument("axis", 1) or op.argument("dimensions", 1)
-    axis = axis.items[0] if isinstance(axis, Seq) and len(axis.items) == 1 else axis
     return isinstance(axis, Const) and axis.value in (-1, len(before))
 
 

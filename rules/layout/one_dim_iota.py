@@ -57,7 +57,8 @@ class OneDimIota(Rule):
 
     - jax issue 19291.
     - 60 forms compiled for v5e with the libtpu of jax 0.12.0.1 and lowered with 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and
-      0.10.2; 16 of them compiled with 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.10.2, and for v4 with 0.12.0.1.
+      0.10.2; 16 of them compiled with 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.10.2, and for v4 with 0.12.0.1;
+      integers of rank 1 also with 0.5.3, which refuses them.
     """
 
     code = "PAL207"
@@ -206,7 +207,7 @@ class OneDimIota(Rule):
                 return True
             if backend != "tpu":
                 return False
-            return (floats and number >= (0, 6, 2)) or (flat and op.name != _LINSPACE and number < (0, 5))
+            return (floats and number >= (0, 6, 2)) or (flat and op.name != _LINSPACE and number <= (0, 5, 3))
 
         found = failure(context, fails)
         if found is None:

@@ -290,7 +290,7 @@ def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
     if part.rank == 1:
         if copied or dtype == "bool":
             return 1
-        return 1024 if up_to("0.8.3", version) else _LANES * (1 if width is None else max(32 // width, 1))
+        return 1024 if up_to("0.9.2", version) else _LANES * (1 if width is None else max(32 // width, 1))
     if part.place == 0:
         return _LANES
     if part.place > 1 or dtype == "bool":

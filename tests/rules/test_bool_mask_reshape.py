@@ -110,3 +110,23 @@ def test_no_fix(body: str) -> None:
     findings = [f for f in lint(launch(body, operand="jnp.ones((16, 128))"), "0.12.0.1") if f.code == CODE]
     assert findings
     assert not any(finding.fixes for finding in findings)
+
+
+def test_unknown_shape_of_what_is_expanded() -> None:
+    code = """
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(ids_ref, x_ref, o_ref):
+            mask = jnp.expand_dims(ids_ref[...] != 0, {axis})
+            o_ref[...] = jnp.where(mask, x_ref[...], 0.0)
+
+        def run(ids, x):
+            out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+            return pl.pallas_call(kernel, out_shape=out, compiler_params=pltpu.CompilerParams())(ids, x)
+    """
+    for axis, expected in ((-1, {Severity.INFO}), (0, set())):
+        findings = lint(code.format(axis=axis), "0.12.0.1")
+        assert {finding.severity for finding in findings if finding.code == CODE} == expected

@@ -197,3 +197,25 @@ def test_copies(index: str, error: bool) -> None:
 
 def test_index_of_too_many_parts() -> None:
     assert severity("o_ref[...] = x_ref[0, 0, pl.ds(i_ref[0], 128), 0]", (8, 512), "0.12.0.1") is None
+
+
+@pytest.mark.parametrize(("jax", "refused"), [("0.8.3", True), ("0.9.2", True), ("0.10.2", False), ("0.12.0.1", False)])
+def test_vectors_in_lanes(jax: str, refused: bool) -> None:
+    """A start that is a multiple of 128: jax issue 36770, compiled with each of these."""
+    code = """
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(x_ref, o_ref):
+            o_ref[:] = x_ref[pl.ds(pl.program_id(0) * 128, 128)]
+
+        def run():
+            x = jnp.ones((4096,), jnp.float32)
+            spec = pl.BlockSpec((4096,), lambda i: (0,))
+            out = jax.ShapeDtypeStruct((128,), jnp.float32)
+            params = pltpu.CompilerParams()
+            return pl.pallas_call(kernel, grid=(1,), in_specs=[spec], out_shape=out, compiler_params=params)(x)
+    """
+    assert bool([finding for finding in lint(code, jax) if finding.code == "PAL204"]) is refused
