@@ -38,7 +38,10 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False) -
     if rule is None:
         return Array()
     try:
-        return _canonical(rule(name, args, keywords), x64)
+        result = rule(name, args, keywords)
+        if x64 and rule is _random and isinstance(result, Array) and result.dtype in ("f64", "i64"):
+            return evolve(result, dtype=None)  # the flag may be set elsewhere in the file only
+        return _canonical(result, x64)
     except (IndexError, StopIteration, TypeError, ValueError):
         return Array()  # a call with arguments that the function does not take
 
