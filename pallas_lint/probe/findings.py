@@ -256,18 +256,20 @@ class _Launch:
                     outside or problem,
                     "PAL412",
                     Severity.INFO if self.guessed else Severity.ERROR,
-                    f"an access leaves its buffer: {_reading(problem['message'])}",
+                    f"an access leaves its buffer: {messages.reading(problem['message'])}",
                     self.guessed or "interpret=True moves such accesses inside without a word",
                 )
             elif kind == "race" and "race" not in self.explained:
                 self.explained.add("*")  # what is read too early is NaN there
                 sides = problem.get("sides") or []
-                what = " and ".join(f"a {side['access']} in line {side['line']}" for side in sides)
+                what = (
+                    ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
+                )
                 yield self._placed(
                     problem,
                     "PAL905",
                     Severity.ERROR,
-                    f"two accesses of one buffer race: {what}" if what else "two accesses of one buffer race",
+                    f"two accesses of one buffer race{what}",
                     "wait for the copy, or for a semaphore, between them",
                 )
             elif kind == "revisited" and "revisited" not in self.explained:
@@ -388,7 +390,7 @@ class _Launch:
                 {"crash": Severity.ERROR, "deadline": Severity.INFO}.get(kind, Severity.WARNING),
                 f"the compiler {'crashes' if kind == 'crash' else 'was stopped'}: {problem['message']}"
                 + (f"; without `{culprit['primitive']}` it does not" if culprit else ""),
-                _last_words(problem.get("output", "")),
+                messages.last_words(problem.get("output", "")),
                 backend=_backend(stage),
                 device=_device(stage),
             )
@@ -485,17 +487,3 @@ def _tuple(values: list[int]) -> str:
 
 def _size(count: int) -> str:
     return f"{count / (1 << 20):.2f} MiB" if count >= 1 << 19 else f"{count / 1024:.1f} KiB"
-
-
-def _reading(text: str) -> str:
-    """The telling line of the interpreter's message, which comes wrapped in a callback's traceback."""
-    lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
-    said = [line for line in lines if not line.startswith("File ")]
-    line = said[-1] if said else text.splitlines()[-1]
-    return re.sub(r"^(\w+Error: )+", "", line)[:300]
-
-
-def _last_words(output: str) -> str:
-    """What a compiler says before it aborts: a line that begins with F and the date."""
-    fatal = [line.strip() for line in output.splitlines() if len(line) > 5 and line[0] == "F" and line[1:5].isdigit()]
-    return (fatal[-1].partition("] ")[2] or fatal[-1])[:300] if fatal else ""

@@ -118,7 +118,10 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL601",
         "`pl.debug_check` with `pl.enable_debug_checks` runs on TPU; `checkify.check` needs checkify around the launch",
-        (r"Non-debug checks are not supported", r"checkify.check which was not functionalized"),
+        (
+            r"Non-debug checks? (are not supported|must be functionalized)",
+            r"checkify.check which was not functionalized",
+        ),
     ),
     Known(
         "PAL605",
@@ -128,7 +131,9 @@ KNOWN: Sequence[Known] = (
     ),
     Known("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
     Known(
-        "PAL106", "ask for `preferred_element_type=jnp.float32` (or int32)", (r"acc (must|to) be 32-bit",), ("lower",)
+        "PAL106",
+        "ask for `preferred_element_type=jnp.float32` (or int32)",
+        (r"acc (must|to) be 32-bit|only 32-bit matmul results",),
     ),
     Known("PAL105", "give a 32-bit dtype", (r"64-bit types are not supported",)),
     Known(
@@ -164,8 +169,10 @@ KNOWN: Sequence[Known] = (
             r"Unsupported .*element type",
             r"not supported for (bf16|i8)",
             r"Invalid vector type for load",
+            r"failed to legalize operation 'arith\.",
+            r"NotImplementedError: float16$",
         ),
-        ("compile",),
+        ("lower", "compile"),
     ),
 )
 
@@ -179,7 +186,8 @@ _REPORT = re.compile(
 _PREAMBLE = re.compile(
     r"^(?:(?:INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|RESOURCE_EXHAUSTED): )?"
     r"(?:Mosaic failed to compile TPU kernel(?: with MLIR module name `[^`]*`)?(?: HLO name `[^`]*`)?: |"
-    r"Pallas encountered an internal verification error\.\s*Error details: )?(?:E\d{4}: )?"
+    r"Pallas encountered an internal verification error\.\s*Error details: |"
+    r"[\w.]*Lowering(?:Exception|Error): (?:\w+Error: )?)?(?:E\d{4}: )?"
 )
 _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
 
@@ -230,3 +238,17 @@ def sentence(problem: dict[str, Any]) -> str:
     first = _PREAMBLE.sub("", first)
     first = first if len(first) <= 400 else first[:399] + "…"
     return first.rstrip(".")
+
+
+def reading(text: str) -> str:
+    """The telling line of the interpreter's message, which comes wrapped in a callback's traceback."""
+    lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
+    said = [line for line in lines if not line.startswith("File ")]
+    line = said[-1] if said else text.splitlines()[-1]
+    return re.sub(r"^(\w+Error: )+", "", line)[:300]
+
+
+def last_words(output: str) -> str:
+    """What a compiler says before it aborts: a line that begins with F and the date."""
+    fatal = [line.strip() for line in output.splitlines() if len(line) > 5 and line[0] == "F" and line[1:5].isdigit()]
+    return (fatal[-1].partition("] ")[2] or fatal[-1])[:300] if fatal else ""

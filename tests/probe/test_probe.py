@@ -252,7 +252,7 @@ def test_the_pytest_plugin(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS.read_text())
     (tmp_path / "test_kernels.py").write_text(TESTS)
     done = subprocess.run(
-        [python(), "-m", "pytest", "-q", "-p", "pallas_lint.probe.pytest_plugin", "--pallas-lint"],
+        [python(), "-m", "pytest", "-q", "--pallas-lint"],  # the installed package's entry point
         cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
