@@ -111,6 +111,8 @@ def _roots(module: Module) -> list[Piece]:
     if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module) | _renamed(module)
+    rare = (_CHECKIFY_WORD, _DERIVING, *((FOREIGN_LAUNCH,) if foreign else ()))
+    rare = tuple(words for words in rare if words.search(text))
     return [
         piece
         for piece in module.outline.walk()
@@ -119,9 +121,7 @@ def _roots(module: Module) -> list[Piece]:
         and (
             LAUNCH_WORDS.search(piece.text)
             or not leading.isdisjoint(piece.words)
-            or _CHECKIFY_WORD.search(piece.text)
-            or _DERIVING.search(piece.text)
-            or (foreign and FOREIGN_LAUNCH.search(piece.text))
+            or any(words.search(piece.text) for words in rare)
         )
     ]
 

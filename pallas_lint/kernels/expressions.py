@@ -124,6 +124,8 @@ def _literal(text: str) -> Const:
 
 
 def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
+    if isinstance(node, cst.SimpleString):
+        return _literal(node.value)
     value = node.evaluated_value
     return UNKNOWN if value is None else Const(value)
 

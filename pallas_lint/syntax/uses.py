@@ -7,6 +7,7 @@ and nothing needs to be parsed a second time.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -254,9 +255,30 @@ class Uses:
                 stored.update(self._set_by_name(node, scope))
             inner = Scope(scope, bindings(node)) if kind in SCOPES else scope
             for name, child in _evaluated(node):
-                # Defaults of parameters are evaluated outside the function that has them.
-                stack.append((child, scope if name == "parameters" else inner))
+                if self._holds(child):
+                    # Defaults of parameters are evaluated outside the function that has them.
+                    stack.append((child, scope if name == "parameters" else inner))
         return [use for use in found if use.name not in stored]
+
+    @cached_property
+    def _marks(self) -> list[int]:
+        """Where the names stand that imports bind, as byte offsets: there are no uses where none of them is."""
+        text, start = self.root.text or b"", self.root.start_byte
+        names: set[str] = set()
+        for word in re.finditer(rb"import", text):
+            token = self.root.descendant_for_byte_range(start + word.start(), start + word.end())
+            statement = None if token is None else token.parent
+            if statement is not None and statement.type in IMPORTS:
+                names.update(found.name for found in imported_names(statement))
+        any_name = b"|".join(re.escape(name.encode()) for name in sorted(names) if name)
+        pattern = rb"(?<![A-Za-z0-9_])(?:%b)(?![A-Za-z0-9_])" % any_name
+        return [start + found.start() for found in re.finditer(pattern, text)] if any_name else []
+
+    def _holds(self, node: tree_sitter.Node) -> bool:
+        """Whether one of the names stands in the node's text."""
+        marks = self._marks
+        at = bisect_left(marks, node.start_byte)
+        return at < len(marks) and marks[at] < node.end_byte
 
     def _use(self, node: tree_sitter.Node, scope: Scope) -> Use | None:
         parts: list[tree_sitter.Node] = []
