@@ -11,7 +11,9 @@ from pallas_lint.kernels.values import NONE, Array, Choice, Const, Value
 if TYPE_CHECKING:
     from pallas_lint.kernels.trace import Op
 
-_COUNTS = frozenset({f"{PALLAS}.program_id", f"{PALLAS}.num_programs", "jax.lax.iota", "jax.lax.broadcasted_iota"})
+_COUNTS = frozenset(
+    {f"{PALLAS}.program_id", f"{PALLAS}.num_programs", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.lax.axis_index"}
+)
 # Not negative if both operands are not, ...
 _BOTH = frozenset("add multiply mul minimum min floor_divide true_divide div divide bitwise_or".split())
 # ... if one of them is not, ...

@@ -174,7 +174,7 @@ class FancyRefIndex(Rule):
             found = failure(context, trouble.fails)
             if found is None or (not trouble.sure and context.target is None):
                 continue
-            spelled = indexing.site.code.partition("\n")[0]
+            spelled = " ".join(indexing.site.code.split())
             place = f" on {found.place}" if trouble.backends is not None else ""
             yield context.finding(
                 indexing.site,

@@ -207,6 +207,8 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
     aliased = _is_aliased(ref, launch)
     if launch.core is not None or (in_place and aliased is not False):
         return
+    if launch.kind == "pipeline" and aliased is None:
+        return  # buffers that its caller made: code of its own may write them back
     doing = "copy" if isinstance(store.site.node, cst.Call) and "copy" in store.site.code.partition("(")[0] else "store"
     severity = Severity.WARNING
     if in_place:
