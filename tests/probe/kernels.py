@@ -195,9 +195,9 @@ _FOR_TPU = {"compiler_params": Params()}
 
 def _early(x_ref, o_ref, buffer, done):
     copying = pltpu.make_async_copy(x_ref, buffer, done)
-    copying.start()
+    copying.start()  # read_too_early
     o_ref[...] = buffer[...]
-    copying.wait()  # read_too_early
+    copying.wait()
 
 
 def read_too_early(x):

@@ -100,7 +100,7 @@ def test_lowering_fails_at_the_line() -> None:
     [
         ("map_of_another_grid", [X, "--stage", "trace"], "PAL302", "# map_of_another_grid"),
         ("past_the_end", [X, "--stage", "interpret"], "PAL412", "# past_the_end"),
-        ("read_too_early", ["f32[8,128]", "--stage", "interpret"], "PAL905", "copying = pltpu"),
+        ("read_too_early", ["f32[8,128]", "--stage", "interpret"], "PAL905", "# read_too_early"),
         ("strided", [X, "--stage", "lower"], "PAL208", "# strided"),
     ],
 )

@@ -209,7 +209,7 @@ def _races(text: str) -> list[dict[str, Any]]:
     if match is None:
         return []
     sides = [
-        {"access": access, "file": file, "line": int(line), "column": int(column)}
+        {"access": access, "file": file, "line": int(line), "column": int(column) + 1}
         for access, file, line, column in _ACCESS.findall(match[1])
         if locate.is_users(file)
     ]

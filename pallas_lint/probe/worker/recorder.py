@@ -16,8 +16,8 @@ from . import locate
 
 PRIMITIVES = (
     ("jax._src.pallas.pallas_call", "pallas_call_p"),
-    ("jax._src.pallas.mpmd", "mpmd_map_p"),  # pl.kernel from 0.9
-    ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.8
+    ("jax._src.pallas.mpmd", "mpmd_map_p"),  # pl.kernel from 0.10
+    ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.9
 )
 
 
