@@ -188,11 +188,12 @@ def fix(
         broken = _broken(after) - _broken(outcome.findings)
         broken &= set(attempt)
         reasons = dict.fromkeys(broken, "it would break the file")
-        for path, source in attempt.items() if difference is not None else ():
-            reason = None if path in broken else difference(outcome.sources[path], source)
-            if reason is not None:
-                reasons[path] = reason
-                broken.add(path)
+        if difference is not None:
+            for path in set(attempt) - broken:
+                reason = difference(outcome.sources[path], attempt[path])
+                if reason is not None:
+                    reasons[path] = reason
+                    broken.add(path)
         if broken:
             guilty = [(f, c) for f, c in planned.taken if any(edit.span.path in broken for edit in c.edits)]
             if len(guilty) == 1 or broken <= single:

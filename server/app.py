@@ -65,9 +65,9 @@ class PallasServer(LanguageServer):
 
     def configure(self, given: object) -> None:
         """Take the client's settings: those of `[tool.pallas-lint]`, and `python`."""
-        options = given if isinstance(given, dict) else {}
-        options = options.get("pallasLint", options.get("settings", options))
-        options = dict(options) if isinstance(options, dict) else {}
+        given = given if isinstance(given, dict) else {}
+        inner = given.get("pallasLint", given.get("settings", given))
+        options: dict[str, Any] = dict(inner) if isinstance(inner, dict) else {}
         self.documents.python = options.pop("interpreter", None) or options.pop("python", None) or None
         from pallas_lint.settings import configurable
 

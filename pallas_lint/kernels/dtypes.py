@@ -103,10 +103,10 @@ def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[
     if a == "bool" or b == "bool":
         return (b, weak_b) if a == "bool" else (a, weak_a)
     if weak_a != weak_b:
-        strong, weak = (b, a) if weak_a else (a, b)
-        if _rank(weak) <= _rank(strong):
+        strong, soft = (b, a) if weak_a else (a, b)
+        if _rank(soft) <= _rank(strong):
             return strong, False
-        return {1: "f64", 2: "c128"}[_rank(weak)], True  # an integer array and a Python float
+        return {1: "f64", 2: "c128"}[_rank(soft)], True  # an integer array and a Python float
     weak = weak_a and weak_b
     if _rank(a) != _rank(b):
         return (a if _rank(a) > _rank(b) else b), weak

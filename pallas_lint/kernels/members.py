@@ -327,7 +327,7 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
 
 
 def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
-    target = node.func.value if isinstance(node.func, cst.Attribute) else None
+    target = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None
     if name == "append":

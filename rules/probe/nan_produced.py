@@ -24,8 +24,8 @@ class NanProduced(Rule):
 
     ## References
 
-    - `jax.experimental.checkify`: through a `pallas_call` it works to jax 0.9; from 0.10 on the probe gives it the plain
-      HLO that interpret mode is made of.
+    - `jax.experimental.checkify`: through a `pallas_call` it works to jax 0.9; from 0.10 on the probe gives it the
+      plain HLO that interpret mode is made of.
     """
 
     code = "PAL906"

@@ -340,11 +340,11 @@ class RemovedApi(Rule):
             isinstance(key, Const) and key.value in BY_BACKEND and not isinstance(value, Dictionary)
             for key, value in params.items
         )
-        since = (0, 9) if by_backend else (0, 6, 1)
-        failing = tuple(version for version in context.versions if parse(version) >= since)
+        first = (0, 9) if by_backend else (0, 6, 1)
+        failing = tuple(version for version in context.versions if parse(version) >= first)
         if failing:
             place = Site(launch.site.piece, given[0].value)
-            yield self._dictionary(place, None, "CompilerParams", since, failing, context)
+            yield self._dictionary(place, None, "CompilerParams", first, failing, context)
 
     def _never_known(self, use: Use, context: Context) -> Iterator[Finding]:
         """Names that were gone before the oldest jax that is known."""

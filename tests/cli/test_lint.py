@@ -133,7 +133,7 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["-", "x.py"], "together with other paths"),
         (["--fail-on", "always"], "argument --fail-on"),
         (["probe", "x"], "x: cannot read the file"),
-        (["server"], "`server` is not available in this version"),
+        (["server", "--tcp", "0.0.0.0:1"], "no address on this machine"),
     ],
 )
 def test_bad_usage_is_one_clear_line_and_status_2(folder: Path, lint: Lint, arguments: list[str], message: str) -> None:
