@@ -49,6 +49,8 @@ def test_an_interrupt_leaves_no_process_behind(sent: int, tmp_path: Path) -> Non
         [sys.executable, "-m", "pallas_lint", "probe", "kernels.py::leaves_others_behind", X, "--python", python()],
         cwd=HERE, env={**os.environ, "MARK": str(mark)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
+        # A shell's background jobs ignore SIGINT, and what they start does too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         assert wait_for(mark.exists)
