@@ -140,6 +140,8 @@ def _compared(result: ProbeResult, places: _Places) -> Iterator[Finding]:
 
 
 def _import_error(trouble: dict[str, Any], here: str, places: _Places) -> LintError:
+    if trouble["type"] == "NotThere":
+        return LintError(here, messages.sentence(trouble))
     at = next((place for place in trouble["places"] if place.get("function") != "importlib"), None)
     shown, line = (places.shown(at["file"]), at["line"]) if at else (here, None)
     return LintError(shown, f"it cannot be imported: {trouble['type']}: {messages.sentence(trouble)}", line)

@@ -30,6 +30,10 @@ def run(request: dict[str, Any], emit: Emit) -> None:
     _Job(request, emit).run()
 
 
+class NotThere(Exception):
+    """The file has no function of that name."""
+
+
 class _Job:
     def __init__(self, request: dict[str, Any], emit: Emit) -> None:
         self.request = request
@@ -143,6 +147,8 @@ class _Job:
         value: Any = load_module(self.request["file"])
         self.module = value
         for part in self.request["function"].split("."):
+            if not hasattr(value, part):
+                raise NotThere(f"there is no `{self.request['function']}` in it")
             value = getattr(value, part)
         if not callable(value):
             raise TypeError(f"{self.request['function']} is not a function")

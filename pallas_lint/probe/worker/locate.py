@@ -101,14 +101,14 @@ def of_equation(equation: Any) -> list[Place]:
 
 
 def in_text(text: str) -> list[Place]:
-    """The places that a compiler's message names."""
+    """The places that a compiler's message names; MLIR's columns count from 0, as jax's do."""
     found: list[Place] = []
     for match in _LOCATION.finditer(text):
         file, line, column, end_line, end_column = match.groups()
         if is_users(file):
-            place = {"file": file, "line": int(line), "column": int(column)}
+            place = {"file": file, "line": int(line), "column": int(column) + 1}
             if end_column:
-                place.update(end_line=int(end_line or line), end_column=int(end_column))
+                place.update(end_line=int(end_line or line), end_column=int(end_column) + 1)
             found.append(place)
     return found
 
