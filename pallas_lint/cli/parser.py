@@ -141,10 +141,8 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--python", metavar="FILE", help="interpreter to run it with (default: the project's)")
     parser.add_argument("--stage", choices=PROBE_STAGES, metavar="S", help=f"last stage: {', '.join(PROBE_STAGES)}")
     parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")
-    parser.add_argument("--timeout", type=_seconds, default=120.0, metavar="S", help="seconds for each function (120)")
-    parser.add_argument(
-        "--memory-limit", type=_bytes, default=8 << 30, metavar="N", help="bytes it may take, as in 4G (8G)"
-    )
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for each function (120)")
+    parser.add_argument("--memory-limit", type=memory_bytes, metavar="N", help="bytes it may take, as in 4G (8G)")
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures")
     parser.add_argument("--output-format", type=_format, default="full", metavar="F", help="full, concise or json")
     parser.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="S", help="as in linting")
@@ -192,13 +190,12 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _bytes(text: str) -> int:
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-    number, unit = (text[:-1], units[text[-1:].lower()]) if text[-1:].lower() in units else (text, 1)
-    try:
-        value = int(float(number) * unit)
-    except (ValueError, OverflowError):
-        value = 0
+def memory_bytes(text: str) -> int:
+    """Bytes that "4G" or "512MiB" stands for. Raises ArgumentTypeError."""
+    import re
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
+    value = int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")) if match else 0
     if value < 1 << 20:
         raise argparse.ArgumentTypeError(f"'{text}' is no amount of memory: write 4G or 500M")
     return value

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
 from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
+from pallas_lint.cli.parser import memory_bytes
 from pallas_lint.environment import InterpreterError, find_python
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import Lines, all_findings
 from pallas_lint.probe.report import launch_document
-from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
+from pallas_lint.probe.session import DEFAULT_MEMORY, DEFAULT_TIMEOUT, EVERY_TARGET, Conditions, Session
 from pallas_lint.project import project_root
 from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.results import ProbeResult
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Probe as `options` say, report, and return the exit status. Raises UsageError."""
     cwd = Path.cwd()
+    _take_settings(options, cwd)
     if options.capture:
         return _capture(options, cwd)
     wanted = list(_specs(options.paths, cwd))
@@ -44,6 +48,27 @@ def run(options: argparse.Namespace) -> int:
     except WorkerError as error:
         raise UsageError(str(error)) from error
     return _report(results, options, cwd)
+
+
+def _take_settings(options: argparse.Namespace, cwd: Path) -> None:
+    """What the command line leaves open comes from the settings `probe.*`. Raises UsageError."""
+    try:
+        told = configured(SettingsFinder(Overrides(), cwd).for_folder(cwd).probe)
+    except SettingsError as error:
+        raise UsageError(f"{error.path}: {error.message}" if error.path else error.message) from error
+    options.python = options.python or told.get("python")
+    options.stage = options.stage or told.get("stage")
+    options.all_targets = options.all_targets or (bool(told.get("all-targets")) and not options.target)
+    options.timeout = options.timeout or told.get("timeout", DEFAULT_TIMEOUT)
+    options.memory_limit = options.memory_limit or told.get("memory-limit", DEFAULT_MEMORY)
+
+
+def configured(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings `probe.*`, memory as a number of bytes."""
+    told = dict(settings)
+    if isinstance(told.get("memory-limit"), str):
+        told["memory-limit"] = memory_bytes(told["memory-limit"])
+    return told
 
 
 def _capture(options: argparse.Namespace, cwd: Path) -> int:

@@ -310,7 +310,7 @@ class _Launch:
         self, problem: dict[str, Any], ragged: list[dict[str, Any]], checked: list[dict[str, Any]]
     ) -> Iterator[Finding]:
         name = problem["operand"]
-        if name in self.explained or "*" in self.explained:
+        if self.explained & {name, "*", "race"}:
             return
         what = "infinite" if problem.get("infinite") else "NaN or infinite"
         share = f"{problem['count']} of {problem['size']} values of `{name}` are {what}"
