@@ -9,9 +9,10 @@ from attrs import define
 from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name
 from pallas_lint.finding import Edit, Fix, Position, Span
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import tree_sitter
 
@@ -100,7 +101,7 @@ class Migration:
             )
         source, span = self.context.module.source, imported.span_of(statement)
         lines = source.lines(span.start.line, span.end.line)
-        if lines.strip() != _text(statement).strip():
+        if lines.strip() != text_of(statement).strip():
             return None
         end = Position(span.end.line + 1, 1)
         return Edit(Span(span.path, Position(span.start.line, 1), end), "")
@@ -126,7 +127,7 @@ class Migration:
             edits, aliased = [], True
         text = f"{member} as {bound}" if aliased and member != bound else member
         item = use.node.parent if use.node.parent is not None and use.node.parent.type == "aliased_import" else use.node
-        if module == _text(was_module):
+        if module == text_of(was_module):
             return [self.edit(item, text), *edits]
         items = statement.children_by_field_name("name")
         if len(items) == 1:
@@ -221,15 +222,6 @@ class Migration:
     def edit(self, node: tree_sitter.Node, text: str) -> Edit:
         return Edit(self.name.use.span_of(node), text)
 
-    def without_arguments(self, nodes: Iterable[tree_sitter.Node]) -> list[tree_sitter.Node] | None:
-        """The arguments of the call that stay when `nodes` go."""
-        binding = self.name.use.binding
-        listed = None if binding is None else binding.child_by_field_name("arguments")
-        if listed is None or any(child.type == "comment" for child in listed.named_children):
-            return None
-        gone = {node.id for node in nodes}
-        return [child for child in listed.named_children if child.id not in gone]
-
     def keyword_removed(self, keyword: tree_sitter.Node) -> Edit:
         """Take an argument out, with one comma and the space around it."""
         return argument_removed(keyword, self.name.use)
@@ -268,13 +260,13 @@ def short(name: str) -> str:
 
 def operand(node: tree_sitter.Node) -> str:
     """The text of an expression where a postfix (`[...]`, `.T`) or an operator follows it."""
-    text = _text(node)
+    text = text_of(node)
     return text if node.type in _SIMPLE else f"({text})"
 
 
 def value(node: tree_sitter.Node) -> str:
     """The text of an expression at the end of a statement: in parentheses where it runs over lines."""
-    text = _text(node)
+    text = text_of(node)
     bracketed = node.type in ("parenthesized_expression", "tuple", "list", "dictionary", "call", "subscript")
     return f"({text})" if "\n" in text and not bracketed else text
 
@@ -288,14 +280,10 @@ def index(node: tree_sitter.Node) -> str:
 
 
 def _index_part(node: tree_sitter.Node) -> str:
-    text = _text(node)
+    text = text_of(node)
     return ":" if text == "slice(None)" else text
 
 
 def arguments(node: tree_sitter.Node | None) -> Sequence[tree_sitter.Node]:
     """The elements of an argument list."""
     return () if node is None else node.named_children
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

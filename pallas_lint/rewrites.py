@@ -9,6 +9,7 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, ApiName, api_name
 from pallas_lint.kernels.values import Func, options
 from pallas_lint.migration import Migration, index, operand, value
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +37,6 @@ _OLD_PARAMS = {
 }
 
 
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")
-
-
 def _arguments(migration: Migration, *names: str) -> dict[str, tree_sitter.Node] | None:
     """The call's arguments by parameter name; None where they are not all known, or have a name not listed."""
     use = migration.name.use
@@ -57,7 +54,7 @@ def _has_comment(node: tree_sitter.Node) -> bool:
 
 def _absent(given: dict[str, tree_sitter.Node], *known: str) -> bool:
     """Whether nothing but `known` is given, `mask=None` and its like aside."""
-    return all(name in known or _text(node) == "None" for name, node in given.items())
+    return all(name in known or text_of(node) == "None" for name, node in given.items())
 
 
 def _load(migration: Migration) -> Fix | None:
@@ -100,8 +97,8 @@ def _backend_call(
     if parameters is None or spelled is None or not all(parameters.accepts(n) for n in set(given) - positional):
         return None
     ref = f"{operand(given['x_ref_or_view'])}.at[{index(given['idx'])}]"
-    parts = [ref, *(_text(given[name]) for name in further)]
-    parts += [f"{name}={_text(node)}" for name, node in given.items() if name not in positional]
+    parts = [ref, *(text_of(given[name]) for name in further)]
+    parts += [f"{name}={text_of(node)}" for name, node in given.items() if name not in positional]
     edit = migration.edit(call, f"{spelled[0]}({', '.join(parts)})")
     return migration.context.unsafe(f"call `{spelled[0]}`", edit, *spelled[1])
 
@@ -123,18 +120,18 @@ def _dot(migration: Migration) -> Fix | None:
             return migration.context.safe(f"call `{spelled[0]}`", edit, *spelled[1])
     sides = []
     for side in ("a", "b"):
-        flag = _text(given.get(f"trans_{side}")) or "False"
+        flag = text_of(given.get(f"trans_{side}")) or "False"
         if flag not in ("True", "False"):
             return None
         text = operand(given[side])
-        sides.append(f"{text}.T" if flag == "True" else _text(given[side]))
+        sides.append(f"{text}.T" if flag == "True" else text_of(given[side]))
     spelled = migration.spell("jax.numpy.dot")
     accumulate = migration.spell("jax.numpy.float32")
     if spelled is None or accumulate is None:
         return None
     parts = [*sides, f"preferred_element_type={accumulate[0]}"]
-    precision = _text(given.get("precision")) or "None"
-    tf32 = _text(given.get("allow_tf32")) or "None"
+    precision = text_of(given.get("precision")) or "None"
+    tf32 = text_of(given.get("allow_tf32")) or "None"
     if tf32 != "None":
         level = migration.spell("jax.lax.Precision.HIGH" if tf32 == "True" else "jax.lax.Precision.HIGHEST")
         if tf32 not in ("True", "False") or level is None or level[1]:
@@ -166,7 +163,7 @@ def _repeat(migration: Migration) -> Fix | None:
     spelled = migration.spell("jax.numpy.concatenate")
     if spelled is None:
         return None
-    text = f"{spelled[0]}([{_text(given['x'])}] * {operand(given['repeats'])}, axis={_text(given['axis'])})"
+    text = f"{spelled[0]}([{text_of(given['x'])}] * {operand(given['repeats'])}, axis={text_of(given['axis'])})"
     return migration.context.unsafe(
         "lay the copies out with `jnp.concatenate`", migration.edit(call, text), *spelled[1]
     )
@@ -334,7 +331,7 @@ def dictionary_params(migration: Migration) -> tuple[tree_sitter.Node, Fix | Non
     if inner is None and all(name in BY_BACKEND and _entries(held) is None for name, held in entries):
         fix = None  # the dataclasses by backend, taken up to jax 0.8
         if len(entries) == 1 and not _has_comment(keyword.node):
-            fix = migration.context.safe("pass the dataclass itself", migration.edit(keyword.node, _text(node)))
+            fix = migration.context.safe("pass the dataclass itself", migration.edit(keyword.node, text_of(node)))
         return keyword.node, fix, f"{_BACKENDS[key]}.CompilerParams", (0, 9)
     module = _BACKENDS.get(key) if inner is not None else None
     if module is None or len(entries) > 1:
@@ -367,7 +364,7 @@ def _as_dataclass(
     spelled = None if name is None else migration.spell(name)
     if spelled is None or not _all_have(migration, module, entries):
         return None
-    fields = ", ".join(f"{field}={_text(held)}" for field, held in entries)
+    fields = ", ".join(f"{field}={text_of(held)}" for field, held in entries)
     edit = migration.edit(node, f"{spelled[0]}({fields})")
     return migration.context.safe(f"write `{spelled[0]}(...)`", edit, *spelled[1])
 
@@ -375,7 +372,7 @@ def _as_dataclass(
 def _entries(node: tree_sitter.Node) -> list[tuple[str, tree_sitter.Node]] | None:
     """Keys and values of `dict(a=1)` or `{"a": 1}`; None for anything else."""
     found: list[tuple[str, tree_sitter.Node]] = []
-    if node.type == "call" and _text(node.child_by_field_name("function")) == "dict":
+    if node.type == "call" and text_of(node.child_by_field_name("function")) == "dict":
         listed = node.child_by_field_name("arguments")
         children = listed.named_children if listed is not None else []
         key_field, kind = "name", "keyword_argument"
@@ -389,7 +386,7 @@ def _entries(node: tree_sitter.Node) -> list[tuple[str, tree_sitter.Node]] | Non
             return None
         if kind == "pair" and key.type != "string":
             return None
-        found.append((_text(key).strip("\"'"), held))
+        found.append((text_of(key).strip("\"'"), held))
     return found
 
 
@@ -421,12 +418,12 @@ def block_spec_swapped(migration: Migration) -> tuple[tree_sitter.Node, Fix | No
     if first.type != "lambda" and not _is_function(migration, first):
         return None
     if use.keyword("block_shape") is not None and len(use.positional) == 1 and use.keyword("index_map") is None:
-        edit = migration.edit(first, f"index_map={_text(first)}")
+        edit = migration.edit(first, f"index_map={text_of(first)}")
         return first, migration.context.safe("pass the index map by name", edit)
     if len(use.positional) != 2 or use.splat or use.keyword("index_map") is not None:
         return first, None
     second = use.positional[1]
-    edits = (migration.edit(first, _text(second)), migration.edit(second, _text(first)))
+    edits = (migration.edit(first, text_of(second)), migration.edit(second, text_of(first)))
     return first, migration.context.safe("swap block shape and index map", *edits)
 
 

@@ -11,6 +11,7 @@ from pallas_lint.finding import Edit, Span
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.values import Array
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ def branch_as_when(demand: Demand, context: Context) -> Fix | None:
     if indent.strip() or any(span(each).start.line == whole.start.line for each in bodies):
         return None
     spelled, imports = context.spell(f"{PALLAS}.when", module)
-    text = _text(condition)
+    text = text_of(condition)
     if condition.type == "parenthesized_expression":
         text = text[1:-1].strip()
     colon = _colon(statement)
@@ -176,7 +177,7 @@ def _is_stores(block: tree_sitter.Node, statement: tree_sitter.Node) -> bool:
         if left.type == "subscript":
             stored = True
         elif left.type == "identifier" and inner.type == "assignment":
-            names.add(_text(left))
+            names.add(text_of(left))
         else:
             return False
     function: tree_sitter.Node | None = statement
@@ -184,9 +185,5 @@ def _is_stores(block: tree_sitter.Node, statement: tree_sitter.Node) -> bool:
         function = function.parent
     if function is None:
         return False
-    outside = _text(function).replace(_text(block), "", 1)
+    outside = text_of(function).replace(text_of(block), "", 1)
     return stored and names.isdisjoint(_NAME.findall(outside))
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

@@ -10,6 +10,7 @@ from pallas_lint.server.positions import from_lsp, range_of, touches
 from pygls import uris
 
 from pallas_lint import fixer
+from pallas_lint.finding import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,8 +148,6 @@ def fix_all(judged: Judged, codec: PositionCodec) -> lsp.WorkspaceEdit | None:
     edits = []
     for replacement in replacements:
         start, end = judged.source.position(replacement.start), judged.source.position(replacement.end)
-        from pallas_lint.finding import Span
-
         where = range_of(judged.source, Span(judged.source.path, start, end), codec)
         edits.append(lsp.TextEdit(range=where, new_text=replacement.text))
     return lsp.WorkspaceEdit(changes={judged.uri: edits})

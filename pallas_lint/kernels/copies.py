@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from attrs import define, field, frozen
 
 from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.trace import Access, Op, refs_in
+from pallas_lint.kernels.trace import Op, refs_in
 from pallas_lint.kernels.values import NONE, UNKNOWN, Const, Made, Ref, Seq, Value
 
 if TYPE_CHECKING:
@@ -177,10 +177,3 @@ def _ends(descriptor: Made | Op) -> tuple[Value, Value]:
     source = descriptor.argument("src_ref", 0) or descriptor.argument("src", 0) or UNKNOWN
     target = descriptor.argument("dst_ref", 1) or descriptor.argument("dst", 1) or UNKNOWN
     return source, target
-
-
-def stores_between(trace: KernelTrace, buffer: tuple[str, int], first: int, last: int) -> Iterator[Access]:
-    """Writes to a buffer by the kernel's own instructions after event `first` and before `last`."""
-    for event in trace.events[first + 1 : last]:
-        if isinstance(event, Access) and event.kind in ("store", "accumulate") and event.ref.buffer == buffer:
-            yield event

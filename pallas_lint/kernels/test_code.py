@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.project_text import is_test_file
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -26,7 +27,7 @@ def is_script(node: tree_sitter.Node) -> bool:
     """Whether a node stands under `if __name__ == "__main__":`."""
     outer = node.parent
     while outer is not None:
-        if outer.type == "if_statement" and "__name__" in _text(outer.child_by_field_name("condition")):
+        if outer.type == "if_statement" and "__name__" in text_of(outer.child_by_field_name("condition")):
             return True
         outer = outer.parent
     return False
@@ -37,10 +38,6 @@ def _enclosing_names(node: tree_sitter.Node) -> list[str]:
     outer = node.parent
     while outer is not None:
         if outer.type in ("function_definition", "class_definition"):
-            names.append(_text(outer.child_by_field_name("name")))
+            names.append(text_of(outer.child_by_field_name("name")))
         outer = outer.parent
     return names
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

@@ -126,6 +126,11 @@ class Buffer:
         return self.ref.role == "out"
 
     @property
+    def flushing(self) -> frozenset[tuple[str, int]] | None:
+        """The outputs that a scratch buffer is written out to; None for an output, which the grid writes out."""
+        return None if self.is_output else frozenset(ref.buffer for ref, _ in self.results)
+
+    @property
     def spelled(self) -> str:
         return f"`{self.ref.parameter}`"
 

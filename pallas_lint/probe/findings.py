@@ -229,7 +229,7 @@ class _Launch:
                     "on TPU its contents are not fetched again: put the axes that it does not depend on last",
                     backend="tpu",
                 )
-            elif kind == "shared" and launch.backend in ("triton", "mosaic_gpu") and read and not problem.get("atomic"):
+            elif kind == "shared" and launch.backend in ("triton", "mosaic_gpu") and read:
                 yield self._at_launch(
                     "PAL405",
                     Severity.WARNING,

@@ -10,6 +10,7 @@ from attrs import frozen
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.functionalised import is_functionalised
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,7 +157,7 @@ class CheckifyErrorIgnored(Rule):
         """No `errors=`, and no check of its own in the whole file, though a kernel is launched."""
         if use.call is None or use.splat or use.keyword("errors") is not None or len(use.positional) != 1:
             return
-        target = _text(use.positional[0])
+        target = text_of(use.positional[0])
         launches = [
             launch
             for launch in context.analysis.launches
@@ -187,7 +188,7 @@ def _calls(use: Use) -> Iterator[tree_sitter.Node]:
         if use.node.parent is not None and use.node.parent.type == "decorator" and decorated is not None:
             definition = decorated.child_by_field_name("definition")
             if definition is not None:
-                yield from _named_calls(_text(definition.child_by_field_name("name")), decorated)
+                yield from _named_calls(text_of(definition.child_by_field_name("name")), decorated)
         return
     made = use.call
     while True:
@@ -201,13 +202,13 @@ def _calls(use: Use) -> Iterator[tree_sitter.Node]:
         outer = parent.parent
         if parent.type != "argument_list" or outer is None or outer.type != "call" or parent.named_children[0] != made:
             break
-        if _text(outer.child_by_field_name("function")) not in ("jax.jit", "jit"):
+        if text_of(outer.child_by_field_name("function")) not in ("jax.jit", "jit"):
             return
         made = outer
     if parent.type == "assignment" and parent.child_by_field_name("right") == made:
         left = parent.child_by_field_name("left")
         if left is not None and left.type == "identifier":
-            yield from _named_calls(_text(left), parent)
+            yield from _named_calls(text_of(left), parent)
 
 
 def _named_calls(name: str, binding: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
@@ -216,11 +217,11 @@ def _named_calls(name: str, binding: tree_sitter.Node) -> Iterator[tree_sitter.N
     for node in _descend(scope):
         if node.type == "call" and node.start_byte > binding.start_byte:
             function = node.child_by_field_name("function")
-            if function is not None and function.type == "identifier" and _text(function) == name:
+            if function is not None and function.type == "identifier" and text_of(function) == name:
                 yield node
         if node.type in ("assignment", "function_definition") and node.id != binding.id:
             bound = node.child_by_field_name("left") or node.child_by_field_name("name")
-            if bound is not None and _text(bound) == name and node.start_byte > binding.end_byte:
+            if bound is not None and text_of(bound) == name and node.start_byte > binding.end_byte:
                 return  # the name means something else from here on
 
 
@@ -233,7 +234,7 @@ def _dropped(call: tree_sitter.Node) -> _Dropped | None:
         return _Dropped(call, parent, None)
     if parent.type == "subscript" and parent.child_by_field_name("value") == call:
         index = parent.child_by_field_name("subscript")
-        return _Dropped(parent, parent, None) if _text(index) in ("1", "-1") else None
+        return _Dropped(parent, parent, None) if text_of(index) in ("1", "-1") else None
     if parent.type != "assignment" or parent.child_by_field_name("right") != call or parent.parent is None:
         return None
     left = parent.child_by_field_name("left")
@@ -242,14 +243,14 @@ def _dropped(call: tree_sitter.Node) -> _Dropped | None:
     target = left.named_children[0]
     if target.type != "identifier" or parent.parent.type != "expression_statement":
         return None
-    name = _text(target)
+    name = text_of(target)
     if not name.strip("_"):
         return _Dropped(parent, parent.parent, target)
     scope = _scope(parent)
     if scope.type == "module":
         return None  # another module may import it
     others = (node for node in _descend(scope) if node.type == "identifier" and node.id != target.id)
-    return None if any(_text(node) == name for node in others) else _Dropped(parent, parent.parent, target)
+    return None if any(text_of(node) == name for node in others) else _Dropped(parent, parent.parent, target)
 
 
 def _thrown(dropped: _Dropped, uses: Uses, context: Context) -> Fix | None:
@@ -266,7 +267,7 @@ def _thrown(dropped: _Dropped, uses: Uses, context: Context) -> Fix | None:
     indent = context.module.source.line(span.start.line)[: span.start.column - 1]
     if indent.strip() or len(dropped.statement.named_children) != 1:
         return None
-    name = _text(dropped.target)
+    name = text_of(dropped.target)
     edits = []
     if dropped.target is None:
         name = "error"
@@ -274,7 +275,7 @@ def _thrown(dropped: _Dropped, uses: Uses, context: Context) -> Fix | None:
     elif not name.strip("_"):
         name = "error"
         edits.append(Edit(uses.span(dropped.target), name))
-    if name == "error" and any(_text(n) == name for n in _descend(scope) if n.type == "identifier"):
+    if name == "error" and any(text_of(n) == name for n in _descend(scope) if n.type == "identifier"):
         return None
     edits.append(Edit(Span(span.path, span.end, span.end), f"\n{indent}{name}.throw()"))
     make = context.unsafe if _may_be_traced(scope, context) else context.safe
@@ -283,7 +284,7 @@ def _thrown(dropped: _Dropped, uses: Uses, context: Context) -> Fix | None:
 
 def _may_be_traced(scope: tree_sitter.Node, context: Context) -> bool:
     """Whether the file hands the function to `jax.jit` or its like, under which no error can be thrown."""
-    name = _text(scope.child_by_field_name("name"))
+    name = text_of(scope.child_by_field_name("name"))
     if not name:
         return False
     return re.search(rf"{_TRACING}\([^()\n]*\b{re.escape(name)}\b", context.module.source.text) is not None
@@ -302,7 +303,3 @@ def _descend(scope: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
         node = stack.pop()
         yield node
         stack.extend(reversed(node.named_children))
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

@@ -10,6 +10,7 @@ from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.test_code import is_script, is_test
 from pallas_lint.migration import argument_removed
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,20 +181,20 @@ class DebugLeftOn(Rule):
     def _default(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:
         """`def launch(x, interpret=True)` of a function that passes it on to a launch."""
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is None or value is None or _text(value) != "True" or _text(name) not in ("interpret", "debug"):
+        if name is None or value is None or text_of(value) != "True" or text_of(name) not in ("interpret", "debug"):
             return
         function = node.parent.parent if node.parent is not None else None
         if function is None or function.type != "function_definition" or is_test(node, context.module):
             return
-        passed = re.search(rf"\b{_text(name)}\s*=\s*{_text(name)}\b", _text(function.child_by_field_name("body")))
-        if passed is None or "pallas_call" not in _text(function):
+        passed = re.search(rf"\b{text_of(name)}\s*=\s*{text_of(name)}\b", text_of(function.child_by_field_name("body")))
+        if passed is None or "pallas_call" not in text_of(function):
             return
         span = context.module.uses.span(node)
         place = context.module.uses.span(value)
-        make = context.unsafe if _text(name) == "interpret" else context.safe
+        make = context.unsafe if text_of(name) == "interpret" else context.safe
         yield context.finding(
             span,
-            f"`{_text(name)}` is on unless the caller says otherwise",
+            f"`{text_of(name)}` is on unless the caller says otherwise",
             help="make the default False",
             severity=Severity.INFO,
             fixes=[make("make the default False", Edit(place, "False"))],
@@ -201,7 +202,7 @@ class DebugLeftOn(Rule):
 
     @staticmethod
     def _dump(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:
-        text = _text(node)
+        text = text_of(node)
         found = _DUMPING.search(text)
         if found is None or len(text) > 400 or "\n\n" in text or _SETTERS.search(text) is None:
             return
@@ -218,7 +219,3 @@ class DebugLeftOn(Rule):
             help="set it in the environment while you look for something",
             severity=Severity.INFO if is_script(node) else Severity.WARNING,
         )
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

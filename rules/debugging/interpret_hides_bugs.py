@@ -9,6 +9,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.test_code import is_test
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ class InterpretHidesBugs(Rule):
         while stack:
             node = stack.pop()
             stack.extend(reversed(node.named_children))
-            if node.type != "keyword_argument" or _text(node) != "interpret=True":
+            if node.type != "keyword_argument" or text_of(node) != "interpret=True":
                 continue
             call = node.parent.parent if node.parent is not None else None
             if call is None or not is_test(node, module) or not _is_for_tpu(call, context):
@@ -160,7 +161,7 @@ def _is_for_tpu(call: tree_sitter.Node, context: Context) -> bool:
         span = launch.site.span
         if span.path == place.path and span.start == place.start:
             return launch.backend == "tpu"
-    callee = _text(call.child_by_field_name("function"))
+    callee = text_of(call.child_by_field_name("function"))
     if callee.endswith(("pallas_call", "partial")):
         return context.module.source.text.count("pallas.tpu") + context.module.source.text.count("pltpu") > 0
     first = callee.split(".", 1)[0]
@@ -173,7 +174,3 @@ def _is_for_tpu(call: tree_sitter.Node, context: Context) -> bool:
             return "pltpu" in text or "pallas.tpu" in text
     own = context.module.source.text
     return f"def {first}(" in own and ("pltpu" in own or "pallas.tpu" in own)
-
-
-def _text(node: tree_sitter.Node | None) -> str:
-    return "" if node is None else (node.text or b"").decode("utf-8", "replace")

@@ -264,8 +264,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
         visits = visits_of(buffer, steps)
         if visits is None:
             return [], False
-        flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
-        found = Simulation(buffer.uses, steps, flushing).run(visits)
+        found = Simulation(buffer.uses, steps, buffer.flushing).run(visits)
         found = [fault for fault in found if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found

@@ -192,14 +192,13 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
         return None
     blocks = [block for _, block in buffer.results]
     several = (axis, *(other for other in range(grid.rank) if all(block.ignores(other) for block in blocks)))
-    flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
     dependence: Fault | None = None
     for steps in models(grid, buffer.uses, blocks, several) or ():
         visits = visits_of(buffer, steps)
-        if visits is None or any(f.kind != "late" for f in Simulation(buffer.uses, steps, flushing).run(visits)):
+        if visits is None or any(f.kind != "late" for f in Simulation(buffer.uses, steps, buffer.flushing).run(visits)):
             return None  # wrong on one core too
         apart = [Visit(visit.point, (visit.memory, visit.point.indices[axis]), visit.block) for visit in visits]
-        found = (f for f in Simulation(buffer.uses, steps, flushing).run(apart) if f.kind == "unset")
+        found = (f for f in Simulation(buffer.uses, steps, buffer.flushing).run(apart) if f.kind == "unset")
         dependence = dependence or next(found, None)
     return dependence
 

@@ -179,16 +179,15 @@ def _return(visits: list[Visit]) -> tuple[Visit, Visit] | None:
 
 def _lost_between(buffer: Buffer, visits: list[Visit], steps: Steps) -> Fault | None:
     """What goes wrong because a block does not keep what it holds when it is left."""
-    flushing = None if buffer.is_output else frozenset(ref.buffer for ref, _ in buffer.results)
     kept = [Visit(visit.point, visit.block, visit.block) for visit in visits]
-    if any(fault.kind in ("unset", "lost") for fault in Simulation(buffer.uses, steps, flushing).run(kept)):
+    if any(fault.kind in ("unset", "lost") for fault in Simulation(buffer.uses, steps, buffer.flushing).run(kept)):
         return None  # it is wrong in any order
     stays: list[Visit] = []
     for visit in visits:
         number = stays[-1].memory[1] if stays else 0  # type: ignore[index]
         moved = bool(stays) and stays[-1].block != visit.block
         stays.append(Visit(visit.point, (visit.block, number + moved), visit.block))
-    found = [fault for fault in Simulation(buffer.uses, steps, flushing).run(stays) if fault.kind == "unset"]
+    found = [fault for fault in Simulation(buffer.uses, steps, buffer.flushing).run(stays) if fault.kind == "unset"]
     if found:
         return min(found, key=lambda fault: not fault.sure)
     return _stale(buffer, stays, steps) if buffer.is_output else None
