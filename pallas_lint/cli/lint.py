@@ -14,6 +14,7 @@ from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, overrid
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover, project_root
 from pallas_lint.report.footer import count as counted
+from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.runner import RunResult, combine, judge_source
 from pallas_lint.runner import run as run_files
@@ -265,7 +266,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         notes=notes,
         quiet=options.quiet,
         style=Style(wants_colour(options.color, stream)),
-        source_line=_Lines(linted.cwd, dict(linted.texts)).line,
+        source_line=Lines(linted.cwd, linted.texts).line,
         statistics=options.statistics,
     )
     pieces = reports.render(options.output_format, report)
@@ -307,25 +308,3 @@ def _say_errors(linted: _Run) -> None:
 
 def _as_error(error: SettingsError) -> LintError:
     return LintError(error.path or "", error.message, error.line)
-
-
-class _Lines:
-    """Source lines for the report, read when asked for: cached findings come without their text."""
-
-    def __init__(self, cwd: Path, texts: dict[str, Source]) -> None:
-        self.cwd = cwd
-        self.texts = texts
-        self.missing: set[str] = set()
-
-    def line(self, path: str, number: int) -> str | None:
-        if path in self.missing:
-            return None
-        if path not in self.texts:
-            from pallas_lint.source import Source, SourceError
-
-            try:
-                self.texts[path] = Source.read(self.cwd / path, path)
-            except SourceError:
-                self.missing.add(path)
-                return None
-        return self.texts[path].line(number)

@@ -13,10 +13,11 @@ from pallas_lint.environment import InterpreterError, find_python
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
-from pallas_lint.probe.findings import Lines, all_findings
+from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import DEFAULT_MEMORY, DEFAULT_TIMEOUT, EVERY_TARGET, Conditions, Session
 from pallas_lint.project import project_root
+from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
 

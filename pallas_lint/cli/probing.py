@@ -15,6 +15,7 @@ from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.project import project_root
+from pallas_lint.report.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,11 +69,12 @@ def probing(sources: Iterable[Source], cwd: Path, targets: Iterable[str], python
     except (specs.SpecError, InterpreterError) as error:
         raise UsageError(str(error)) from error
     with Worker(interpreter, cwd) as worker, progress.shown() as tell:
+        lines = Lines(cwd, texts)
         result = Probing(Session(worker, cwd, Conditions(tuple(targets)), tell), wanted)
         try:
             for spec in (spec for each in wanted.values() for spec in each):
                 probed = result.session.probe(spec)
-                found_here, errors = findings_of(probed, cwd, lambda path, number: _line(texts, path, number))
+                found_here, errors = findings_of(probed, cwd, lines.line)
                 result.findings += [finding for finding in found_here if finding not in result.findings]
                 result.errors += errors
                 result.launches += probed.launches
@@ -80,8 +82,3 @@ def probing(sources: Iterable[Source], cwd: Path, targets: Iterable[str], python
             raise UsageError(str(error)) from error
         facts.store(project_root(cwd), cwd, result.launches, result.findings)
         yield result
-
-
-def _line(texts: dict[str, Source], path: str, number: int) -> str | None:
-    source = texts.get(path)
-    return source.line(number) if source is not None and number <= source.line_count else None

@@ -11,7 +11,6 @@ from attrs import define, evolve, field
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.probe import messages
 from pallas_lint.rule import all_rules
-from pallas_lint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -64,24 +63,6 @@ def _characters(text: str, column: int) -> int:
     if text.isascii():
         return column
     return len(text.encode("utf-8", "surrogatepass")[: column - 1].decode("utf-8", "replace")) + 1
-
-
-class Lines:
-    """Source lines for findings and reports, read when asked for."""
-
-    def __init__(self, cwd: Path) -> None:
-        self.cwd = cwd
-        self.sources: dict[str, Source | None] = {}
-
-    def line(self, path: str, number: int) -> str | None:
-        """The text of a line of a file as it is shown; None where there is none."""
-        if path not in self.sources:
-            try:
-                self.sources[path] = Source.read(self.cwd / path, path)
-            except SourceError:
-                self.sources[path] = None
-        source = self.sources[path]
-        return source.line(number) if source is not None and 0 < number <= source.line_count else None
 
 
 def all_findings(

@@ -106,7 +106,8 @@ class _Examiner:
             terminalreporter.write_line(f"{error.path}: {error.message}")
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:
-        from pallas_lint.probe.findings import Lines, all_findings
+        from pallas_lint.probe.findings import all_findings
+        from pallas_lint.report.lines import Lines
 
         cwd = Path.cwd()
         lines = Lines(cwd)

@@ -9,9 +9,10 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.client import Worker
-from pallas_lint.probe.findings import Lines, findings_of
+from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.probe.specs import parse_target
+from pallas_lint.report.lines import Lines
 from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
