@@ -1,0 +1,2 @@
+/** What the lines of the tests' report begin with. */
+export const MARK = "[tests] ";

@@ -1,0 +1,33 @@
+import os from "node:os";
+import path from "node:path";
+
+import { defineConfig } from "@playwright/test";
+
+import { chromium } from "./harness/programs";
+
+export default defineConfig({
+  globalSetup: "./harness/setup.ts",
+  projects: [
+    { name: "page", testDir: "page", testMatch: "*.spec.ts" },
+    { name: "host", testDir: "host", testMatch: "*.spec.ts" },
+    { name: "ui", testDir: "ui", testMatch: "*.spec.ts" },
+  ],
+  // One editor at a time: it is a server, an extension host, a language server and a browser on maybe two cores.
+  workers: 1,
+  timeout: 240_000,
+  expect: { timeout: 45_000, toPass: { timeout: 60_000 } },
+  forbidOnly: true,
+  maxFailures: 5,
+  reporter: [["list"]],
+  outputDir: process.env.PALLAS_LINT_E2E_OUTPUT ?? path.join(os.tmpdir(), "pallas-lint-e2e"),
+  use: {
+    actionTimeout: 45_000,
+    navigationTimeout: 60_000,
+    viewport: { width: 1280, height: 800 },
+    screenshot: "only-on-failure",
+    launchOptions: {
+      executablePath: chromium(),
+      args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
+    },
+  },
+});

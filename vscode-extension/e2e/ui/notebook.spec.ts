@@ -1,0 +1,16 @@
+import { expect, test } from "../harness/editor";
+
+test("a notebook: a finding in a cell, fixed and saved", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.openNotebook("glu.ipynb");
+  await editor.hideSideBar();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.picture("notebook");
+  await editor.click(editor.squiggles().first());
+  await (await editor.fixes("PAL106: Accumulate in float32")).click();
+  await expect(editor.squiggles()).toHaveCount(1);
+  await editor.save();
+  await expect.poll(() => editor.onDisk("glu.ipynb")).toContain("jnp.dot(x, w, preferred_element_type=jnp.float32)");
+  const cells = JSON.parse(editor.onDisk("glu.ipynb")).cells as { id: string }[];
+  expect(cells.map((cell) => cell.id)).toEqual(["title", "imports", "kernel", "launch"]);
+});

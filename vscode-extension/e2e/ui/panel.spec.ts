@@ -1,0 +1,83 @@
+import fs from "node:fs";
+
+import { expect, test } from "../harness/editor";
+import { jaxPython } from "../harness/programs";
+
+test("the panel says what a probe needs, runs it, follows the cursor, and is there again after a reload", async ({
+  start,
+}) => {
+  const editor = await start({
+    workspace: "kernels",
+    user: {
+      "pallasLint.interpreter": jaxPython(),
+      "pallasLint.importStrategy": "useBundled",
+      "workbench.colorTheme": "Default Dark Modern",
+    },
+    machine: { "pallasLint.probe.enable": true },
+  });
+  const panel = editor.webview();
+  await editor.open("matmul.py");
+  await editor.hideSideBar();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.command("pallas-lint: Show Layout of Launch");
+  await expect(panel.getByRole("heading", { name: "Nothing probed yet in matmul.py" })).toBeVisible();
+  await expect(panel.getByRole("listitem")).toHaveText([/^✓/, /^✓/, /^✓/]);
+
+  await editor.click(editor.line("matmul_kernel,"));
+  await panel.getByRole("button", { name: "Run probe" }).click();
+  const input = editor.page.locator(".quick-input-widget input.input");
+  await expect(input).toBeVisible();
+  const told = editor.page.locator(".quick-input-widget .quick-input-message");
+  await input.fill("f32[1024,n]");
+  await expect(told).toContainText("the shape of f32[…] is written in numbers");
+  await input.fill("f32[1024,1024]");
+  await expect(told).toContainText("still to be given: b");
+  await input.fill("f32[1024,1024], f32[1024,1024]");
+  await editor.page.keyboard.press("Enter");
+  await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible({ timeout: 120_000 });
+  await expect(panel.locator("section.current")).toHaveCount(1);
+  await editor.page
+    .locator(".notification-toast")
+    .getByRole("button", { name: /^Clear Notification/ })
+    .click();
+  await panel.getByRole("heading", { name: /^VMEM/ }).evaluate((heading) => heading.scrollIntoView());
+  const picture = panel.getByRole("application", { name: /^a_ref/ });
+  await picture.focus();
+  await editor.page.keyboard.press("ArrowRight");
+  await editor.page.keyboard.press("Enter");
+  await expect(panel.locator(".stepper output")).toHaveText(/^grid point/);
+  await editor.picture("panel-dark");
+
+  // With the theme's real colors.
+  const frame = editor.page.frames().find((each) => each.name() === "active-frame" || each.url().includes("fake.html"));
+  expect(frame).toBeDefined();
+  await frame!.evaluate(fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+  const violations = await frame!.evaluate(`axe.run(document).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => [id, html, failureSummary])))`);
+  expect(violations).toEqual([]);
+
+  // To the source of a finding, in the editor beside.
+  const place = panel.locator("article .place").first();
+  const line = /:(\d+)$/.exec((await place.textContent())!)![1];
+  await place.click();
+  await expect(editor.page.locator(".statusbar")).toContainText(`Ln ${line}, Col 1`);
+
+  // What does not hold any more says so, until the code is as it was.
+  await editor.click(editor.line("grid=(m // bm"));
+  await editor.page.keyboard.press("End");
+  await editor.page.keyboard.type("x");
+  await expect(panel.locator("#notice")).toContainText("The code changed since this was probed.");
+  await editor.page.keyboard.press("Backspace");
+  await expect(panel.locator("#notice")).toBeEmpty();
+
+  await editor.page.reload();
+  await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible();
+
+  // As a page of its own, wherever one likes.
+  await editor.command("pallas-lint: Export Report…");
+  const dialog = editor.page.locator(".quick-input-widget");
+  await expect(dialog.locator("input.input")).toHaveValue(/matmul-pallas\.html$/);
+  await dialog.getByRole("button", { name: "OK" }).click();
+  await expect(editor.page.locator(".notification-toast", { hasText: "The report is in" })).toBeVisible();
+  expect(editor.onDisk("matmul-pallas.html")).toContain("matmul_kernel");
+});

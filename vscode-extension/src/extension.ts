@@ -1,0 +1,58 @@
+import * as vscode from "vscode";
+
+import { Server } from "./client";
+import { registerCommands } from "./commands";
+import { Interpreters } from "./interpreter";
+import { handleMessages } from "./messages";
+import { registerPanel } from "./panel";
+import { Probe, registerProbe } from "./probe";
+import { OF_LAUNCH, SECTION } from "./settings";
+import { Status } from "./status";
+import { registerTasks } from "./tasks";
+
+/** What other extensions and the tests may use. */
+export interface Api {
+  readonly server: Server;
+}
+
+/** Ends the server, then its logs: it may have something to say until then. */
+let end: () => Promise<void> = () => Promise.resolve();
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const log = vscode.window.createOutputChannel("pallas-lint", { log: true });
+  const output = vscode.window.createOutputChannel("pallas-lint Language Server", { log: true });
+  const interpreters = new Interpreters(log);
+  const probe = new Probe(() => server, context.workspaceState);
+  const server: Server = new Server(context, interpreters, log, output, probe.middleware);
+  const refresh = (): void => void server.refresh();
+  end = async () => {
+    await server.dispose();
+    vscode.Disposable.from(log, output).dispose();
+  };
+  context.subscriptions.push(
+    interpreters,
+    server.onWillStart((client) => {
+      handleMessages(client, output);
+    }),
+    new Status(server, log),
+    registerCommands({ context, server, interpreters, log }),
+    registerProbe(probe),
+    registerPanel(context.extensionUri, server, probe),
+    registerTasks(server),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (OF_LAUNCH.some((name) => event.affectsConfiguration(name))) {
+        refresh();
+      } else if (event.affectsConfiguration(SECTION)) {
+        void server.configure();
+      }
+    }),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => server.restart()),
+    interpreters.onDidChange(refresh),
+  );
+  refresh();
+  return { server };
+}
+
+export function deactivate(): Promise<void> {
+  return end();
+}

@@ -1,0 +1,86 @@
+import type { Position, TextDocumentIdentifier } from "vscode-languageclient/node";
+
+/** What pallas-lint's server answers beyond the protocol that all servers speak. */
+
+export interface StatusParams {
+  readonly uri?: string;
+}
+
+/** `pallasLint/status` */
+export interface StatusResult {
+  readonly version: string;
+  readonly python: string;
+  /** null where the settings cannot be used: `problem` says why. */
+  readonly jax: { readonly version: string; readonly origin: string } | null;
+  readonly settings: string | null;
+  readonly targets: readonly string[];
+  readonly probe: { readonly allowed: boolean; readonly interpreter: string | null };
+  readonly rules: number;
+  readonly problem: string | null;
+}
+
+export interface RuleParams {
+  readonly code: string;
+}
+
+/** `pallasLint/rule`; null where there is no such rule. */
+export interface RuleResult {
+  readonly title: string;
+  readonly markdown: string;
+}
+
+export interface ReportParams {
+  readonly textDocument: TextDocumentIdentifier;
+  readonly position?: Position;
+  readonly standalone?: boolean;
+}
+
+/** `pallasLint/report`; null where nothing was probed. Lines count from 0. */
+export interface ReportResult {
+  readonly title: string;
+  readonly html: string;
+  readonly launches: readonly { readonly kernel: string; readonly line: number; readonly anchor: string }[];
+  readonly current: string | null;
+}
+
+/** The argument of the server's command `pallasLint.probe`, and of the code lenses that call it. */
+export interface ProbeRequest {
+  readonly uri: string;
+  /** Without it, the one that launches what is at `line`. */
+  readonly function?: string;
+  /** From 0. */
+  readonly line?: number;
+  readonly arguments?: string;
+  readonly targets?: readonly string[];
+  /** Only tell what to ask the user: the answer is `needs-arguments`, and nothing is run. */
+  readonly ask?: boolean;
+}
+
+export interface ProbeResult {
+  readonly outcome: "done" | "needs-arguments" | "not-allowed" | "failed" | "cancelled";
+  readonly message: string;
+  readonly function?: {
+    readonly name: string;
+    readonly parameters: readonly {
+      readonly name: string;
+      readonly default: string | null;
+      readonly annotation: string | null;
+    }[];
+    readonly suggestion: string | null;
+  } | null;
+  readonly launches: number;
+  readonly findings: number;
+}
+
+/** The argument of the notification `pallasLint/probed`. */
+export interface ProbedParams {
+  readonly uri: string;
+}
+
+/** Names of the server's own commands; the client registers them with the editor when the server starts. */
+export const SERVER_COMMANDS = {
+  probe: "pallasLint.probe",
+  writeProbeComment: "pallasLint.writeProbeComment",
+  createConfig: "pallasLint.createConfig",
+  lintWorkspace: "pallasLint.lintWorkspace",
+} as const;

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { type Candidate, chooseLaunch, LaunchError, olderThan, type Python } from "../../src/launch";
+import type { LaunchSettings } from "../../src/settings";
+
+const SCRIPT = "/ext/bundled/tool/server.py";
+const SETTINGS: LaunchSettings = {
+  enable: true,
+  path: [],
+  importStrategy: "fromEnvironment",
+  interpreter: "",
+  cwd: "",
+  logLevel: "warning",
+  logFile: "",
+  allowProbe: false,
+};
+
+function candidate(path: string, facts: Partial<Python> = {}): Candidate {
+  const bare = { executable: path, version: "3.12.1", pallasLint: null, pygls: null, bundledProblem: null };
+  return { path, python: { ...bare, ...facts } };
+}
+const project = candidate("/env/python", { pallasLint: "0.1.0", pygls: "2.1.1" });
+const plain = candidate("/usr/bin/python3");
+const tooOld = candidate("/usr/bin/python3", { version: "3.8.1", bundledProblem: "no libraries for Python 3.8" });
+const silent: Candidate = { path: "/broken/python", python: undefined };
+
+interface Case {
+  readonly name: string;
+  readonly settings?: Partial<LaunchSettings>;
+  readonly untrusted?: true;
+  readonly candidates: readonly Candidate[];
+  readonly origin: "path" | "environment" | "bundled";
+  readonly command: string;
+  readonly remark?: RegExp;
+}
+
+const CASES: readonly Case[] = [
+  { name: "the project's own", candidates: [project, plain], origin: "environment", command: "/env/python" },
+  { name: "a project without pallas-lint", candidates: [plain], origin: "bundled", command: "/usr/bin/python3" },
+  {
+    name: "bundled although there is one",
+    settings: { importStrategy: "useBundled" },
+    candidates: [project],
+    origin: "bundled",
+    command: "/env/python",
+  },
+  {
+    name: "too old",
+    candidates: [candidate("/env/python", { pallasLint: "0.0.9", pygls: "2.1.1" })],
+    origin: "bundled",
+    command: "/env/python",
+    remark: /0\.0\.9.*older than 0\.1\.0/,
+  },
+  {
+    name: "without its server",
+    candidates: [candidate("/env/python", { pallasLint: "0.1.0" })],
+    origin: "bundled",
+    command: "/env/python",
+    remark: /without its server/,
+  },
+  {
+    name: "with an old pygls",
+    candidates: [candidate("/env/python", { pallasLint: "0.1.0", pygls: "1.3.1" })],
+    origin: "bundled",
+    command: "/env/python",
+    remark: /pygls 1\.3\.1/,
+  },
+  {
+    name: "a project's Python that the libraries do not fit",
+    candidates: [candidate("/env/pypy", { bundledProblem: "no libraries for pypy" }), plain],
+    origin: "bundled",
+    command: "/usr/bin/python3",
+  },
+  { name: "a Python that does not run", candidates: [silent, plain], origin: "bundled", command: "/usr/bin/python3" },
+  {
+    name: "a command of the user's",
+    settings: { path: ["/opt/pallas-lint", "-v"], importStrategy: "useBundled" },
+    candidates: [project],
+    origin: "path",
+    command: "/opt/pallas-lint",
+  },
+  {
+    name: "untrusted: neither a command nor an environment",
+    settings: { path: ["/ws/evil"] },
+    untrusted: true,
+    candidates: [project],
+    origin: "bundled",
+    command: "/env/python",
+  },
+];
+
+for (const { name, settings, untrusted, candidates, origin, command, remark } of CASES) {
+  test(`which server: ${name}`, () => {
+    const launch = chooseLaunch({ ...SETTINGS, ...settings }, untrusted === undefined, SCRIPT, candidates);
+    assert.equal(launch.origin, origin);
+    assert.equal(launch.command, command);
+    assert.equal(launch.env["PYTHONSAFEPATH"], "1");
+    assert.equal(launch.env["PYTHONUTF8"], "1");
+    if (origin !== "path") {
+      assert.deepEqual(launch.prefix, [SCRIPT]);
+      assert.equal(launch.env["PALLAS_LINT_LIBRARIES"], origin);
+    }
+    assert.equal(launch.remark === undefined, remark === undefined);
+    assert.match(launch.remark ?? "", remark ?? /^$/);
+  });
+}
+
+test("the probe is allowed by the flag, which only trust and the setting together give", () => {
+  const args = (allowProbe: boolean, trusted: boolean): readonly string[] =>
+    chooseLaunch({ ...SETTINGS, allowProbe }, trusted, SCRIPT, [plain]).args;
+  assert.deepEqual(args(true, true), ["server", "--log-level", "warning", "--allow-probe"]);
+  for (const [allowed, trusted] of [
+    [true, false],
+    [false, true],
+    [false, false],
+  ] as const) {
+    assert.ok(!args(allowed, trusted).includes("--allow-probe"));
+  }
+});
+
+test("log file and folder are the server's", () => {
+  const launch = chooseLaunch({ ...SETTINGS, logFile: "/tmp/x.log", cwd: "/ws" }, true, SCRIPT, [plain]);
+  assert.deepEqual(launch.args, ["server", "--log-level", "warning", "--log-file", "/tmp/x.log"]);
+  assert.equal(launch.cwd, "/ws");
+  assert.equal(chooseLaunch({ ...SETTINGS, cwd: "/ws" }, false, SCRIPT, [plain]).cwd, undefined);
+});
+
+test("where nothing can run the server, it is said why", () => {
+  const fails = (candidates: readonly Candidate[], why: RegExp): void => {
+    assert.throws(
+      () => chooseLaunch(SETTINGS, true, SCRIPT, candidates),
+      (error) => error instanceof LaunchError && why.test(error.message),
+    );
+  };
+  fails([], /no Python found/);
+  fails([silent], /no Python found/);
+  fails([silent, tooOld], /no libraries for Python 3\.8/);
+});
+
+test("versions are compared by their numbers", () => {
+  assert.ok(olderThan("0.9.2", "0.10.0"));
+  assert.ok(olderThan("1", "1.0.1"));
+  assert.ok(!olderThan("2.0.0rc1", "2.0.0"));
+  assert.ok(!olderThan("2.1.1", "2.1.1"));
+});
