@@ -13,7 +13,7 @@ from pallas_lint import __version__
 # error.
 OK, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
-COMMANDS = ("rule", "support", "probe", "server", "config")
+COMMANDS = ("rule", "support", "probe", "server", "config", "completion")
 
 
 class UsageError(Exception):
@@ -53,6 +53,10 @@ def _dispatch(arguments: list[str]) -> int:
     # Options before the command's own module: --help must not wait for its imports.
     if command is None:
         options = parser.parse_lint(arguments)
+        if options.watch:
+            from pallas_lint.cli import watch
+
+            return watch.run(options)
         from pallas_lint.cli import lint
 
         return lint.run(options)
@@ -78,6 +82,11 @@ def _dispatch(arguments: list[str]) -> int:
             from pallas_lint.cli import server
 
             return server.run(options)
+        case "completion":
+            options = parser.parse_completion(rest)
+            from pallas_lint.cli import completion
+
+            return completion.run(options)
         case "support":
             options = parser.parse_support(rest)
             from pallas_lint.cli import support

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
+from pallas_lint import plugins
 from pallas_lint import report as reports
-from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, overrides, terminal
+from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, baselines, overrides, terminal
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover, project_root
 from pallas_lint.report.footer import count as counted
@@ -22,7 +24,7 @@ from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pallas_lint.cache import Verdict
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from pallas_lint.source import Source
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class _Run:
     """What was linted and what came of it. `texts` are those not as on disk: standard input, fixed files."""
 
@@ -50,11 +52,23 @@ class _Run:
     def all_errors(self) -> list[LintError]:
         return list(dict.fromkeys((*self.errors, *self.result.errors)))
 
+    def fails(self, finding: Finding) -> bool:
+        """Whether a finding makes the exit status 1."""
+        told = Severity(self.options.fail_on) if self.options.fail_on else None
+        own = self._limits.get(finding.span.path, Severity.WARNING)
+        return finding.severity.rank >= (told or own).rank
+
+    @cached_property
+    def _limits(self) -> dict[str, Severity]:
+        return {file.shown: file.settings.fail_on for file in self.files}
+
 
 def run(options: argparse.Namespace) -> int:
     """Lint as `options` say, report, and return the exit status. Raises UsageError."""
     if options.unsafe_fixes and not (options.fix or options.diff):
         raise UsageError("--unsafe-fixes goes with --fix or --diff")
+    if options.add_suppressions and (options.fix or options.unsafe_fixes or options.write_baseline):
+        raise UsageError("--add-suppressions goes with neither --fix nor --write-baseline")
     if options.stdin_filename and options.paths != ["-"]:
         raise UsageError("--stdin-filename goes with the path -")
     if "-" in options.paths and len(options.paths) > 1:
@@ -76,39 +90,48 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _finish(linted: _Run, probed: Probing | None = None) -> int:
-    return _fix(linted, probed) if linted.options.fix or linted.options.diff else _report(linted)
+    options = linted.options
+    return _fix(linted, probed) if options.fix or options.diff or options.add_suppressions else _report(linted)
 
 
 def _with_probe(linted: _Run) -> int:
     """The same with what the probe says of functions that carry a probe comment."""
     from pallas_lint.cli.probing import probing
+    from pallas_lint.probe.session import Conditions
 
     targets = [str(target) for file in linted.files for target in file.settings.target]
-    with probing(_sources(linted), linted.cwd, dict.fromkeys(targets), linted.options.python) as probed:
+    settings = {file.shown: file.settings for file in linted.files}
+    own = SettingsFinder(overrides.from_options(linted.options), linted.cwd).for_folder(linted.cwd).probe
+    conditions, python = Conditions.of(own, tuple(dict.fromkeys(targets))), linted.options.python or own.get("python")
+    with probing(_sources(linted), settings, linted.cwd, conditions, python) as probed:
         settled = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
         errors = [*linted.errors, *probed.errors]
         return _finish(evolve(linted, result=settled, errors=errors, launches=probed.documents), probed)
 
 
 def _sources(linted: _Run) -> Iterator[Source]:
-    """The sources of a run that can be read; those that cannot are reported already."""
-    from pallas_lint.source import Source, SourceError
+    """The modules of a run that can be read; those that cannot are reported already."""
+    from pallas_lint import notebook
+    from pallas_lint.source import SourceError
 
     for file in linted.files:
+        if file.shown.endswith(notebook.SUFFIX):
+            continue  # a notebook is no module that the probe could import
         with contextlib.suppress(SourceError):
-            yield linted.texts.get(file.shown) or Source.read(file.path, file.shown)
+            yield linted.texts.get(file.shown) or notebook.read(file.path, file.shown)
 
 
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    found = discover(options.paths or ["."], finder, cwd=cwd, exclude=[p for ps in options.exclude for p in ps])
+    exclude = [pattern for patterns in options.exclude for pattern in patterns]
+    found = discover(options.paths or ["."], finder, cwd=cwd, exclude=exclude, force_exclude=options.force_exclude)
     cache_folder = None if options.no_cache else project_root(cwd) / ".pallas-lint-cache"
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache_folder)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
 
 
 def _with_hints(found: Discovery) -> list[LintError]:
-    """The errors, with a hint where a missing path looks like a command."""
-    errors = []
+    """The errors, with a hint where a missing path looks like a command, and rules that cannot be used."""
+    errors = [LintError("", f"rule of {each.package}: {each.problem}") for each in plugins.installed() if each.problem]
     for error in found.errors:
         import difflib
 
@@ -122,7 +145,8 @@ def _with_hints(found: Discovery) -> list[LintError]:
 
 
 def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    from pallas_lint.source import Source, SourceError
+    from pallas_lint import notebook
+    from pallas_lint.source import SourceError
 
     name = options.stdin_filename or "<stdin>"
     path = cwd / name
@@ -130,7 +154,7 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     data = sys.stdin.buffer.read()
     file = InputFile(path, shown, finder.for_folder(path.parent))
     try:
-        source = Source.from_bytes(data, shown)
+        source = notebook.from_bytes(data, shown)
     except SourceError as error:
         return _Run(options, cwd, (file,), RunResult(files=1), [LintError(shown, error.message, error.line)])
     if not concerns_pallas(data):
@@ -161,39 +185,57 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     texts = {**linted.texts, **outcome.sources}
     fixed = sum(outcome.fixed.values()) if written else 0
     after = evolve(linted, result=relinter.result(), errors=errors, texts=texts, fixed=fixed)
+    if options.add_suppressions:
+        after = evolve(after, fixed=0, notes=[*linted.notes, f"{counted(fixed, 'finding')} silenced by a comment"])
     if on_stdin:
         source = outcome.sources.get(linted.files[0].shown) or texts.get(linted.files[0].shown)
         if source is not None:
-            terminal.write_bytes(source.encode(source.text))
+            terminal.write_bytes(source.data)
         return _report(after, to_stderr=True)
     return _report(after)
 
 
 def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
-    from pallas_lint import fixer
-    from pallas_lint.source import Source, SourceError
+    from pallas_lint import fixer, notebook
+    from pallas_lint.source import SourceError
 
     inputs = {file.shown: file for file in linted.files}
     sources: dict[str, Source] = {}
+    adding = linted.options.add_suppressions
     for finding in linted.result.findings:
-        for fix in finding.fixes:
-            for path in {edit.span.path for edit in fix.edits}:
+        for edits in [(finding,)] if adding else [fix.edits for fix in finding.fixes]:
+            for path in {edit.span.path for edit in edits}:
                 # Only what was named is ever changed, not a helper that lies elsewhere.
                 if path not in inputs or path in sources:
                     continue
                 try:
-                    sources[path] = linted.texts.get(path) or Source.read(inputs[path].path, path)
+                    sources[path] = linted.texts.get(path) or notebook.read(inputs[path].path, path)
                 except SourceError:
                     continue  # reported already
     relinter = _Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
+
+    def relint(changing: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
+        found = relinter.relint(changing, changed)
+        return _silencing(linted, changing, found) if adding else found
+
     outcome = fixer.fix(
         sources,
-        linted.result.findings,
-        relinter.relint,
+        _silencing(linted, sources, linted.result.findings) if adding else linted.result.findings,
+        relint,
         unsafe=linted.options.unsafe_fixes,
         difference=probed.difference if probed is not None else None,
     )
     return outcome, relinter
+
+
+def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that count, each with the comment that silences it as its only fix."""
+    from pallas_lint.silencing import silencer
+
+    counting = [finding for finding in findings if linted.fails(finding)]
+    comments = [silencer(sources[f.span.path], f) if f.span.path in sources else None for f in counting]
+    silenced = [evolve(f, fixes=(fix,) if fix else ()) for f, fix in zip(counting, comments, strict=True)]
+    return [sources[f.span.path].settled(f) if f.span.path in sources else f for f in silenced]
 
 
 class _Relinter:
@@ -206,7 +248,8 @@ class _Relinter:
 
     def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         """All findings, with the files `changed` and those that rest on them judged again."""
-        from pallas_lint.source import Source, SourceError
+        from pallas_lint import notebook
+        from pallas_lint.source import SourceError
 
         project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
         changed_files = {str(self.inputs[path].path) for path in changed}
@@ -216,7 +259,7 @@ class _Relinter:
             if path not in changed and not rests_on & changed_files and not elsewhere & changed:
                 continue
             try:
-                source = sources.get(path) or Source.read(self.inputs[path].path, path)
+                source = sources.get(path) or notebook.read(self.inputs[path].path, path)
             except SourceError:
                 continue
             self.verdicts[path] = judge_source(source, self.inputs[path].settings, project)
@@ -241,7 +284,8 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
     _say_errors(linted)
     count = sum(outcome.fixed.values())
     if not linted.options.quiet:
-        terminal.say(f"would fix {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
+        verb = "silence" if linted.options.add_suppressions else "fix"
+        terminal.say(f"would {verb} {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
     if linted.all_errors or linted.result.errors:
         return TROUBLE
     return FINDINGS if outcome.changed else OK
@@ -249,10 +293,16 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
 
 def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     """Print the report and return the exit status."""
-    options, findings = linted.options, linted.result.findings
+    options, lines = linted.options, Lines(linted.cwd, linted.texts)
+    known = baselines.Run(linted.files, linted.result.findings, linted.cwd, options.baseline, lines.line)
+    if options.write_baseline:
+        return _write_baseline(linted, known)
+    left = known.without_known()
+    linted = evolve(linted, errors=[*linted.errors, *left.errors], notes=[*linted.notes, *left.notes])
+    findings = [lines.placed(finding) for finding in left.findings]
     stream = sys.stderr if to_stderr else sys.stdout
     judged = [f.settings.jax for f, v in zip(linted.files, linted.result.verdicts, strict=False) if v.kernels]
-    notes = [*linted.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
+    notes = [*linted.notes, *linted.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
     if options.verbose:
         notes += _told(linted)
     report = reports.Report(
@@ -266,7 +316,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         notes=notes,
         quiet=options.quiet,
         style=Style(wants_colour(options.color, stream)),
-        source_line=Lines(linted.cwd, linted.texts).line,
+        source_line=lines.line,
         statistics=options.statistics,
     )
     pieces = reports.render(options.output_format, report)
@@ -277,11 +327,16 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     _say_errors(linted)
     if report.errors:
         return TROUBLE
-    by_path = {file.shown: file.settings.fail_on for file in linted.files}
-    told = Severity(options.fail_on) if options.fail_on else None
-    default = told or Severity.WARNING
-    failing = any(f.severity.rank >= (told or by_path.get(f.span.path, default)).rank for f in findings)
-    return FINDINGS if failing else OK
+    return FINDINGS if any(linted.fails(finding) for finding in findings) else OK
+
+
+def _write_baseline(linted: _Run, known: baselines.Run) -> int:
+    notes, errors = known.write()
+    for note in notes:
+        terminal.say(note)
+    linted = evolve(linted, errors=[*linted.errors, *errors])
+    _say_errors(linted)
+    return TROUBLE if linted.all_errors else OK
 
 
 def _told(linted: _Run) -> list[str]:

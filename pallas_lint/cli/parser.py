@@ -9,11 +9,9 @@ from typing import NoReturn
 from pallas_lint import __version__
 from pallas_lint.cli import UsageError
 
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 SEVERITIES = ("error", "warning", "info")
 PROBE_STAGES = ("trace", "grid", "interpret", "lower", "compile")
-_FORMATS_NOT_YET = ("sarif", "github", "gitlab", "junit")
-_OPTIONS_NOT_YET = ("--baseline", "--write-baseline", "--add-suppressions", "--watch")
 
 _DESCRIPTION = "Linter for JAX Pallas kernels: TPU Mosaic, GPU Triton and Mosaic GPU."
 _COMMANDS = """\
@@ -24,6 +22,7 @@ commands:
   pallas-lint probe WHAT     trace, run, lower and compile a kernel without its device
   pallas-lint server         the language server, for editors
   pallas-lint config         show the effective settings and where each came from
+  pallas-lint completion SH  print the completion script of a shell: bash, zsh or fish
 
 exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
 """
@@ -63,6 +62,10 @@ def parse_lint(arguments: list[str]) -> argparse.Namespace:
 
 def parse_config(arguments: list[str]) -> argparse.Namespace:
     """The options of `config`: those of linting that decide settings. Raises UsageError."""
+    return _parse(_config_parser(), arguments)
+
+
+def _config_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "pallas-lint config",
         description="Show the effective settings and where each came from.",
@@ -73,11 +76,17 @@ def parse_config(arguments: list[str]) -> argparse.Namespace:
     _add_settings(parser)
     parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of the settings instead")
-    return _parse(parser, arguments)
+    return parser
 
 
 def parse_rule(arguments: list[str]) -> argparse.Namespace:
     """The options of `rule`. Raises UsageError."""
+    options = _parse(_rule_parser(), arguments)
+    options.rules = options.paths
+    return options
+
+
+def _rule_parser() -> argparse.ArgumentParser:
     parser = _Parser("pallas-lint rule", description="Explain a rule; without one, list them.", allow_abbrev=False)
     parser.add_argument("paths", nargs="*", metavar="CODE|NAME", help="rule, or the beginning of codes (PAL1)")
     parser.add_argument("--all", action="store_true", help="every rule")
@@ -89,23 +98,12 @@ def parse_rule(arguments: list[str]) -> argparse.Namespace:
         help="text, json or markdown",
     )
     _add_colour(parser)
-    options = _parse(parser, arguments)
-    options.rules = options.paths
-    return options
+    return parser
 
 
 def parse_support(arguments: list[str]) -> argparse.Namespace:
     """The options of `support`. Raises UsageError."""
-    parser = _Parser(
-        "pallas-lint support",
-        description="Say where a function, name or primitive can be used in a kernel.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
-    parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
-    parser.add_argument("--jax-version", metavar="V", help="one version or range only")
-    parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
-    options = _parse(parser, arguments)
+    options = _parse(_support_parser(), arguments)
     if len(options.paths) != 1:
         raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
     options.query = options.paths[0]
@@ -118,9 +116,38 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
+def _support_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        "pallas-lint support",
+        description="Say where a function, name or primitive can be used in a kernel.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
+    parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
+    parser.add_argument("--jax-version", metavar="V", help="one version or range only")
+    parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
+    return parser
+
+
 def parse_probe(arguments: list[str]) -> argparse.Namespace:
     """The options of `probe`; `command` is what stands after `--`. Raises UsageError."""
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    options = _parse(_probe_parser(), ours)
+    options.command = arguments[len(ours) + 1 :]
+    if options.capture != bool(options.command) or (options.capture and options.paths):
+        raise UsageError("probe: write `probe --capture -- COMMAND`")
+    if not options.capture and not options.paths:
+        raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
+    from pallas_lint.targets import TargetError, parse_target
+
+    try:
+        options.target = [str(parse_target(target)) for target in options.target]
+    except TargetError as error:
+        raise UsageError(f"--target: {error}") from error
+    return options
+
+
+def _probe_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "pallas-lint probe",
         usage="pallas-lint probe [OPTIONS] FILE::FUNCTION [ARGUMENT ...]\n"
@@ -149,28 +176,67 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
     _add_colour(parser)
-    options = _parse(parser, ours)
-    options.command = arguments[len(ours) + 1 :]
-    if options.capture != bool(options.command) or (options.capture and options.paths):
-        raise UsageError("probe: write `probe --capture -- COMMAND`")
-    if not options.capture and not options.paths:
-        raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
-    from pallas_lint.targets import TargetError, parse_target
-
-    try:
-        options.target = [str(parse_target(target)) for target in options.target]
-    except TargetError as error:
-        raise UsageError(f"--target: {error}") from error
-    return options
+    return parser
 
 
 def parse_server(arguments: list[str]) -> argparse.Namespace:
     """The options of `server`. Raises UsageError."""
+    options = _parse(_server_parser(), arguments)
+    if options.tcp and options.allow_probe:
+        # Whoever can run a program on this machine, or make a browser on it post a form, can connect.
+        raise UsageError("--allow-probe: not with --tcp, which is open to everyone on this machine")
+    return options
+
+
+def _server_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "pallas-lint server", description="Language server on standard input and output.", allow_abbrev=False
     )
     parser.add_argument("--tcp", type=_address, metavar="HOST:PORT", help="listen there instead (loopback only)")
-    return _parse(parser, arguments)
+    parser.add_argument(
+        "--allow-probe",
+        action="store_true",
+        help="let the user probe functions from the editor; this runs the project's code (nothing else allows it)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("error", "warning", "info", "debug"),
+        default="warning",
+        metavar="L",
+        help="error, warning (the default), info or debug, which logs every message",
+    )
+    parser.add_argument("--log-file", metavar="FILE", help="log there instead of standard error")
+    return parser
+
+
+def parse_completion(arguments: list[str]) -> argparse.Namespace:
+    """The options of `completion`. Raises UsageError."""
+    return _parse(_completion_parser(), arguments)
+
+
+def _completion_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        "pallas-lint completion",
+        description="Print a script with which a shell completes commands, options and rules.",
+        epilog='bash, zsh: eval "$(pallas-lint completion bash)"    fish: pallas-lint completion fish | source',
+        formatter_class=_formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
+    return parser
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command; that of linting under the empty name."""
+    return {
+        "": _lint_parser(),
+        "rule": _rule_parser(),
+        "support": _support_parser(),
+        "probe": _probe_parser(),
+        "server": _server_parser(),
+        "config": _config_parser(),
+        "completion": _completion_parser(),
+    }
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -181,31 +247,28 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _seconds(text: str) -> float:
+    from pallas_lint.options import MOST_SECONDS
+
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < 1e6:
+    if not 0 < value < MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
     return value
 
 
 def memory_bytes(text: str) -> int:
     """Bytes that "4G" or "512MiB" stands for. Raises ArgumentTypeError."""
-    import re
+    from pallas_lint.options import LEAST_MEMORY, memory_in
 
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
-    value = int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")) if match else 0
-    if value < 1 << 20:
+    value = memory_in(text)
+    if value < LEAST_MEMORY:
         raise argparse.ArgumentTypeError(f"'{text}' is no amount of memory: write 4G or 500M")
     return value
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    for word in ours:
-        if word.partition("=")[0] in _OPTIONS_NOT_YET:
-            raise UsageError(f"{word.partition('=')[0]} is not available in this version")
     options, rest = parser.parse_known_intermixed_args(arguments)
     for word in rest:
         if word != "--":
@@ -241,11 +304,19 @@ def _lint_parser() -> argparse.ArgumentParser:
     )
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
     output = parser.add_argument_group("output")
-    output.add_argument("--output-format", type=_format, default="full", metavar="F", help="full, concise or json")
+    output.add_argument("--output-format", type=_format, default="full", metavar="F", help=", ".join(FORMATS))
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
     output.add_argument("-q", "--quiet", action="store_true", help="findings only")
     output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
     _add_colour(output)
+    adopting = parser.add_argument_group("adopting")
+    adopting.add_argument("--baseline", metavar="FILE", help="report only findings that are not in it")
+    adopting.add_argument(
+        "--write-baseline", action="store_true", help="write all findings into the baseline, report none"
+    )
+    adopting.add_argument(
+        "--add-suppressions", action="store_true", help="write a comment behind each finding at or above --fail-on"
+    )
     running = parser.add_argument_group("running")
     running.add_argument(
         "--probe", action="store_true", help="also probe functions with a probe comment; this runs their code"
@@ -258,6 +329,10 @@ def _lint_parser() -> argparse.ArgumentParser:
         metavar="P,…",
         help="leave out files and folders, as in .gitignore",
     )
+    running.add_argument(
+        "--force-exclude", action="store_true", help="leave out excluded files even where they are named"
+    )
+    running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
     running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
     running.add_argument("--stdin-filename", metavar="FILE", help='the name of what "-" reads')
@@ -309,8 +384,6 @@ def _add_colour(parser: argparse._ActionsContainer) -> None:
 
 
 def _format(text: str) -> str:
-    if text in _FORMATS_NOT_YET:
-        raise argparse.ArgumentTypeError(f"the format {text} is not available in this version")
     if text not in FORMATS:
         raise argparse.ArgumentTypeError(f"unknown format '{text}': one of {', '.join(FORMATS)}")
     return text

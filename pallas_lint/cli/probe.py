@@ -6,16 +6,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from pallas_lint import report as reports
 from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
-from pallas_lint.cli.parser import memory_bytes
 from pallas_lint.environment import InterpreterError, find_python
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.probe import facts, specs
+from pallas_lint.probe import facts, settle, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
-from pallas_lint.probe.session import DEFAULT_MEMORY, DEFAULT_TIMEOUT, EVERY_TARGET, Conditions, Session
+from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
@@ -33,53 +34,41 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Probe as `options` say, report, and return the exit status. Raises UsageError."""
     cwd = Path.cwd()
-    _take_settings(options, cwd)
+    finder = SettingsFinder(Overrides(), cwd)
+    try:
+        return _run(options, finder, cwd)
+    except SettingsError as error:
+        raise UsageError(f"{error.path}: {error.message}" if error.path else error.message) from error
+
+
+def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
+    settings = finder.for_folder(cwd).probe
+    conditions = _conditions(options, settings)
     if options.capture:
-        return _capture(options, cwd)
+        return _capture(options, conditions, finder, cwd)
     wanted = list(_specs(options.paths, cwd))
     folder = (cwd / wanted[0].file).parent if wanted else cwd
     try:
-        python = find_python(folder, options.python)
+        python = find_python(folder, options.python or settings.get("python"))
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     try:
         with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:
-            session = Session(worker, cwd, _conditions(options), tell)
+            session = Session(worker, cwd, conditions, tell)
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
-    return _report(results, options, cwd)
+    return _report(results, options, finder, cwd)
 
 
-def _take_settings(options: argparse.Namespace, cwd: Path) -> None:
-    """What the command line leaves open comes from the settings `probe.*`. Raises UsageError."""
-    try:
-        told = configured(SettingsFinder(Overrides(), cwd).for_folder(cwd).probe)
-    except SettingsError as error:
-        raise UsageError(f"{error.path}: {error.message}" if error.path else error.message) from error
-    options.python = options.python or told.get("python")
-    options.stage = options.stage or told.get("stage")
-    options.all_targets = options.all_targets or (bool(told.get("all-targets")) and not options.target)
-    options.timeout = options.timeout or told.get("timeout", DEFAULT_TIMEOUT)
-    options.memory_limit = options.memory_limit or told.get("memory-limit", DEFAULT_MEMORY)
-
-
-def configured(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings `probe.*`, memory as a number of bytes."""
-    told = dict(settings)
-    if isinstance(told.get("memory-limit"), str):
-        told["memory-limit"] = memory_bytes(told["memory-limit"])
-    return told
-
-
-def _capture(options: argparse.Namespace, cwd: Path) -> int:
+def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
     from pallas_lint.probe import capture
 
     try:
-        captured = capture.run(options.command, _conditions(options).request())
+        captured = capture.run(options.command, conditions.request())
     except OSError as error:
         raise UsageError(f"cannot run {options.command[0]}: {error.strerror or error}") from error
-    status = _report(captured.results, options, cwd)
+    status = _report(captured.results, options, finder, cwd)
     if captured.status and not options.quiet:
         terminal.say(f"the program ended with status {captured.status}")
     if not any(result.launches for result in captured.results) and not options.quiet:
@@ -117,9 +106,11 @@ def _commented(word: str, cwd: Path) -> Iterator[specs.Spec]:
     yield from found
 
 
-def _conditions(options: argparse.Namespace) -> Conditions:
-    targets = EVERY_TARGET if options.all_targets else tuple(options.target)
-    return Conditions(targets, options.stage, options.reference, options.timeout, options.memory_limit)
+def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:
+    """What the options say, and what they leave open from the settings `probe.*`."""
+    configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
+    told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit")}
+    return evolve(configured, **{name: value for name, value in told.items() if value is not None})
 
 
 def _write_html(
@@ -134,11 +125,12 @@ def _write_html(
     return []
 
 
-def _report(results: Sequence[ProbeResult], options: argparse.Namespace, cwd: Path) -> int:
+def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     lines = Lines(cwd)
-    findings, errors = all_findings(results, cwd, lines.line)
+    found, errors = all_findings(results, cwd, lines.line)
     launches = [launch for result in results for launch in result.launches]
-    facts.store(project_root(cwd), cwd, launches, findings)
+    facts.store(project_root(cwd), cwd, results, found)
+    findings, _ = settle.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
     report = reports.Report(

@@ -18,12 +18,13 @@ from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import Any
 
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
 
@@ -36,6 +37,7 @@ class Probing:
     findings: list[Finding] = field(factory=list)
     launches: list[LaunchResult] = field(factory=list)
     errors: list[LintError] = field(factory=list)
+    silencing: set[tuple[str, int]] = field(factory=set)  # comments, by path and line
 
     @property
     def documents(self) -> list[dict[str, Any]]:
@@ -44,7 +46,7 @@ class Probing:
 
     def settled(self, static: Iterable[Finding]) -> list[Finding]:
         """The static findings and the probe's, each cause once."""
-        return settle.settled(list(static), self.findings, self.launches)
+        return settle.settled(static, self.findings, self.launches, self.silencing)
 
     def difference(self, before: Source, after: Source) -> str | None:
         """What a fix changes in the result of a function that has a probe comment; None where nothing is seen to."""
@@ -56,8 +58,13 @@ class Probing:
 
 
 @contextlib.contextmanager
-def probing(sources: Iterable[Source], cwd: Path, targets: Iterable[str], python: str | None) -> Iterator[Probing]:
-    """Probe every commented function of these sources; the worker lives as long as the context. Raises UsageError."""
+def probing(
+    sources: Iterable[Source], settings: Mapping[str, Settings], cwd: Path, conditions: Conditions, python: str | None
+) -> Iterator[Probing]:
+    """Probe every commented function of these sources; the worker lives as long as the context. Raises UsageError.
+
+    `settings` are those of each source, by its path as shown.
+    """
     wanted: dict[str, list[specs.Spec]] = {}
     texts = {source.path: source for source in sources if "pallas-lint" in source.text}
     try:
@@ -70,15 +77,21 @@ def probing(sources: Iterable[Source], cwd: Path, targets: Iterable[str], python
         raise UsageError(str(error)) from error
     with Worker(interpreter, cwd) as worker, progress.shown() as tell:
         lines = Lines(cwd, texts)
-        result = Probing(Session(worker, cwd, Conditions(tuple(targets)), tell), wanted)
+        result = Probing(Session(worker, cwd, conditions, tell), wanted)
+        results = []
+        everything: list[Finding] = []
         try:
-            for spec in (spec for each in wanted.values() for spec in each):
+            for path, spec in ((path, spec) for path, each in wanted.items() for spec in each):
                 probed = result.session.probe(spec)
-                found_here, errors = findings_of(probed, cwd, lines.line)
-                result.findings += [finding for finding in found_here if finding not in result.findings]
+                results.append(probed)
+                findings, errors = findings_of(probed, cwd, lines.line)
+                kept, silencing = settle.wanted(findings, lambda _, of=path: settings[of], lines.source)  # type: ignore[misc]
+                everything += findings
+                result.findings += [finding for finding in kept if finding not in result.findings]
+                result.silencing |= silencing
                 result.errors += errors
                 result.launches += probed.launches
         except WorkerError as error:
             raise UsageError(str(error)) from error
-        facts.store(project_root(cwd), cwd, result.launches, result.findings)
+        facts.store(project_root(cwd), cwd, results, everything)
         yield result

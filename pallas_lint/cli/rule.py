@@ -6,12 +6,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import OK, UsageError, terminal
-from pallas_lint.finding import DOCS_URL
 from pallas_lint.report.style import Style, wants_colour
+from pallas_lint.rule import PluginError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pallas_lint.rule import RuleEntry
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,23 +29,34 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
     if options.all:
         codes = sorted(rules)
-    infos = [rules[code] for code in dict.fromkeys(codes)]
+    infos = list(_usable(rules[code] for code in dict.fromkeys(codes)))
+    everything = infos or list(_usable(rules[code] for code in sorted(rules)))
     style = Style(wants_colour(options.color, sys.stdout))
     match options.output_format:
         case "json":
             import json
 
-            chosen = infos or [rules[code] for code in sorted(rules)]
-            documents = [document(info) for info in chosen]
+            documents = [document(info) for info in everything]
             one = len(options.rules) == 1 and len(documents) == 1 and not options.all
             terminal.write([json.dumps(documents[0] if one else documents, indent=2) + "\n"])
         case "markdown":
-            terminal.write("\n".join(map(markdown, infos or [rules[code] for code in sorted(rules)])))
+            terminal.write("\n".join(map(markdown, everything)))
         case _ if infos:
             terminal.write(_explained(infos, style))
         case _:
-            terminal.write(_listed([rules[code] for code in sorted(rules)], style))
+            terminal.write(_listed(everything, style))
     return OK
+
+
+def _usable(entries: Iterable[RuleEntry]) -> Iterator[RuleEntry]:
+    """Those that can be imported; the others are said."""
+    for entry in entries:
+        try:
+            entry.rule  # noqa: B018  imports it
+        except PluginError as error:
+            terminal.say(str(error))
+        else:
+            yield entry
 
 
 def document(info: Any) -> dict[str, Any]:
@@ -54,7 +67,7 @@ def document(info: Any) -> dict[str, Any]:
         "severity": info.severity.value,
         "fix": info.fix,
         "summary": info.summary,
-        "url": f"{DOCS_URL}{info.code}/",
+        "url": info.url,
         "docs": info.docs(),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.cli import OK, UsageError
+from pallas_lint.cli import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -13,14 +13,21 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Serve until the client leaves. Raises UsageError where the server's own requirements are missing."""
     try:
+        from pallas_lint.server import serving
         from pallas_lint.server.app import create
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise
         raise UsageError("the server needs pygls: pip install 'pallas-lint[server]'") from error
-    server = create()
-    if options.tcp:
-        server.start_tcp(*options.tcp)
-    else:
-        server.start_io()
-    return OK
+    try:
+        serving.keep_log(options.log_level, options.log_file)
+    except OSError as error:
+        raise UsageError(f"--log-file: {options.log_file}: {error.strerror or error}") from error
+    server = create(allow_probe=options.allow_probe)
+    if options.tcp is None:
+        serving.leave(serving.on_standard_streams(server))
+    try:
+        status = serving.on_port(server, *options.tcp)
+    except OSError as error:
+        raise UsageError(f"--tcp: {error.strerror or error}") from error
+    serving.leave(status)

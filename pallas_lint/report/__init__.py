@@ -10,12 +10,13 @@ from attrs import field, frozen
 from pallas_lint.report.style import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.finding import Finding, LintError
+    from pallas_lint.report.lines import SourceLine
     from pallas_lint.targets import JaxVersions
 
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 
 @frozen
@@ -33,7 +34,7 @@ class Report:
     quiet: bool = False  # findings only
     statistics: bool = False  # counts by rule (text formats: instead of the findings)
     style: Style = field(factory=Style)
-    source_line: Callable[[str, int], str | None] = lambda path, number: None  # the text of a line, None if unknown
+    source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
 
 
 def render(output_format: str, report: Report) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pallas_lint.report.style import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.finding import Finding
+    from pallas_lint.finding import Finding, Span
     from pallas_lint.report import Report
 
 
@@ -21,12 +21,17 @@ def render(report: Report) -> Iterator[str]:
         yield from statistics.render(report)
     for finding in () if report.statistics else report.findings:
         span = finding.span
-        where = f"{style.path(visible(span.path))}:{span.start.line}:{span.start.column}:"
+        where = f"{style.path(place_of_file(span))}:{span.start.line}:{span.start.column}:"
         code = style.severity(finding.severity, finding.code)
         context = circumstances(finding)
         tail = style.dim(f" [{', '.join(context)}]") if context else ""
         yield f"{where} {code} {visible(finding.message)}{tail}\n"
     yield from footer.render(report)
+
+
+def place_of_file(span: Span) -> str:
+    """The path, with the cell in a notebook: `n.ipynb:cell 3`."""
+    return visible(span.path) if span.cell is None else f"{visible(span.path)}:cell {span.cell}"
 
 
 def circumstances(finding: Finding) -> list[str]:
@@ -35,5 +40,4 @@ def circumstances(finding: Finding) -> list[str]:
     if finding.device:
         backend = f"{backend}:{finding.device}" if backend else finding.device
     jax = f"jax {finding.jax}" if finding.jax else ""
-    cell = f"cell {finding.cell}" if finding.cell is not None else ""
-    return [visible(part) for part in (cell, finding.kernel or "", backend, jax, finding.dtype or "") if part]
+    return [visible(part) for part in (finding.kernel or "", backend, jax, finding.dtype or "") if part]

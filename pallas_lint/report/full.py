@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.report import footer, statistics
-from pallas_lint.report.concise import circumstances
+from pallas_lint.report.concise import circumstances, place_of_file
 from pallas_lint.report.style import cells, visible
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
     facts = circumstances(finding)
     if facts:
-        named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel and finding.cell is None else facts
+        named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel else facts
         yield _remark("for", ", ".join(named), gutter, report)
     if finding.help:
         yield _remark("help", visible(finding.help), gutter, report)
@@ -52,7 +52,7 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
 
 
 def _place(span: Span, report: Report) -> str:
-    return f"{report.style.path(visible(span.path))}:{span.start.line}:{span.start.column}"
+    return f"{report.style.path(place_of_file(span))}:{span.start.line}:{span.start.column}"
 
 
 def _remark(label: str, text: str, gutter: int, report: Report) -> str:
@@ -75,10 +75,10 @@ def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str]
     shown = list(range(first, last + 1))
     if len(shown) > MOST_LINES:
         shown = [*shown[: MOST_LINES - 1], 0, last]
-    texts = {number: report.source_line(span.path, number) for number in shown if number}
+    texts = {number: report.source_line(span.path, number, span.cell) for number in shown if number}
     if texts[first] is None:
         return
-    before = report.source_line(span.path, first - 1) if context and first > 1 else None
+    before = report.source_line(span.path, first - 1, span.cell) if context and first > 1 else None
     if before and before.strip():
         yield f"{dim(f'{first - 1:>{gutter}}')} {bar} {_plain(before)}".rstrip()
     for number in shown:

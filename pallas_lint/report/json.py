@@ -49,7 +49,6 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "help": finding.help,
         "url": finding.url,
         **_span(finding.span),
-        "cell": finding.cell,
         "kernel": finding.kernel,
         "backend": finding.backend,
         "device": finding.device,
@@ -71,7 +70,7 @@ def _position(position: Position) -> dict[str, int]:
 
 
 def _span(span: Span) -> dict[str, Any]:
-    return {"path": span.path, "start": _position(span.start), "end": _position(span.end)}
+    return {"path": span.path, "start": _position(span.start), "end": _position(span.end), "cell": span.cell}
 
 
 def _related(related: Related) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from invocation import Ran
+from invocation import KERNEL, Ran
 
 from pallas_lint.cli import main
 
@@ -25,6 +25,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return place
+
+
+@pytest.fixture
+def kernel_file(folder: Path) -> Path:
+    """The kernel with one finding, in `folder`."""
+    file = folder / "kernel.py"
+    file.write_text(KERNEL)
+    return file
 
 
 @pytest.fixture

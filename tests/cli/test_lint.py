@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     Lint = Callable[..., Ran]
 
 
-@pytest.fixture
-def kernel_file(folder: Path) -> Path:
-    file = folder / "kernel.py"
-    file.write_text(KERNEL)
-    return file
-
-
 def test_a_finding_is_shown_with_its_line_and_makes_the_status_1(kernel_file: Path, lint: Lint) -> None:
     ran = lint("--isolated", *OLD, "kernel.py")
     assert ran.status == 1
@@ -59,7 +52,7 @@ def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> No
     line = KERNEL.splitlines()[finding["start"]["line"] - 1]
     assert line[finding["start"]["column"] - 1 : finding["end"]["column"] - 1] == "i * 8"
     assert set(finding["fixes"][0]) == {"title", "applicability", "edits"}
-    assert set(finding["fixes"][0]["edits"][0]) == {"path", "start", "end", "text"}
+    assert set(finding["fixes"][0]["edits"][0]) == {"path", "start", "end", "cell", "text"}
 
 
 def test_concise_is_one_line_a_finding(kernel_file: Path, lint: Lint) -> None:
@@ -124,9 +117,11 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["--jax-version", ">=0.1,<0.2"], "no known jax version is in"),
         (["--jobs", "none"], "no number of processes"),
         (["--output-format", "xml"], "unknown format 'xml'"),
-        (["--output-format", "sarif"], "not available in this version"),
-        (["--watch"], "--watch is not available in this version"),
-        (["--baseline=x.json"], "--baseline is not available in this version"),
+        (["--watch", "-"], "--watch goes with files and folders"),
+        (["--watch", "nowhere"], "nowhere: no such file or folder"),
+        (["--write-baseline"], "--write-baseline goes with --baseline FILE or the setting `baseline`"),
+        (["--baseline=x.json", *OLD], "x.json: error: cannot read the baseline: No such file or directory"),
+        (["--add-suppressions", "--fix"], "--add-suppressions goes with neither --fix"),
         (["--python", "/no/such/python"], "no interpreter"),
         (["--config", "nowhere.toml"], "nowhere.toml: error: cannot read the configuration"),
         (["--unsafe-fixes"], "goes with --fix"),
@@ -251,15 +246,6 @@ def test_a_file_name_that_is_not_utf8(lint: Lint, folder: Path) -> None:
         pytest.skip("this file system takes only valid names")
     for output_format in ("full", "concise", "json"):
         assert lint("--isolated", *OLD, "--output-format", output_format).status == 1
-
-
-def test_a_notebook_is_refused_for_now(lint: Lint, folder: Path) -> None:
-    (folder / "n.ipynb").write_text("{}")
-    (folder / "kernel.py").write_text(KERNEL)
-    ran = lint("--isolated", *OLD, "n.ipynb", "kernel.py")
-    assert ran.status == 2
-    assert "n.ipynb: error: notebooks are not read by this version" in ran.err
-    assert "PAL301" in ran.out
 
 
 def test_verbose_says_what_was_used(kernel_file: Path, lint: Lint) -> None:

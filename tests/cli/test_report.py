@@ -57,7 +57,7 @@ def render(output_format: str, *findings: Finding, text: str = TEXT, **options: 
         findings=findings,
         files=2,
         kernels=1,
-        source_line=lambda path, number: source.line(number) if path == source.path else None,
+        source_line=lambda path, number, cell=None: source.line(number) if path == source.path else None,
         **options,  # type: ignore[arg-type]
     )
     return "".join(report.render(output_format, given))
@@ -175,6 +175,7 @@ def test_json_end_to_end() -> None:
             "path": "src/k.py",
             "start": {"line": 11, "column": 12},
             "end": {"line": 11, "column": 50},
+            "cell": None,
             "message": "launched here",
         }
     ]
@@ -249,6 +250,6 @@ def test_no_text_spoils_a_report(lines: list[str], data: st.DataObject) -> None:
     end = data.draw(st.integers(start, len(source.text)))
     place = Span("k.py", source.position(start), source.position(end))
     finding = Finding("PAL103", "n", Severity.ERROR, data.draw(LINE), place, related=(Related(place, "here"),))
-    given = Report([finding], source_line=lambda path, number: source.line(number))
+    given = Report([finding], source_line=lambda path, number, cell=None: source.line(number))
     for output_format in report.FORMATS:
         "".join(report.render(output_format, given)).encode("ascii", "backslashreplace")

@@ -1,0 +1,99 @@
+"""`--baseline` and `--write-baseline`: which findings are known, and writing down those that are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from pallas_lint.baseline import Baseline, BaselineError
+from pallas_lint.cli import UsageError
+from pallas_lint.finding import LintError
+from pallas_lint.report.footer import count
+from pallas_lint.settings import shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.project import InputFile
+    from pallas_lint.report.lines import SourceLine
+
+
+@frozen
+class Outcome:
+    """What is left to report."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    errors: tuple[LintError, ...] = ()
+
+
+@frozen(eq=False)
+class Run:
+    """The findings of a run on `files`, and the baseline that the command line names."""
+
+    files: Sequence[InputFile]
+    findings: Sequence[Finding]
+    cwd: Path
+    named: str | None
+    source_line: SourceLine
+
+    def without_known(self) -> Outcome:
+        """The new findings. A baseline that cannot be read is an error of the run, and hides nothing."""
+        left: list[Finding] = []
+        notes: list[str] = []
+        errors: list[LintError] = []
+        for file, (inputs, findings) in self._by_baseline().items():
+            if file is None:
+                left += findings
+                continue
+            shown = shown_path(file, self.cwd)
+            try:
+                baseline = Baseline.read(file)
+            except BaselineError as error:
+                errors.append(LintError(shown, error.message, error.line))
+                left += findings
+                continue
+            new, known = baseline.split(findings, self.cwd, self.source_line)
+            left += new
+            if known:
+                notes.append(f"{count(known, 'finding')} known from {shown} not shown")
+            gone = baseline.gone(findings, inputs, self.cwd, self.source_line)
+            if gone:
+                notes.append(f"{count(gone, 'finding')} of {shown} no longer there; --write-baseline drops them")
+        return Outcome(tuple(sorted(left, key=lambda finding: finding.sort_key)), tuple(notes), tuple(errors))
+
+    def write(self) -> tuple[list[str], list[LintError]]:
+        """Write what was found into the baselines; notes and errors. Raises UsageError where none is named."""
+        notes: list[str] = []
+        errors: list[LintError] = []
+        for file, (inputs, findings) in self._by_baseline().items():
+            if file is None:
+                raise UsageError("--write-baseline goes with --baseline FILE or the setting `baseline`")
+            shown = shown_path(file, self.cwd)
+            try:
+                before = Baseline.read(file) if file.exists() else Baseline(file)
+                before.updated(findings, inputs, self.cwd, self.source_line).write()
+                notes.append(f"wrote {count(len(findings), 'finding')} to {shown}")
+            except BaselineError as error:
+                errors.append(LintError(shown, error.message, error.line))
+        return notes, errors
+
+    def _by_baseline(self) -> dict[Path | None, tuple[list[str], list[Finding]]]:
+        """The files linted and the findings, by the baseline that counts for them."""
+        default = self.cwd / self.named if self.named else None
+        places = {file.shown: default or _configured(file) for file in self.files}
+        groups: dict[Path | None, tuple[list[str], list[Finding]]] = {}
+        for shown, place in places.items():
+            groups.setdefault(place, ([], []))[0].append(shown)
+        # What lies in a helper that is not linted itself belongs to the run's baseline, where there is but one.
+        elsewhere = default or (next(iter(groups)) if len(groups) == 1 else None)
+        for finding in self.findings:
+            groups.setdefault(places.get(finding.span.path, elsewhere), ([], []))[1].append(finding)
+        return groups
+
+
+def _configured(file: InputFile) -> Path | None:
+    return file.settings.root / file.settings.baseline if file.settings.baseline else None

@@ -1,0 +1,60 @@
+"""`--watch`: lint again whenever a file changes."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pallas_lint.cli import OK, UsageError, lint, terminal
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+_CLEAR = "\x1b[2J\x1b[3J\x1b[H"  # the screen, what was scrolled away, and back to the first line
+_ENDINGS = (".py", ".ipynb", "pyproject.toml", "pallas-lint.toml", ".gitignore", ".lock", "requirements.txt")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Lint, wait for a change, and lint again until interrupted. Raises UsageError."""
+    try:
+        import watchfiles
+    except ModuleNotFoundError as error:
+        if error.name != "watchfiles":
+            raise
+        raise UsageError("--watch needs watchfiles: pip install 'pallas-lint[watch]'") from error
+    if options.paths == ["-"]:
+        raise UsageError("--watch goes with files and folders, not with standard input")
+    folders = _watched(options.paths or ["."])
+    usual = watchfiles.DefaultFilter()
+
+    def counts(change: watchfiles.Change, path: str) -> bool:
+        return path.endswith(_ENDINGS) and usual(change, path)
+
+    _round(options)
+    for _ in watchfiles.watch(*folders, watch_filter=counts, debounce=200, raise_interrupt=False):
+        _round(options)
+    return OK
+
+
+def _watched(paths: Iterable[str]) -> set[Path]:
+    """The folders to watch: those given, and those of files given, which an editor may replace. Raises UsageError."""
+    places = {Path(path).absolute() for path in paths}
+    missing = next((place for place in places if not place.exists()), None)
+    if missing is not None:
+        raise UsageError(f"{missing}: no such file or folder")
+    return {place if place.is_dir() else place.parent for place in places}
+
+
+def _round(options: argparse.Namespace) -> None:
+    """One run. Bad settings are said and wait for the next change like a finding."""
+    if sys.stdout.isatty():
+        terminal.write([_CLEAR])
+    try:
+        lint.run(copy.copy(options))
+    except UsageError as error:
+        terminal.fail(str(error))
+    terminal.say("watching for changes, Ctrl-C ends")
+    sys.stdout.flush()

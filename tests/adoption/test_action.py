@@ -1,0 +1,68 @@
+"""The action for GitHub: its steps are run as the runner runs those of a composite action."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+KERNEL = """\
+from jax.experimental.pallas import tpu as pltpu
+
+params = pltpu.TPUCompilerParams()
+"""
+
+
+def run_action(project: Path, temporary: Path, **inputs: str) -> tuple[int, str, str]:
+    """Status and output of the last step, and what it set as the action's output."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    given = {name: inputs.get(name.replace("-", "_"), told["default"]) for name, told in action["inputs"].items()}
+
+    def expanded(text: str) -> str:
+        for name, value in given.items():
+            text = text.replace(f"${{{{ inputs.{name} }}}}", value)
+        return text.replace("${{ github.action_path }}", str(ROOT))
+
+    told = temporary / "output"
+    told.touch()
+    status, out = 0, ""
+    for step in action["runs"]["steps"]:
+        environment = {
+            **os.environ,
+            **{name: expanded(value) for name, value in step.get("env", {}).items()},
+            "RUNNER_TEMP": str(temporary),
+            "GITHUB_OUTPUT": str(told),
+        }
+        cwd = project / expanded(step.get("working-directory", "."))
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        ran = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        status, out = ran.returncode, ran.stdout
+        assert step["name"] == "Lint" or status == 0, ran.stderr
+    return status, out, told.read_text()
+
+
+def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path) -> None:
+    project, temporary = tmp_path / "project", tmp_path / "runner"
+    (project / "src dir").mkdir(parents=True)
+    temporary.mkdir()
+    (project / "src dir" / "a.py").write_text(KERNEL)
+    (project / "b.py").write_text(KERNEL)
+    options = {"python": sys.executable, "args": "--isolated --jax-version 0.10.2", "sarif_file": "out.sarif"}
+    status, out, told = run_action(project, temporary, **options)
+    assert status == 1
+    assert told == "status=1\n"
+    assert [line.split(" ")[0] for line in out.splitlines()] == ["::error", "::error"]
+    assert '"version": "2.1.0"' in (project / "out.sarif").read_text()
+    (project / "b.py").write_text("x = 1\n")
+    assert run_action(project, temporary, **options, paths="b.py")[0] == 0
+
+
+def test_the_action_is_valid() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
+    subprocess.run([*command, str(ROOT / "action.yml")], check=True)

@@ -1,0 +1,124 @@
+"""The hooks, installed and run by pre-commit in a git repository of a project."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+
+KERNELS = """\
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def wrong(x_ref, o_ref):
+    import jax.numpy as jnp
+
+    o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+"""
+LAUNCH = """\
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+import kernels
+
+
+def run(x):
+    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernels.kernel,
+        grid=(4,),
+        in_specs=[spec],
+        out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct((32, 128), x.dtype),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+
+
+def git(cwd: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """git with nothing of this machine's configuration, and the hooks' environments in a folder of their own."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PRE_COMMIT_HOME": str(cwd.parent / "hooks"),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.org"}
+    return subprocess.run(["git", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=check)
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git repository with what this one holds."""
+    folder = tmp_path_factory.mktemp("hook") / "pallas-lint"
+    left_out = shutil.ignore_patterns(
+        ".git", "node_modules", ".venv", "bundled", "build", "*.egg-info", "__pycache__", ".*_cache", "tests", "docs"
+    )
+    shutil.copytree(ROOT, folder, ignore=left_out)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "release")
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "pallas-lint.toml").write_text('jax-version = "0.10.2"\nexclude = ["generated"]\n')
+    return folder
+
+
+def commit_with(project: Path, tool: Path, hook: str) -> subprocess.CompletedProcess[str]:
+    (project / ".pre-commit-config.yaml").write_text(
+        f"repos:\n  - repo: {tool}\n    rev: {git(tool, 'rev-parse', 'HEAD').stdout}    hooks:\n      - id: {hook}\n"
+    )
+    git(project, "add", "-A")
+    subprocess.run([sys.executable, "-m", "pre_commit", "install"], cwd=project, check=True, capture_output=True)
+    return git(project, "commit", "-m", "work", check=False)
+
+
+def test_a_commit_is_refused_and_then_accepted(tool: Path, project: Path) -> None:
+    (project / "kernels.py").write_text(KERNELS)
+    (project / "launch.py").write_text(LAUNCH)
+    accepted = commit_with(project, tool, "pallas-lint")
+    assert accepted.returncode == 0, accepted.stderr
+    # Only the launch is in the commit; what is wrong with it stands in the file that it imports.
+    (project / "launch.py").write_text(LAUNCH.replace("kernels.kernel", "kernels.wrong"))
+    git(project, "add", "-A")
+    refused = git(project, "commit", "-m", "wrong", check=False)
+    assert refused.returncode == 1
+    assert "kernels.py:8:18 PAL101" in refused.stderr
+    assert len(git(project, "log", "--oneline").stdout.splitlines()) == 1
+    (project / "launch.py").write_text(f"{LAUNCH}\n\nx = 1\n")
+    git(project, "add", "-A")
+    assert git(project, "commit", "-m", "right", check=False).returncode == 0
+
+
+def test_the_fixing_hook_fixes_and_stops_the_commit(tool: Path, project: Path) -> None:
+    (project / "kernels.py").write_text(KERNELS)
+    (project / "launch.py").write_text(LAUNCH.replace("CompilerParams", "TPUCompilerParams"))
+    stopped = commit_with(project, tool, "pallas-lint-fix")
+    assert stopped.returncode == 1
+    assert "files were modified by this hook" in stopped.stderr
+    assert (project / "launch.py").read_text() == LAUNCH
+    git(project, "add", "-A")
+    assert git(project, "commit", "-m", "fixed", check=False).returncode == 0
+
+
+def test_excluded_files_are_left_out(tool: Path, project: Path) -> None:
+    (project / "generated").mkdir()
+    (project / "generated" / "launch.py").write_text(LAUNCH.replace("CompilerParams", "TPUCompilerParams"))
+    assert commit_with(project, tool, "pallas-lint").returncode == 0
