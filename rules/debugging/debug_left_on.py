@@ -11,6 +11,7 @@ from pallas_lint.kernels.test_code import is_script, is_test
 from pallas_lint.migration import argument_removed
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
+from pallas_lint.syntax.search import holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ _LAUNCHERS = frozenset(
 )
 _MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
 # Settings that make compilers write files or print what they do.
+_SWITCHES = re.compile(rb"\b(?:interpret|debug)\b")
+_ANYTHING = re.compile(rb"(?s).")
 _DUMPING = re.compile(
     r"MOSAIC_GPU_DUMP_\w+|JAX_PALLAS_DUMP\w*|jax_pallas_dump\w*|JAX_DUMP_IR_TO|jax_dump_ir_to|jax_pallas_verbose\w*"
     r"|--xla_mosaic_dump_to|--xla_dump_to|--xla_jf_dump\w*|--xla_mosaic_enable_dump\w*|TRITON_KERNEL_DUMP"
@@ -168,14 +171,12 @@ class DebugLeftOn(Rule):
         dumping = _DUMPING.search(text) is not None
         if not defaults and not dumping:
             return
-        stack = [tree.root_node]
-        while stack:
-            node = stack.pop()
+        # Without a dump it is about parameters of these names only.
+        for node in holding(tree.root_node, _ANYTHING if dumping else _SWITCHES):
             if node.type in ("default_parameter", "typed_default_parameter") and defaults:
                 yield from self._default(node, context)
             elif node.type in ("assignment", "call") and dumping:
                 yield from self._dump(node, context)
-            stack.extend(reversed(node.named_children))
 
     @staticmethod
     def _default(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:

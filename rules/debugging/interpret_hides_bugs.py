@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
@@ -10,6 +11,7 @@ from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.test_code import is_test
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
+from pallas_lint.syntax.search import holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
 
+_INTERPRETED = re.compile(rb"interpret=True")
 _CLASSES = (f"{PALLAS}.tpu.InterpretParams", f"{PALLAS}.tpu.TPUInterpretParams")
 
 
@@ -122,10 +125,7 @@ class InterpretHidesBugs(Rule):
         known = [name for name in _CLASSES if all(_has(name, version) for version in context.versions)]
         if not known:
             return
-        stack = [tree.root_node]
-        while stack:
-            node = stack.pop()
-            stack.extend(reversed(node.named_children))
+        for node in holding(tree.root_node, _INTERPRETED):
             if node.type != "keyword_argument" or text_of(node) != "interpret=True":
                 continue
             call = node.parent.parent if node.parent is not None else None

@@ -16,7 +16,6 @@ from pallas_lint.kernels.trace import LOOP_INDEX
 from pallas_lint.kernels.values import Array, Const, Made, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -228,11 +227,8 @@ class NegativeRefIndex(Rule):
 
     def _check_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         names = {parameter.name.value for parameter in index_map.parameters}
-        stack: list[cst.CSTNode] = [index_map.func.node.body]
-        while stack:
-            node = stack.pop()
-            stack.extend(children(node))
-            if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name):
+        for node in index_map.subscripts:
+            if not isinstance(node.value, cst.Name):
                 continue
             if node.value.value not in names or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
                 continue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.dataflow import LIKE, is_among, operands
+from pallas_lint.kernels.dataflow import inputs, is_among
 from pallas_lint.kernels.grid_points import PROGRAM_ID, axes_in, axis_of
 from pallas_lint.kernels.steps import axes_text, models
 from pallas_lint.kernels.trace import Access, Op
@@ -258,6 +258,6 @@ def _dependent(blocks: Blocks, axis: int, trace: KernelTrace) -> set[int]:
                 tainted.add(id(event.value))
         elif isinstance(event, Op):
             own = event.name == PROGRAM_ID and axis_of(event) == axis
-            if own or (event.name not in LIKE and any(is_among(value, tainted) for value in operands(event))):
+            if own or any(is_among(value, tainted) for value in inputs(event)):
                 tainted.add(id(event.result))
     return tainted

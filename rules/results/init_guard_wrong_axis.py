@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS
-from pallas_lint.kernels.steps import Simulation, axes_text, models, program_ids, step_text, tested_axes, visits_of
+from pallas_lint.kernels.steps import axes_text, models, program_ids, step_text, tested_axes
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -257,15 +257,13 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
     asked = [axis for axis in several if any(axis in tested_axes(use.guards) for use in buffer.uses)]
-    variants = models(grid, buffer.uses, blocks, tuple(asked or several))
+    variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.tried)
     shown: list[Fault] = []
     always = True
     for steps in variants or ():
-        visits = visits_of(buffer, steps)
-        if visits is None:
+        if steps.visits(buffer) is None:
             return [], False
-        found = Simulation(buffer.uses, steps, buffer.flushing).run(visits)
-        found = [fault for fault in found if fault.kind != "unwritten" or buffer.is_output]
+        found = [fault for fault in steps.faults(buffer) if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found
     return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import grid_of
-from pallas_lint.kernels.steps import Simulation, Visit, models, visits_of
+from pallas_lint.kernels.steps import Simulation, models
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -188,19 +188,28 @@ class ParallelReductionAxis(Rule):
 
 def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
     """A use of what another step of the axis left in the buffer."""
-    if not buffer.results:
+    if not buffer.results or _is_set_first(buffer):
         return None
     blocks = [block for _, block in buffer.results]
     several = (axis, *(other for other in range(grid.rank) if all(block.ignores(other) for block in blocks)))
     dependence: Fault | None = None
-    for steps in models(grid, buffer.uses, blocks, several) or ():
-        visits = visits_of(buffer, steps)
-        if visits is None or any(f.kind != "late" for f in Simulation(buffer.uses, steps, buffer.flushing).run(visits)):
+    for steps in models(grid, buffer.uses, blocks, several, buffer.tried) or ():
+        visits = steps.visits(buffer)
+        if visits is None or any(fault.kind != "late" for fault in steps.faults(buffer)):
             return None  # wrong on one core too
-        apart = [Visit(visit.point, (visit.memory, visit.point.indices[axis]), visit.block) for visit in visits]
-        found = (f for f in Simulation(buffer.uses, steps, buffer.flushing).run(apart) if f.kind == "unset")
-        dependence = dependence or next(found, None)
+        if dependence is not None:
+            continue
+        apart = ((visit.point, (visit.memory, visit.point.indices[axis])) for visit in visits)
+        dependence = Simulation(buffer.uses, steps, buffer.flushing).first_unset(apart)
     return dependence
+
+
+def _is_set_first(buffer: Buffer) -> bool:
+    """Whether no step can meet what another one left: nothing is read, or each step begins by setting the buffer."""
+    first = buffer.uses[0]
+    return (first.kind not in ("read", "update") and not first.guards) or all(
+        use.kind not in ("read", "update") for use in buffer.uses
+    )
 
 
 def _semantics_site(launch: Launch, axis: int) -> tuple[Site, Site | None]:

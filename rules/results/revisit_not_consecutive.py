@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.steps import Fault, Simulation, Visit, axes_text, models, step_text, visits_of
+from pallas_lint.kernels.steps import Fault, Simulation, Visit, axes_text, models, step_text
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 
@@ -123,15 +123,15 @@ class RevisitNotConsecutive(Rule):
                 yield from self._check(buffer, block, launch, context)
 
     def _check(self, buffer: Buffer, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
-        variants = models(block.grid, buffer.uses, [block], ())
+        variants = models(block.grid, buffer.uses, [block], (), buffer.tried)
         shown: tuple[Visit, Visit] | None = None
         worst: Fault | None = None
         always = True
         for steps in variants or ():
-            visits = visits_of(buffer, steps)
+            visits = steps.visits(buffer)
             if visits is None:
                 return
-            returned = _return([Visit(visit.point, visit.block, visit.block) for visit in visits])
+            returned = _return(visits)
             always &= returned is not None
             shown = shown or returned
             if returned is not None:
@@ -170,10 +170,10 @@ def _return(visits: list[Visit]) -> tuple[Visit, Visit] | None:
     """The last step of a first visit to a block and the first step of the next one."""
     last: dict[object, int] = {}
     for at, visit in enumerate(visits):
-        before = last.get(visit.memory)
+        before = last.get(visit.block)
         if before is not None and before != at - 1:
             return visits[before], visit
-        last[visit.memory] = at
+        last[visit.block] = at
     return None
 
 

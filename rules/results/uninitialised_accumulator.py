@@ -9,7 +9,7 @@ import libcst as cst
 from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.aliases import claimed
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.dataflow import LIKE, derived, is_among, operands, reaches_result
+from pallas_lint.kernels.dataflow import derived, inputs, is_among, reaches_result
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.uses import starts_unwritten
 from pallas_lint.kernels.writes import starts_fresh
@@ -268,12 +268,21 @@ def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
             return None
         if event.kind == "load" and not reaches_result(event, trace):
             continue
-        if all(guard.kind == "loop" for guard in event.guards):
+        if all(guard.kind == "loop" for guard in event.guards) and not _is_used_at_times(event, trace):
             return event, _written(ref, trace)
         conditional = conditional or event
     if conditional is None or trace.seen_until is not None or conditional.kind != "accumulate":
         return None
     return conditional, False
+
+
+def _is_used_at_times(read: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded is stored under conditions only: the load may be for nothing on the first visit."""
+    if read.kind != "load":
+        return False
+    tainted = derived(read, trace)
+    stores = [event for event in trace.accesses() if event.kind != "load" and is_among(event.value, tainted)]
+    return bool(stores) and all(any(guard.kind in ("when", "cond") for guard in store.guards) for store in stores)
 
 
 def _written(ref: Ref, trace: KernelTrace) -> bool:
@@ -307,7 +316,7 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
     if read.kind == "accumulate":
         return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
     loaded = {id(read.value)}
-    users = [op for op in trace.ops() if op.name not in LIKE and any(is_among(v, loaded) for v in operands(op))]
+    users = [op for op in trace.ops() if any(is_among(value, loaded) for value in inputs(op))]
     return len(users) == 1 and users[0].name in _ADDING
 
 

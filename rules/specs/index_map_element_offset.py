@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.values import Const, Sym, Value
 from pallas_lint.rule import Example, Rule
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
+    from pallas_lint.kernels.blocks import Block
     from pallas_lint.kernels.index_maps import IndexMap
 
 
@@ -38,8 +40,8 @@ class IndexMapElementOffset(Rule):
 
     ## Known limits
 
-    Silent for `pl.Element` and `pl.BoundedSlice` dimensions, for blocks of size 1, and where the text does not show
-    that factor and block size are the same value.
+    Silent for `pl.Element` and `pl.BoundedSlice` dimensions, for blocks of size 1, where the text does not show that
+    factor and block size are the same value, and where it shows an array in which all these blocks lie.
 
     ## References
 
@@ -99,6 +101,11 @@ class IndexMapElementOffset(Rule):
             factor = self._factor(value, size, index_map)
             if factor is None:
                 continue
+            reaches = [_reach(block, at) for block in _blocks(index_map, context)]
+            known = [reach for reach in reaches if reach is not None]
+            inside = bool(known) and all(last < length for _, last, length in known)
+            if inside and any(moves for moves, _, _ in known):
+                continue  # one block in so many is meant
             site = index_map.site_of(node)
             fixes = []
             if isinstance(node, cst.BinaryOperation):
@@ -110,6 +117,7 @@ class IndexMapElementOffset(Rule):
                 site,
                 f"index map returns `{spelled}` for a dimension in blocks: Pallas multiplies by the block size itself",
                 help=f"return the block index for dimension {at}, or make it `pl.Element(...)` for element offsets",
+                severity=Severity.WARNING if inside else Severity.ERROR,
                 related=[(index_map.spec.site, "block shape given here")],
                 fixes=fixes,
             )
@@ -129,3 +137,27 @@ class IndexMapElementOffset(Rule):
         if left == size and index_map.is_grid_index(right):
             return "left"
         return None
+
+
+def _blocks(index_map: IndexMap, context: Context) -> Iterator[Block]:
+    """The operands and outputs whose blocks the map places, in all launches that use it."""
+    for launch in context.analysis.launches:
+        blocks = blocks_of(launch, context.analysis.interpreter)
+        for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):
+            if block is not None and block.index_map is not None and block.index_map.func.node is index_map.func.node:
+                yield block
+
+
+def _reach(block: Block, at: int) -> tuple[bool, int, int] | None:
+    """Whether the block moves along a dimension, where the last one starts, and the array's length; None if unknown."""
+    literal, shape, dims, indices = block.grid.literal, block.array_shape, block.dims, block.indices
+    if literal is None or shape is None or dims is None or indices is None:
+        return None
+    if not len(shape) == len(dims) == len(indices):
+        return None
+    length, size = shape[at], dims[at].size
+    found = [point.value(indices[at]) for point in block.grid.corners(literal)]
+    numbers = [index for index in found if type(index) is int]
+    if not isinstance(length, int) or not isinstance(size, int) or not numbers or len(numbers) < len(found):
+        return None
+    return len(set(numbers)) > 1, max(numbers) * size, length

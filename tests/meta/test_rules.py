@@ -12,7 +12,7 @@ from pallas_lint.rules.registry import RULES
 
 from pallas_lint.finding import Finding, Severity
 from pallas_lint.rule import Rule, RuleEntry, all_rules
-from tests.rules.harness import MARK, lint
+from pallas_lint.testing import MARK, lint
 
 PROPER_NAMES = {"Pallas", "Triton", "Mosaic", "Python"}
 FOLDER = Path(__file__).resolve().parents[2] / "rules"

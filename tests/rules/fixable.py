@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from pallas_lint.rule import all_rules
-from tests.rules.harness import MARK
+from pallas_lint.testing import MARK
 
 if TYPE_CHECKING:
     from pallas_lint.rule import Example

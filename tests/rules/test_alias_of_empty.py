@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import fixed, lint
+from pallas_lint.testing import fixed, lint
 
 PRELUDE = (
     "import jax\nimport jax.numpy as jnp\nimport numpy as np\nfrom jax import lax\n"

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import fixed, lint
+from pallas_lint.testing import fixed, lint
 
 _MODULE = """\
 import functools

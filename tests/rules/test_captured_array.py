@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import codes, lines, lint
+from pallas_lint.testing import codes, lines, lint
 from tests.rules.kernels import line_of
 
 PRELUDE = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import codes, fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 from tests.rules.interpreted import run
 from tests.rules.kernels import launch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 from tests.rules.kernels import launch
 
 CODE = "PAL109"
@@ -140,3 +140,11 @@ def test_what_only_the_compiler_refuses(expression: str) -> None:
 def test_tf32_is_told() -> None:
     code = launch("o_ref[...] = jnp.dot(x_ref[...], x_ref[...])", "triton", operand="jnp.zeros((128, 128))")
     assert [f.severity.name for f in lint(code, "0.12.0.1", None, CODE)] == ["INFO"]
+
+
+@pytest.mark.parametrize("first", ["b8", "i", "b8.astype(jnp.int16)"])
+@pytest.mark.parametrize("second", ["b8", "i", "b8.astype(jnp.int16)"])
+def test_integers_of_two_widths_on_triton(first: str, second: str) -> None:
+    # "a and b must have the same element type" in jax 0.10.2.
+    told = found(f"jnp.dot({first}, {second}, preferred_element_type=jnp.int32)", "triton", "0.10.2")
+    assert told == ([] if first == second else ["E"])

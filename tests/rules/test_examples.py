@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
-import libcst
 import pytest
 
 from pallas_lint.rule import all_rules
-from tests.rules.harness import MARK, fixed, lines, lint
+from pallas_lint.testing import check_fine, check_fix, check_flagged
 
 if TYPE_CHECKING:
     from pallas_lint.rule import Example
@@ -26,38 +24,19 @@ VALID = [
 ]
 
 
-def marked(text: str) -> set[int]:
-    return {number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith(MARK)}
-
-
-def without_marks(text: str) -> str:
-    return "\n".join(line.rstrip().removesuffix(MARK).rstrip() for line in text.splitlines())
-
-
 @pytest.mark.parametrize(("code", "example"), INVALID)
 def test_flagged(code: str, example: Example) -> None:
-    text = inspect.cleandoc(example.code)
-    expected = marked(text)
-    assert expected, "a flagged example marks its lines"
-    assert lines(lint(without_marks(text), example.jax, example.target), code) == expected
+    check_flagged(code, example)
 
 
 @pytest.mark.parametrize(("code", "example"), VALID)
 def test_fine(code: str, example: Example) -> None:
-    findings = lint(example.code, example.jax, example.target)
-    assert not lines(findings, code), [finding.message for finding in findings]
+    check_fine(code, example)
 
 
 @pytest.mark.parametrize(("code", "example"), [p for p in INVALID if p.values[1].fixed is not None])
 def test_fix(code: str, example: Example) -> None:
-    before = without_marks(inspect.cleandoc(example.code))
-    # A rule about the file as a whole needs the others: a suppression is unused only where its rule was on.
-    select = None if code.startswith("PAL0") else code
-    after = fixed(before, example.jax, example.target, select)
-    assert after.rstrip() == inspect.cleandoc(example.fixed).rstrip()
-    libcst.parse_module(after)
-    assert fixed(after, example.jax, example.target, select) == after, "fixing twice changes nothing"
-    assert not lines(lint(after, example.jax, example.target), code), "the finding is gone"
+    check_fix(code, example)
 
 
 @pytest.mark.parametrize("code", [code for code, entry in all_rules().items() if not entry.rule.probe_only])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import codes, lint
+from pallas_lint.testing import codes, lint
 from tests.rules.kernels import launch
 
 CODE = "PAL209"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.testing import lint_text
 from tests.rules.fixable import Fixable, fixable
-from tests.rules.harness import lint_text
 from tests.rules.launched import Job, Outcome, outcomes
 
 ROUNDING = 1e-2  # of the largest number: unsafe fixes may compute in another precision

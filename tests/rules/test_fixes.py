@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pallas_lint.testing import fixed_text, lint_text
 from tests.rules.fixable import (
     Fixable,
     aliased,
@@ -23,7 +24,6 @@ from tests.rules.fixable import (
     with_surroundings,
     with_tabs,
 )
-from tests.rules.harness import fixed_text, lint_text
 
 if TYPE_CHECKING:
     from pathlib import Path

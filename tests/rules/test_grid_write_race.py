@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 PRELUDE = """\
 import jax
@@ -117,3 +117,26 @@ def test_only_on_gpus() -> None:
     assert not lint(code, jax="0.8.3", target="tpu", select="PAL405")
     assert not lint(code, jax="0.8.3", select="PAL405")
     assert lint(code, jax="0.8.3", target="triton", select="PAL405")
+
+
+def test_steps_that_write_one_value_to_two_places() -> None:
+    # What is stored by step stays the same value: the second output gets it from every step.
+    code = f"""{PRELUDE}def kernel(x_ref, o_ref, each_ref):
+    value = x_ref[...]
+    each_ref[pl.program_id(0), :] = value
+    o_ref[...] = value
+
+
+def f(x):
+    return pl.pallas_call(
+        kernel,
+        grid=(4,),
+        in_specs=[pl.BlockSpec((64,), lambda i: (0,))],
+        out_specs=[pl.BlockSpec((64,), lambda i: (0,)), pl.BlockSpec((4, 64), lambda i: (0, 0))],
+        out_shape=[jax.ShapeDtypeStruct((64,), jnp.float32), jax.ShapeDtypeStruct((4, 64), jnp.float32)],
+        compiler_params=plgpu.CompilerParams(num_warps=4),
+    )(x)
+"""
+    assert not [f for f in lint(code, jax="0.8.3", select="PAL405") if "o_ref" in f.message or "output 0" in f.message]
+    by_step = code.replace("    o_ref[...] = value", "    o_ref[...] = value * pl.program_id(0)")
+    assert lint(by_step, jax="0.8.3", select="PAL405")

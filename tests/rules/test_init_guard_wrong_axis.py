@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.testing import fixed, lint
 from tests.rules.grid_cases import module, run
-from tests.rules.harness import fixed, lint
 
 I_J_K = "lambda i, j, k: (i * 3 + j, 0)"
 I_ONLY = "lambda i, j, k: (i, 0)"
@@ -157,6 +157,35 @@ CASES: dict[str, tuple[str, str, bool]] = {
         + "clear(acc_ref)\n"
         + ACCUMULATE
         + "\no_ref[...] += acc_ref[...]",
+        I_J_K,
+        False,
+    ),
+    # What is loaded only to be asked for its shape is not read.
+    "output, cleared like what it holds": (
+        when("pl.program_id(2) == 0", "o_ref[...] = jnp.zeros_like(o_ref[...])") + SUM,
+        I_J_K,
+        False,
+    ),
+    "output, cleared like what it holds, wrong axis": (
+        when("pl.program_id(1) == 0", "o_ref[...] = jnp.zeros_like(o_ref[...])") + SUM,
+        I_J_K,
+        True,
+    ),
+    "output, cleared in its own shape": (
+        when("pl.program_id(2) == 0", "o_ref[...] = jnp.zeros(o_ref[...].shape, o_ref[...].dtype)") + SUM,
+        I_J_K,
+        False,
+    ),
+    "output, cleared in its own shape, wrong axis": (
+        when("pl.program_id(0) == 0", "o_ref[...] = jnp.zeros(o_ref[...].shape, o_ref[...].dtype)") + SUM,
+        I_J_K,
+        True,
+    ),
+    "scratch, cleared like what it holds": (
+        when("pl.program_id(2) == 0", "acc_ref[...] = jnp.full_like(acc_ref[...], 0.0)")
+        + ACCUMULATE
+        + "\n"
+        + when(LAST, "o_ref[...] = acc_ref[...]"),
         I_J_K,
         False,
     ),

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import codes, lint
+from pallas_lint.testing import codes, lint
 from tests.rules.traced import PRELUDE, outcomes
 
 OURS = frozenset({"PAL302", "PAL303", "PAL304", "PAL305", "PAL501"})

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import codes, lint
+from pallas_lint.testing import codes, lint
 
 _MODULE = """
 import jax

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.testing import fixed, lines, lint
 from tests.rules.grid_cases import module, run
-from tests.rules.harness import fixed, lines, lint
 
 I_J_K = "lambda i, j, k: (i * 3 + j, 0)"
 LAST = "pl.program_id(2) == pl.num_programs(2) - 1"

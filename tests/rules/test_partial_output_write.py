@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 from tests.rules.interpreted import python
 
 PRELUDE = """\

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import fixed, lint
+from pallas_lint.testing import fixed, lint
 from tests.rules.interpreted import python
 
 PRELUDE = """\

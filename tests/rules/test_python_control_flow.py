@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import codes, fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 from tests.rules.traced import PRELUDE, outcomes
 
 OURS = frozenset({"PAL502", "PAL503", "PAL504"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import codes, lines, lint
+from pallas_lint.testing import codes, lines, lint
 from tests.rules.kernels import launch, line_of
 
 CODE = "PAL202"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.testing import lint
 from tests.rules.grid_cases import module, run
-from tests.rules.harness import lint
 
 SUM = "o_ref[...] += x_ref[...]"
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import lines, lint
+from pallas_lint.testing import lines, lint
 from tests.rules.kernels import line_of
 
 _MODULE = """\
@@ -76,6 +76,27 @@ PAST = {
     ),
     "range": ("for i in range(pl.cdiv(ROWS, BLOCK)):\n    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]", "x_ref["),
     "long range": ("for i in range(16):\n    o_ref[...] += x_ref[pl.ds(i * 64, 64), :]", "x_ref["),
+    "pl.loop in steps": (
+        "@pl.loop(0, ROWS, step=BLOCK)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]",
+        "x_ref[",
+    ),
+    "pl.loop in steps, from a later start": (
+        "@pl.loop(8, 904, step=BLOCK)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start + 100, BLOCK), :]",
+        "x_ref[",
+    ),
+    "range in steps": (
+        "for start in range(0, ROWS, BLOCK):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]",
+        "x_ref[",
+    ),
+    "after a loop that is left early": (
+        "for i in range(9):\n    if i >= 7:\n        break\no_ref[...] = x_ref[pl.ds(992, BLOCK), :]",
+        "x_ref[pl.ds(992",
+    ),
+    "after a check": (
+        "for i in range(9):\n    if i > 9:\n        raise ValueError(i)\n"
+        "    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]",
+        "x_ref[",
+    ),
     "copy": (
         "def body(i, _):\n    c = pltpu.make_async_copy(x_ref.at[pl.ds(i * BLOCK, BLOCK)], buffer, sem)\n"
         "    c.start()\n    c.wait()\nlax.fori_loop(0, pl.cdiv(ROWS, BLOCK), body, None)",
@@ -139,6 +160,38 @@ FINE = {
     "floor": (
         "def body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
         "o_ref[...] = lax.fori_loop(0, ROWS // BLOCK, body, jnp.zeros((128, 128)))"
+    ),
+    "pl.loop in steps": (
+        "@pl.loop(0, 896, step=BLOCK)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"
+    ),
+    "pl.loop in steps, from a later start": (
+        "@pl.loop(104, ROWS, step=BLOCK)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"
+    ),
+    "pl.loop in steps that are not known": (
+        "@pl.loop(0, ROWS, step=n)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"
+    ),
+    "pl.loop downwards": (
+        "@pl.loop(872, -1, step=-BLOCK)\ndef _(start):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"
+    ),
+    "range in steps": ("for start in range(0, 896, BLOCK):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"),
+    "range downwards": ("for start in range(872, -1, -BLOCK):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"),
+    "range in steps that are not known": (
+        "for start in range(0, ROWS, n):\n    o_ref[...] += x_ref[pl.ds(start, BLOCK), :]"
+    ),
+    "a loop that never turns": (
+        "def body(i, c):\n    return c + x_ref[pl.ds((i + 8) * BLOCK, BLOCK), :]\n"
+        "o_ref[...] = lax.fori_loop(0, 896 // BLOCK - 7, body, jnp.zeros((128, 128)))"
+    ),
+    "a loop left early": (
+        "for i in range(9):\n    if i >= 7:\n        break\n    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]"
+    ),
+    "turns left out": (
+        "for i in range(9):\n    if i * BLOCK + BLOCK > ROWS:\n        continue\n"
+        "    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]"
+    ),
+    "a helper left early": (
+        "def add(i):\n    if i >= 7:\n        return\n    o_ref[...] += x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
+        "for i in range(9):\n    add(i)"
     ),
     "clamped": (
         "def body(i, c):\n    return c + x_ref[pl.ds(jnp.minimum(i * BLOCK, ROWS - BLOCK), BLOCK), :]\n"

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 IMPORTS = {
     "tpu": "from jax.experimental.pallas import tpu as backend\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.rules.harness import fixed, lint
+from pallas_lint.testing import fixed, lint
 from tests.rules.kernels import launch
 
 CODE = "PAL203"

@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import fixed, lines, lint
+from pallas_lint.testing import fixed, lines, lint
 from tests.rules.interpreted import python
 from tests.rules.kernels import line_of
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 PRELUDE = """\
 import functools

@@ -9,7 +9,7 @@ import pytest
 from pallas_lint.lint import lint_source
 from pallas_lint.project import Project
 from pallas_lint.source import Source
-from tests.rules.harness import codes, fixed, lint, settings
+from pallas_lint.testing import codes, fixed, lint, settings
 
 if TYPE_CHECKING:
     from pathlib import Path

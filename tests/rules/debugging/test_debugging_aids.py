@@ -10,7 +10,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.lint import lint_source
 from pallas_lint.project import Project
 from pallas_lint.source import Source
-from tests.rules.harness import codes, fixed, lint, settings
+from pallas_lint.testing import codes, fixed, lint, settings
 from tests.rules.traced import PRELUDE
 
 TRITON = "from jax.experimental.pallas import triton as plt\n"

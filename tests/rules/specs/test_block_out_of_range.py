@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 from tests.rules.interpreted import python
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 TRITON = """\
 import jax
@@ -79,3 +79,43 @@ def test_other_targets() -> None:
     assert not lint(code, target="tpu", select="PAL306")
     assert lint(code, target="triton", select="PAL306")
     assert not lint(TRITON.format(grid="(n, 70000)"), jax="0.8.3", select="PAL306")
+
+
+CLUSTER = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+
+def run(n):
+    def kernel(o_ref):
+        o_ref[...] = jnp.zeros((64,), jnp.float32)
+
+    return plgpu.kernel(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((64,), jnp.float32),
+        grid={grid},
+        grid_names=("a", "b", "c")[: {rank}],
+        cluster={cluster},
+        cluster_names=("x", "y", "z")[: {axes}],
+    )()
+"""
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster", "too_large"),
+    [
+        ("(65535, 1)", "(1,)", False),
+        ("(65535, 1)", "(n,)", False),  # it may well be 1
+        ("(65535, 1)", "(n, 1)", False),
+        ("(65535, 1)", "(2,)", False),  # the last axis is CUDA's x
+        ("(65535, 1)", "(1, 2)", False),
+        ("(65535, 1)", "(2, 1)", True),
+        ("(65535, 1, 1)", "(2, 1, 1)", True),
+        ("(65535, 1, 1)", "(n, 1, 1)", False),
+    ],
+)
+def test_clusters_multiply_their_axes(grid: str, cluster: str, too_large: bool) -> None:
+    code = CLUSTER.format(grid=grid, cluster=cluster, rank=grid.count(",") + 1, axes=len(cluster.split(",")))
+    found = lint(code, jax="0.10.2", target="mosaic-gpu", select="PAL306")
+    assert [finding.severity.value for finding in found] == (["error"] if too_large else [])

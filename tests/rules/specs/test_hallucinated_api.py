@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import fixed, lint
+from pallas_lint.testing import fixed, lint
 
 HEAD = (
     "from jax.experimental import pallas as pl\n"

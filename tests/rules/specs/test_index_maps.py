@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import codes, fixed, lines, lint
+from pallas_lint.testing import codes, fixed, lines, lint
 from tests.rules.kernels import line_of
 
 PRELUDE = """\
@@ -73,6 +73,23 @@ def test_element_offset(name: str) -> None:
 )
 def test_no_element_offset(index_map: str, block: str) -> None:
     assert "PAL301" not in codes(lint(launched(index_map, block=block)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "grid", "severities"),
+    [
+        (2048, "(4, 2)", []),  # every eighth block
+        (200, "(4, 2)", []),
+        (192, "(4, 2)", ["error"]),
+        (32, "(4, 2)", ["error"]),
+        (32, "(1, 4)", ["warning"]),  # right by chance: there is one step
+        (None, "(4, 2)", ["error"]),
+    ],
+)
+def test_element_offset_in_an_array_of_known_size(rows: int | None, grid: str, severities: list[str]) -> None:
+    code = launched("lambda i, j: (i * 8, 0)", block="(8, 128)", grid=grid)
+    code += f"\n\ndef main():\n    return f(jnp.zeros(({rows}, 128)), 8, 0)\n" if rows is not None else ""
+    assert [finding.severity.value for finding in lint(code, select="PAL301")] == severities
 
 
 def test_element_offset_in_a_def_with_locals() -> None:

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import codes, fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 
 PRELUDE = """\
 import functools

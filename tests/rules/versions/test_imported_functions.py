@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import codes, fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 
 SWAPPED = "lambda i: (i, 0), (8, 128)"
 RIGHT = "(8, 128), lambda i: (i, 0)"

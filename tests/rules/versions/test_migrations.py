@@ -6,7 +6,7 @@ import libcst
 import pytest
 from attrs import frozen
 
-from tests.rules.harness import codes, fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 
 PL = "from jax.experimental import pallas as pl\n"
 TPU = "from jax.experimental.pallas import tpu as pltpu\n"

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from pallas_lint.testing import fixed
 from tests.rules import interpreted
-from tests.rules.harness import fixed
 
 # Plain integers among the indices do not get past the interpreter of jax 0.6.
 KERNEL = """

@@ -1,0 +1,83 @@
+"""Rules of other packages, found by their entry points without importing anything of theirs.
+
+[project.entry-points."pallas_lint.rules"]
+"ACME101-no-magic-blocks" = "acme_pallas.no_magic_blocks"
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GROUP = "pallas_lint.rules"
+_NAME = re.compile(r"([A-Z]{2,}[0-9]{3})-([a-z0-9]+(?:-[a-z0-9]+)*)")
+OWN = re.compile(r"PAL[0-9]{3}")
+
+
+@frozen
+class Plugin:
+    """One rule that another package offers. `problem`: why it cannot be used; `package`: who offers it."""
+
+    code: str
+    name: str
+    module: str
+    package: str
+    problem: str | None = None
+
+
+@lru_cache(maxsize=1)
+def installed() -> tuple[Plugin, ...]:
+    """The rules offered by the packages of this environment, in the order of their codes.
+
+    `importlib.metadata` would answer too; its import and its search cost more than linting a cached project.
+    """
+    found: dict[str, Plugin] = {}
+    for folder in dict.fromkeys(sys.path):
+        # The working directory is no place to install into: nothing in it is asked for rules.
+        if not folder or os.path.abspath(folder) == os.getcwd():  # noqa: PTH100, PTH109
+            continue
+        for plugin in _in_folder(folder):
+            found.setdefault(plugin.code, plugin)
+    return tuple(found[code] for code in sorted(found))
+
+
+def _in_folder(folder: str) -> Iterator[Plugin]:
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]  # noqa: PTH208
+    except OSError:
+        return
+    for name in sorted(names):
+        try:
+            with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+                text = file.read()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if f"[{GROUP}]" in text:
+            yield from _offered(text, name.partition("-")[0])
+
+
+def _offered(text: str, package: str) -> Iterator[Plugin]:
+    import configparser  # only where there is something to read
+
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # codes are in capitals
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
+    for key, module in parser[GROUP].items():
+        match = _NAME.fullmatch(key)
+        if match is None:
+            yield Plugin(key, key, module, package, f"`{key}` is no CODE-rule-name, such as ACME101-no-magic-blocks")
+        elif OWN.fullmatch(match[1]):
+            yield Plugin(key, key, module, package, f"`{key}`: codes that begin with PAL are taken")
+        else:
+            yield Plugin(match[1], match[2], module, package)
