@@ -1,6 +1,9 @@
 """`python -m pallas_lint`: the command line."""
 
-from pallas_lint.cli import main
-
 if __name__ == "__main__":
+    from pallas_lint.start import leave_current_folder
+
+    leave_current_folder()
+    from pallas_lint.cli import main
+
     raise SystemExit(main())

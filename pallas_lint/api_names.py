@@ -56,6 +56,13 @@ class KeywordHistory:
         return next((other for other in known[before[-1] + 1 :] if other in self.refused), version)
 
 
+def prefixes(name: str) -> Iterator[str]:
+    """A dotted name and all that it goes through, longest first."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
 def api_name(use: Use, *, called: bool = False) -> ApiName | None:
     """The known name that a use stands for; None for what no known jax has, and for what is not jax's.
 

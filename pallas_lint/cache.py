@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from pallas_lint import __version__
+from pallas_lint import __version__, plugins
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.report.json import finding_document
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FOLDER = ".pallas-lint-cache"
-_LAYOUT = 1  # of the entries; a new number makes all old entries void
+_LAYOUT = 2  # of the entries; a new number makes all old entries void
 _README = "Results of earlier pallas-lint runs. Can be deleted at any time.\n"
 
 
@@ -34,6 +34,7 @@ class Verdict:
     kernels: int = 0
     dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
     used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
+    notes: tuple[str, ...] = ()  # why it was not judged
     traceback: str | None = None  # of an internal error
 
 
@@ -79,7 +80,7 @@ class Cache:
 
     def put(self, verdict: Verdict, key: str) -> None:
         """Store a verdict, unless it is one of failure."""
-        if verdict.errors or verdict.traceback or not self._prepare():
+        if verdict.errors or verdict.notes or verdict.traceback or not self._prepare():
             return
         entry = {
             "key": key,
@@ -139,16 +140,15 @@ _tool: str | None = None
 def tool_fingerprint() -> str:
     """A digest of this version of the tool.
 
-    That is its number, the times of its files (for those who work on it), the Python version, and the time
-    of the folder it is installed in, which changes when plugins come and go.
+    That is its number, the times of its files (for those who work on it), the Python version, and the rules that
+    other packages offer.
     """
     global _tool
     if _tool is None:
         folder = Path(__file__).parent
         rules = _folder_of("pallas_lint.rules")
         newest = max(_newest(str(place)) for place in (folder, rules) if place is not None)
-        installed = [_time(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {installed}".encode())
+        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {plugins.installed()}".encode())
     return _tool
 
 
@@ -220,7 +220,7 @@ def decode(document: dict[str, Any]) -> Finding:
         origin=document["origin"],
         related=tuple(Related(_span(related), related["message"]) for related in document["related"]),
         fixes=tuple(_fix(fix) for fix in document["fixes"]),
-        cell=document["cell"],
+        page=None if plugins.OWN.fullmatch(document["code"]) else document["url"],
     )
 
 
@@ -229,7 +229,7 @@ def _position(document: dict[str, int]) -> Position:
 
 
 def _span(document: dict[str, Any]) -> Span:
-    return Span(document["path"], _position(document["start"]), _position(document["end"]))
+    return Span(document["path"], _position(document["start"]), _position(document["end"]), document["cell"])
 
 
 def _fix(document: dict[str, Any]) -> Fix:

@@ -8,6 +8,7 @@ from attrs import define
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.backend import STRONG
+from pallas_lint.plugins import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -136,6 +137,7 @@ class Context:
             dtype=dtype,
             related=tuple(places),
             fixes=tuple(fixes),
+            page=None if OWN.fullmatch(self.rule.code) else self.rule.url,
         )
 
     @property

@@ -7,9 +7,12 @@ reads nothing else. Lines and columns count from 1, columns in Unicode code poin
 from __future__ import annotations
 
 import enum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Applicability = Literal["safe", "unsafe"]
 DOCS_URL = "https://pallas-lint.readthedocs.io/rules/"
@@ -40,11 +43,15 @@ class Position:
 
 @frozen(order=True)
 class Span:
-    """A range of one file. `path` is as the user will read it: relative to the working directory."""
+    """A range of one file. `path` is as the user will read it: relative to the working directory.
+
+    In a notebook, lines are those of all code cells together (`pallas_lint.notebook`), until a report names `cell`.
+    """
 
     path: str
     start: Position
     end: Position
+    cell: int | None = None  # from 1, among all cells: lines are of that cell
 
 
 @frozen
@@ -88,15 +95,33 @@ class Finding:
     origin: Literal["static", "probe"] = "static"
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    cell: int | None = None
+
+    @property
+    def cell(self) -> int | None:
+        return self.span.cell
+
+    page: str | None = None  # the address of the rule's page where the rule is of another package
 
     @property
     def url(self) -> str:
-        return f"{DOCS_URL}{self.code}/"
+        return f"{DOCS_URL}{self.code}/" if self.page is None else self.page
+
+    def moved(self, place: Callable[[Span], Span]) -> Finding:
+        """The same with every span, related ones and those of edits too, as `place` has it."""
+        return evolve(
+            self,
+            span=place(self.span),
+            related=tuple(evolve(each, span=place(each.span)) for each in self.related),
+            fixes=tuple(
+                evolve(fix, edits=tuple(evolve(edit, span=place(edit.span)) for edit in fix.edits))
+                for fix in self.fixes
+            ),
+        )
 
     @property
     def sort_key(self) -> tuple[object, ...]:
-        return (self.span.path, self.cell or 0, self.span.start, self.code, self.backend or "", self.message)
+        start = self.span.start
+        return self.span.path, self.cell or 0, start.line, start.column, self.code, self.backend or "", self.message
 
 
 @frozen

@@ -14,6 +14,7 @@ from attrs import define, evolve, field, frozen
 
 from pallas_lint.finding import Finding, Fix, LintError
 from pallas_lint.idle_imports import without_idle_imports
+from pallas_lint.source import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS = 10
 SYNTAX_ERROR = "PAL001"
-
-
-@frozen(order=True)
-class Replacement:
-    """One edit in offsets of a text."""
-
-    start: int
-    end: int
-    text: str
 
 
 @frozen
@@ -101,16 +93,6 @@ def _fits(wanted: set[Replacement], present: set[Replacement]) -> bool:
 def _collide(ordered: Sequence[Replacement]) -> bool:
     """Whether two neighbours overlap, or start at one place so that their order would be a guess."""
     return any(second.start < first.end or second.start == first.start for first, second in itertools.pairwise(ordered))
-
-
-def apply_replacements(text: str, replacements: Sequence[Replacement]) -> str:
-    """`text` with sorted replacements that do not overlap."""
-    parts: list[str] = []
-    position = 0
-    for replacement in replacements:
-        parts += (text[position : replacement.start], replacement.text)
-        position = replacement.end
-    return "".join((*parts, text[position:]))
 
 
 def with_newlines(inserted: str, text: str, offset: int) -> str:
@@ -212,12 +194,25 @@ def _tidy(outcome: Outcome, relint: Callable[[Mapping[str, Source], frozenset[st
     """Take out the imports that were used before the fixes and are not any more."""
     tidied = {}
     for path, (before, after) in outcome.changed.items():
-        text = after.text if Path(path).name == "__init__.py" else without_idle_imports(before.text, after.text)
+        # What does not parse may use them too.
+        kept = Path(path).name == "__init__.py" or after.problems
+        text = after.text if kept else without_idle_imports(before.text, after.text)
         if text != after.text:
-            tidied[path] = type(after)(after.path, text, after.encoding)
+            tidied[path] = after.edited(_line_changes(after.text, text))
     if tidied:
         findings = relint({**outcome.sources, **tidied}, frozenset(tidied))
         _commit(outcome, Plan((), {}), tidied, findings)
+
+
+def _line_changes(before: str, after: str) -> Iterator[Replacement]:
+    """The lines that differ, as replacements in `before`."""
+    import difflib
+
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(map(len, old))]
+    for kind, first, last, from_line, to_line in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield Replacement(starts[first], starts[last], "".join(new[from_line:to_line]))
 
 
 def _attempt(sources: Mapping[str, Source], planned: Plan) -> dict[str, Source]:
@@ -225,9 +220,9 @@ def _attempt(sources: Mapping[str, Source], planned: Plan) -> dict[str, Source]:
     changed: dict[str, Source] = {}
     for path, replacements in planned.replacements.items():
         before = sources[path]
-        text = apply_replacements(before.text, replacements)
-        if text != before.text:
-            changed[path] = type(before)(before.path, text, before.encoding)
+        after = before.edited(replacements)
+        if after.text != before.text:
+            changed[path] = after
     return changed
 
 
@@ -271,13 +266,14 @@ def _refusal(finding: Finding, chosen: Fix, reasons: Mapping[str, str]) -> LintE
 
 
 def unified_diff(before: Source, after: Source) -> Iterator[str]:
-    """The change as a unified diff that `patch` takes, line by line."""
+    """The change as a unified diff that `patch` takes, line by line; of a notebook, one for each cell."""
     import difflib
 
-    # Cut at \n only: str.splitlines also cuts at form feeds and other characters that end no line for patch.
-    old, new = (re.findall(r"[^\n]*\n|[^\n]+", source.text) for source in (before, after))
-    for line in difflib.unified_diff(old, new, before.path, after.path):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    for (name, old), (_, new) in zip(before.parts, after.parts, strict=True):
+        # Cut at \n only: str.splitlines also cuts at form feeds and other characters that end no line for patch.
+        lines, changed = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
+        for line in difflib.unified_diff(lines, changed, name, name):
+            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def write(
@@ -314,11 +310,11 @@ def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> Lin
         for shown, (before, after) in changed.items():
             # A link is followed: what it points at is replaced, never the link.
             file = (cwd / shown).resolve()
-            staged.append((_stage(file, before.encode(before.text), after.encode(after.text)), file))
+            staged.append((_stage(file, before.data, after.data), file))
         for shown, (temporary, file) in zip(changed, staged, strict=True):
             before = changed[shown][0]
             temporary.replace(file)
-            done.append((file, before.encode(before.text)))
+            done.append((file, before.data))
     except (OSError, UnicodeEncodeError) as error:
         for temporary, _ in staged:
             temporary.unlink(missing_ok=True)

@@ -13,8 +13,9 @@ from pallas_lint.finding import Finding, LintError, Severity, Span
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
+from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.trace import Op
-from pallas_lint.rule import Rule, all_rules
+from pallas_lint.rule import PluginError, Rule, all_rules
 from pallas_lint.targets import Target
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
     from pallas_lint.project import Project
+    from pallas_lint.recall import Recall
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
@@ -48,22 +50,37 @@ class Judgement:
     analysis: Analysis | None = None
 
 
+def may_have_kernels(source: Source) -> bool:
+    return any(word in text for _, text in source.parts for word in ("pallas", *FOREIGN_WORDS))
+
+
 def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
     return judge(source, settings, project).result
 
 
-def judge(source: Source, settings: Settings, project: Project) -> Judgement:
-    """The same with what the findings rest on, for an editor to show."""
-    if "pallas" not in source.text and not any(word in source.text for word in FOREIGN_WORDS):
+def judge(
+    source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool] = lambda: False
+) -> Judgement:
+    """The same with what the findings rest on, for an editor to show.
+
+    Raises Abandoned soon after `is_stale` says that there is a newer text.
+    """
+    if not may_have_kernels(source):
         return Judgement(FileResult(source.path))
     graph = project.graph()
     module = graph.add(source, project.file(source.path))
-    analysis = analyse(module, settings.jax.versions, dict(settings.assume))
-    run = _Run(module, analysis, settings)
+    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale)
+    recall = project.recall(module.file)
+    if recall is not None:
+        recall.begin(module.source, module.outline, analysis, settings)
+    run = _Run(source, module, analysis, settings, recall, is_stale)
     found = [*run.syntax_errors(), *run.rules()]
+    if recall is not None:
+        recall.end()
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
+    kept = [source.settled(finding) for finding in kept]
     result = FileResult(
         source.path,
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),
@@ -80,34 +97,51 @@ def judge(source: Source, settings: Settings, project: Project) -> Judgement:
 class _Run:
     """The rules on one analysed module."""
 
+    source: Source
     module: Module
     analysis: Analysis
     settings: Settings
+    recall: Recall | None = None
+    is_stale: Callable[[], bool] = lambda: False
     errors: list[LintError] = field(factory=list)
     tracebacks: list[str] = field(factory=list)
     broken: bool = False
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same."""
-        for piece in self.module.outline.walk():
-            problem = piece.problem if piece.suspect or piece.was_parsed else None
+        pieces = (piece for piece in self.module.outline.walk() if piece.suspect or piece.was_parsed)
+        for problem in (*self.source.problems, *(piece.problem for piece in pieces)):
             if problem is None:
                 continue
             self.broken = True
-            place = Span(
-                piece.source.path, problem.position, evolve(problem.position, column=problem.position.column + 1)
-            )
+            end = evolve(problem.position, column=problem.position.column + 1)
+            place = Span(self.source.path, problem.position, end)
             severity = Severity.INFO if problem.limit else Severity.ERROR
             message = problem.message if problem.limit else f"syntax error: {problem.message}"
             yield Finding("PAL001", "syntax-error", severity, message, place, "the rest of the file is still judged")
 
+    def _enabled(self) -> Iterator[type[Rule]]:
+        for code, entry in all_rules().items():
+            if code in self.settings.enabled:
+                try:
+                    yield entry.rule
+                except PluginError as error:  # of the run, not of this file
+                    self.errors.append(LintError("", str(error)))
+
     def rules(self) -> Iterator[Finding]:
         """Run every enabled rule on what it subscribes to."""
-        rules = [entry.rule for code, entry in all_rules().items() if code in self.settings.enabled]
+        rules = list(self._enabled())
         for rule in rules:
             if rule.check_module is not Rule.check_module:
                 yield from self._guarded(rule, lambda r, c: r.check_module(c))
         yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
+        # Rules of others may look at anything: what they find is not kept.
+        own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
+        yield from self._launches(own, self.recall)
+        yield from self._launches([rule for rule in rules if rule not in own], None)
+
+    def _launches(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
+        """Run the rules on launches and kernels."""
         launch_rules = [rule for rule in rules if rule.check_launch is not Rule.check_launch]
         kernel_rules = [rule for rule in rules if rule.check_kernel is not Rule.check_kernel]
         by_op: dict[str, list[type[Rule]]] = {}
@@ -116,27 +150,68 @@ class _Run:
                 for name in rule.ops:
                     by_op.setdefault(name, []).append(rule)
         for launch in self.analysis.launches:
-            targets = targets_of(launch, self.settings)
-            for rule in launch_rules:
+            if self.is_stale():
+                raise Abandoned
+            found = None if recall is None else recall.of_launch(launch)
+            if found is None:
+                before = self._asked
+                found = list(self._launch(launch, launch_rules, kernel_rules, by_op))
+                if recall is not None and self._asked == before:
+                    recall.keep(launch, found)
+            yield from found
+
+    def _launch(
+        self,
+        launch: Launch,
+        launch_rules: list[type[Rule]],
+        kernel_rules: list[type[Rule]],
+        by_op: dict[str, list[type[Rule]]],
+    ) -> Iterator[Finding]:
+        targets = targets_of(launch, self.settings)
+        for rule in launch_rules:
+            for target in _targets_for(rule, targets):
+                yield from self._guarded(rule, lambda r, c: r.check_launch(launch, c), launch, None, target)
+        for trace in launch.traces:
+            if trace.launch is not launch:
+                continue  # a pipeline's body: its events are the enclosing kernel's
+            for rule in kernel_rules:
                 for target in _targets_for(rule, targets):
-                    yield from self._guarded(rule, lambda r, c: r.check_launch(launch, c), launch, None, target)  # noqa: B023
-            for trace in launch.traces:
-                if trace.launch is not launch:
-                    continue  # a pipeline's body: its events are the enclosing kernel's
-                for rule in kernel_rules:
+                    yield from self._guarded(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, target)  # noqa: B023
+            for op in trace.events:
+                if not isinstance(op, Op):
+                    continue
+                for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
                     for target in _targets_for(rule, targets):
-                        yield from self._guarded(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, target)  # noqa: B023
-                for op in trace.events:
-                    if not isinstance(op, Op):
-                        continue
-                    for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
-                        for target in _targets_for(rule, targets):
-                            yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
+                        yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
+
+    @property
+    def _asked(self) -> tuple[int, int]:
+        """Changes where a rule fails, and where it looks at all of the file: such findings are not kept."""
+        return len(self.errors), self.module.uses.asked
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
+        own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
+        if self.recall is not None and own:
+            yield from self._uses_by_piece(own, self.recall)
+            rules = [rule for rule in rules if rule not in own]
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
         for rule in rules:
             yield from self._guarded(rule, lambda r, c: (f for use in uses for f in r.check_use(use, c)))
+
+    def _uses_by_piece(self, rules: list[type[Rule]], recall: Recall) -> Iterator[Finding]:
+        """What rules say of uses, found out for the pieces of which it is not known."""
+        stored = recall.stored_names(self.module)
+        for piece in self.module.outline.walk():
+            known = recall.of_piece(piece)
+            if known is None:
+                before = self._asked
+                uses = [use for use in recall.uses_in(piece) if use.name.startswith("jax") and use.name not in stored]
+                known = []
+                for rule in rules if uses else ():
+                    known += self._guarded(rule, lambda r, c: (f for use in uses for f in r.check_use(use, c)))  # noqa: B023
+                if self._asked == before:
+                    recall.keep_piece(piece, known)
+            yield from known
 
     def _guarded(
         self,
@@ -208,7 +283,8 @@ def _suppressed(
     """The findings that no comment and no per-file setting silences, and the comments in other files that did."""
     enabled = {path: settings.enabled_in(path) for path in {source.path, *(f.span.path for f in findings)}}
     findings = [finding for finding in findings if finding.code in enabled[finding.span.path]]
-    kept = suppressions.apply(source, findings, enabled[source.path], report_unused=report_unused)
+    codes, tree = enabled[source.path], module.outline.tree
+    kept = suppressions.apply(source, findings, codes, report_unused=report_unused, tree=tree)
     used: set[tuple[str, int]] = set()
     for path in {finding.span.path for finding in kept} - {source.path}:
         other = module.graph.source_of(path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, api_name
+from pallas_lint.api_names import PALLAS, api_name, prefixes
 from pallas_lint.finding import Edit, Fix, Position, Span
 from pallas_lint.syntax.bindings import text_of
 
@@ -71,13 +71,15 @@ class Migration:
     def _with_alias_gone(self, text: str) -> list[Edit] | None:
         """Where every use of the alias moves to another module: all of them at once, and the alias's import goes."""
         use = self.name.use
-        alias = use.spelled.split(".", 1)[0]
+        alias = use.alias
+        if not all(self._may_go(name) for name in use.names_under_alias):
+            return None
         imports = [other for other in use.others if other.imported and other.binds == alias]
         if text.split(".", 1)[0] == alias or len(imports) != 1 or alias not in self.context.module.imported:
             return None
         edits: list[Edit] = []
         for other in use.others:
-            if other.imported or other.spelled.split(".", 1)[0] != alias:
+            if other.imported or other.alias != alias:
                 continue
             name = api_name(other)
             known = None if name is None else compat.replacement(name.name, version=self.context.versions[-1])
@@ -89,6 +91,11 @@ class Migration:
             edits += [edit for edit in (self.edit(name.node, spelled[0]), *spelled[1]) if edit not in edits]
         removed = self.statement_removed(imports[0])
         return None if removed is None else [*edits, removed]
+
+    def _may_go(self, name: str) -> bool:
+        """Whether something that a dotted name goes through has a replacement."""
+        version = self.context.versions[-1]
+        return any(compat.replacement(prefix, version=version) is not None for prefix in prefixes(name))
 
     def statement_removed(self, imported: Use) -> Edit | None:
         """Take an imported name out of its statement, or the statement with its lines."""

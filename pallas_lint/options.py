@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
+MOST_SECONDS = 1_000_000
+LEAST_MEMORY = 1 << 20  # bytes
 STAGES = ("trace", "grid", "interpret", "lower", "compile")
 
 
@@ -92,8 +94,8 @@ def _boolean(value: object) -> bool:
 
 def _positive(value: object) -> float:
     _expect(value, (int, float), "a number")
-    if value <= 0:  # type: ignore[operator]
-        raise OptionError("expected a number above 0")
+    if not 0 < value < MOST_SECONDS:  # type: ignore[operator]  # not a number is neither
+        raise OptionError(f"expected a number above 0 and below {MOST_SECONDS}")
     return value  # type: ignore[return-value]
 
 
@@ -180,14 +182,22 @@ def _integer(value: object) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def _memory(value: object) -> str | int:
-    """Bytes as a number, or with a unit: 512M, 16GiB."""
+def memory_in(text: str) -> int:
+    """Bytes that "4G" or "512MiB" stands for; 0 where it is no amount."""
     import re
 
-    if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?\s*([KMGT]i?)?B?", value):
-        return value
-    _expect(value, int, 'bytes, as a number or like "512M" and "16GiB"')
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")) if match else 0
+
+
+def _memory(value: object) -> int:
+    """Bytes, from a number or an amount with a unit: 512M, 16GiB."""
+    if not isinstance(value, str):
+        _expect(value, int, 'bytes, as a number or like "512M" and "16GiB"')
+    found = memory_in(value) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
+    if found < LEAST_MEMORY:
+        raise OptionError('expected bytes, as a number or like "512M" and "16GiB", and at least 1M')
+    return int(found)
 
 
 def _rule_options(value: object) -> dict[str, dict[str, Any]]:

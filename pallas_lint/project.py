@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.kernels.modules import ModuleGraph, SyntaxCache
+    from pallas_lint.recall import Recall
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
+SUFFIXES = (".py", ".ipynb")
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
 _WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
 
@@ -54,19 +56,35 @@ class Project:
 
     cwd: Path = field(factory=Path.cwd)
     overlay: Mapping[Path, Source] = field(factory=dict)
+    incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
+    absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
+
+    _recalls: dict[Path, Recall] = field(factory=dict, init=False)
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
         from pallas_lint.kernels.modules import SyntaxCache
 
-        return SyntaxCache()
+        return SyntaxCache(incremental=self.incremental)
 
     def graph(self) -> ModuleGraph:
         """The modules of the project for one analysis; what has been parsed is shared with earlier ones."""
         from pallas_lint.kernels.modules import ModuleGraph
 
         self._syntax.trim()
-        return ModuleGraph(self.overlay, self._syntax)
+        return ModuleGraph(self.overlay, self._syntax, self.absolute_names)
+
+    def recall(self, file: Path | None) -> Recall | None:
+        """What was found in a file the last time; None where that is not kept."""
+        from pallas_lint.recall import Recall
+
+        if not self.incremental or file is None:
+            return None
+        return self._recalls.setdefault(file, Recall())
+
+    def forget(self, file: Path) -> None:
+        """The file has changed on disk: what was read of it does not count any more."""
+        self._syntax.forget(file)
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""
@@ -88,8 +106,9 @@ def discover(
     *,
     cwd: Path | None = None,
     exclude: Sequence[str] = (),
+    force_exclude: bool = False,
 ) -> Discovery:
-    """The files to lint, sorted as shown: files named are always in, folders are searched for `*.py`.
+    """The files to lint, sorted as shown: those named are in unless `force_exclude`, folders are searched for the rest.
 
     `exclude` are patterns relative to `cwd`. Missing paths and folders with bad settings become errors.
     """
@@ -119,12 +138,28 @@ def discover(
                 result.notes.append(f"no Python files in {shown_path(path, cwd)}")
         else:
             settings = walk.settings(path.parent)
-            if settings is not None:
+            left_out = force_exclude and _normal(path).is_relative_to(cwd)
+            left_out = left_out and settings is not None and is_excluded(_normal(path), cwd, finder, exclude=exclude)
+            if settings is not None and not left_out:
                 # One named twice, or named and in a folder, is linted once.
                 found.setdefault(_identity(path), InputFile(_normal(path), shown_path(_normal(path), cwd), settings))
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
     return result
+
+
+def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str] = ()) -> bool:
+    """Whether a search of the folder `top` would leave out `path` below it, whatever .gitignore files say.
+
+    `exclude` are patterns relative to `top`. Raises SettingsError.
+    """
+    place, parts = top, path.relative_to(top).parts
+    for depth, name in enumerate(parts, start=1):
+        excludes = _Excludes.of(finder.for_folder(place), exclude, top)
+        place /= name
+        if excludes.match(str(place), name, depth < len(parts)):
+            return True
+    return False
 
 
 def _normal(path: Path) -> Path:
@@ -181,7 +216,7 @@ class _Walk:
             # Links to folders are not followed: they lead in circles, or to what is linted under its own
             # name.
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not (entry.name.endswith(".py") and _is_file(entry)):
+            if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
                 continue
             if excludes.match(entry.path, entry.name, is_folder) or _ignored(respected, entry.path, is_folder):
                 continue

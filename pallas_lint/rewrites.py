@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, ApiName, api_name
+from pallas_lint.api_names import PALLAS, ApiName, api_name, prefixes
 from pallas_lint.kernels.values import Func, options
 from pallas_lint.migration import Migration, index, operand, value
 from pallas_lint.syntax.bindings import text_of
@@ -194,9 +194,11 @@ def replacing(migration: Migration) -> Fix | None:
 def _without_alias(migration: Migration, made: Fix) -> Fix | None:
     """Where the alias has only uses that are rewritten: all of them at once, and its import goes."""
     use = migration.name.use
-    alias = use.spelled.split(".", 1)[0]
+    alias = use.alias
+    if not all(any(prefix in REWRITES for prefix in prefixes(name)) for name in use.names_under_alias):
+        return None
     imports = [other for other in use.others if other.imported and other.binds == alias]
-    others = [other for other in use.others if not other.imported and other.spelled.split(".", 1)[0] == alias]
+    others = [other for other in use.others if not other.imported and other.alias == alias]
     if len(imports) != 1 or alias not in migration.context.module.imported or alias == use.spelled:
         return None
     fixes = []

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attrs import define, field, frozen
 
+from pallas_lint.finding import DOCS_URL
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -54,6 +56,7 @@ class Rule:
     backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
     unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
     probe_only: ClassVar[bool] = False  # it has no check: only the probe makes such findings
+    url: ClassVar[str] = ""  # the page of a rule of another package; own rules have theirs in the documentation
     ops: ClassVar[tuple[str, ...]] = ()
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[Example, ...]] = ()
@@ -79,6 +82,10 @@ class Rule:
         return iter(())
 
 
+class PluginError(Exception):
+    """A rule of another package that cannot be used; the text is one clear sentence."""
+
+
 @define(slots=False)
 class RuleEntry:
     """A rule by its code and name; the class itself is imported when something else is asked for."""
@@ -87,15 +94,28 @@ class RuleEntry:
     name: str
     module: str = field(repr=False)
     opt_in: bool = False  # only run when it is selected by code or name
+    package: str | None = None  # which offers it; None for the built-in ones
 
     @cached_property
     def rule(self) -> type[Rule]:
-        module = importlib.import_module(self.module)
-        return next(
-            value
-            for value in vars(module).values()
-            if isinstance(value, type) and issubclass(value, Rule) and getattr(value, "code", "") == self.code
-        )
+        """Raises PluginError for a rule of another package that cannot be imported."""
+        try:
+            module = importlib.import_module(self.module)
+        except Exception as error:
+            if self.package is None:
+                raise
+            raise PluginError(
+                f"rule {self.code} of {self.package} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Rule) and getattr(value, "code", "") == self.code:
+                return value
+        raise PluginError(f"rule {self.code} of {self.package}: {self.module} has no class with that code")
+
+    @property
+    def url(self) -> str:
+        """The address of the rule's page; empty where a rule of another package has none."""
+        return f"{DOCS_URL}{self.code}/" if self.package is None else self.rule.url
 
     @property
     def severity(self) -> Severity:
@@ -140,13 +160,16 @@ class UnknownRuleError(ValueError):
 
 @lru_cache(maxsize=1)
 def all_rules() -> Mapping[str, RuleEntry]:
-    """Every rule by code; no rule module is imported."""
+    """Every rule by code, those of other packages last; no rule module is imported."""
+    from pallas_lint import plugins
     from pallas_lint.rules.registry import OPT_IN, RULES
 
-    return {
+    own = {
         code: RuleEntry(code, name, f"pallas_lint.rules.{module}", code in OPT_IN)
         for code, (name, module) in sorted(RULES.items())
     }
+    others = [plugin for plugin in plugins.installed() if plugin.problem is None]
+    return own | {each.code: RuleEntry(each.code, each.name, each.module, package=each.package) for each in others}
 
 
 def resolve(selector: str) -> frozenset[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
@@ -13,7 +15,7 @@ from pallas_lint.finding import Finding, LintError
 from pallas_lint.project import InputFile, Project, concerns_pallas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pallas_lint.settings import Settings
@@ -37,6 +39,7 @@ class RunResult:
     kernels: int = 0
     files: int = 0
     tracebacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # of files that were not judged
 
 
 class _Task(NamedTuple):
@@ -83,9 +86,6 @@ def run(
         except OSError as error:
             verdicts[file.shown] = _failed(file.shown, f"cannot read the file: {error.strerror or error}")
             continue
-        if file.path.suffix == ".ipynb":
-            verdicts[file.shown] = _failed(file.shown, "notebooks are not read by this version")
-            continue
         if not concerns_pallas(data):
             verdicts[file.shown] = Verdict(file.shown)
             continue
@@ -99,7 +99,11 @@ def run(
         size += len(data)
     bench = _Bench(cwd, tuple(settings), cache_folder)
     processes = _processes(jobs, size, len(tasks))
-    judged = _judge_in_processes(bench, tasks, processes) if processes > 1 else _judge(bench, tasks)
+    if processes > 1 and _can_start_safely():
+        with _started_safely():
+            judged = _judge_in_processes(bench, tasks, processes)
+    else:
+        judged = _judge(bench, tasks)
     verdicts.update((verdict.path, verdict) for verdict in judged)
     return combine([verdicts[file.shown] for file in files])
 
@@ -118,11 +122,14 @@ def combine(verdicts: Sequence[Verdict]) -> RunResult:
         sum(verdict.kernels for verdict in verdicts),
         len(verdicts),
         tuple(verdict.traceback for verdict in verdicts if verdict.traceback),
+        tuple(note for verdict in verdicts for note in verdict.notes),
     )
 
 
 def judge_source(source: Source, settings: Settings, project: Project) -> Verdict:
     """The verdict on one text; a crash becomes an error of that file."""
+    if source.note is not None:
+        return Verdict(source.path, notes=(source.note,))
     try:
         from pallas_lint.lint import lint_source
 
@@ -136,22 +143,30 @@ def judge_source(source: Source, settings: Settings, project: Project) -> Verdic
         result.kernels,
         tuple(getattr(result, "dependencies", ())),
         tuple(getattr(result, "used_suppressions", ())),
-        getattr(result, "traceback", None),
+        traceback=getattr(result, "traceback", None),
     )
+
+
+def collect_rarely() -> None:
+    """Have Python look for garbage less often.
+
+    Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
+    a quarter of the time, and in an editor an edit that meets a full collection takes twice as long.
+    """
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
     """The verdicts on `tasks`, made in this process."""
-    from pallas_lint.source import Source, SourceError
+    from pallas_lint import notebook
+    from pallas_lint.source import SourceError
 
     cache = Cache(bench.cache_folder, bench.cwd) if bench.cache_folder is not None else None
     verdicts: list[Verdict] = []
-    # Parsing makes millions of objects that live for one file: collecting every 700 of them, as Python does unasked,
-    # costs a quarter of the time.
-    gc.set_threshold(50_000, 20, 50)
+    collect_rarely()
     for task in tasks:
         try:
-            source = Source.read(task.path, task.shown)
+            source = notebook.read(task.path, task.shown)
         except SourceError as error:
             verdicts.append(_failed(task.shown, error.message, error.line))
             continue
@@ -202,6 +217,29 @@ def _start_worker(bench: _Bench) -> None:
 def _work(tasks: list[_Task]) -> list[Verdict]:
     assert _bench is not None
     return _judge(_bench, tasks)
+
+
+def _can_start_safely() -> bool:
+    """Before Python 3.11 only a fork starts without the current folder, the project, on its import path."""
+    if sys.version_info >= (3, 11):
+        return True
+    import multiprocessing
+
+    return multiprocessing.get_start_method() == "fork"
+
+
+@contextmanager
+def _started_safely() -> Iterator[None]:
+    """Processes started meanwhile leave the current folder out: `multiprocessing` starts some by `python -c`."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[Verdict]:

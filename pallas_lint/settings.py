@@ -20,6 +20,7 @@ from pallas_lint.targets import JaxVersions, Target, resolve_jax_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
 CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
 DEFAULT_EXCLUDE = (
@@ -149,6 +150,8 @@ class Overrides:
     python: str | None = None
     isolated: bool = False
     config_file: Path | None = None
+    look_for_files: bool = True
+    files_first: bool = False  # values and config_file only count for what no file says that is found
 
 
 def configurable() -> dict[str, attrs.Attribute[Any]]:
@@ -163,15 +166,18 @@ class SettingsFinder:
         """Raises SettingsError for bad values on the command line or in the file it names."""
         self._overrides = overrides or Overrides()
         self._cwd = cwd or Path.cwd()
-        self._defaults = Settings(root=self._cwd)
+        told = _parsed(self._overrides.values, None, "")
+        self._command_line, self._below = ({}, told) if self._overrides.files_first else (told, {})
+        self._defaults = _underlaid(Settings(root=self._cwd), self._below)
         self._by_folder: dict[Path, Settings] = {}
         self._evidence_folders: dict[Path, Path] = {}
         self._completed: dict[tuple[int, Path], Settings] = {}
         self._by_file: dict[Path, Settings | None] = {}
-        self._command_line = _parsed(self._overrides.values, None, "")
         self._named: Settings | None = None
         if self._overrides.config_file is not None:
             self._named = self._load(self._overrides.config_file, required=True)
+            if self._overrides.files_first:
+                self._named, self._defaults = None, self._named or self._defaults
 
     def for_folder(self, folder: Path) -> Settings:
         """The settings for files in `folder`. Raises SettingsError where its configuration is bad."""
@@ -189,7 +195,7 @@ class SettingsFinder:
 
     def _base(self, folder: Path) -> Settings:
         """The configuration in force in `folder`, before the command line."""
-        if self._overrides.isolated or self._named is not None:
+        if self._overrides.isolated or self._named is not None or not self._overrides.look_for_files:
             return self._named or self._defaults
         for place in (folder, *folder.parents):
             for name in CONFIG_NAMES:
@@ -240,7 +246,8 @@ class SettingsFinder:
 
     def _load(self, file: Path, *, required: bool = False) -> Settings | None:
         if file not in self._by_file:
-            self._by_file[file] = load(file, self._cwd, required=required)
+            loaded = load(file, self._cwd, required=required)
+            self._by_file[file] = _underlaid(loaded, self._below) if loaded is not None else None
         return self._by_file[file]
 
 
@@ -253,6 +260,11 @@ def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Sett
         if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise SettingsError(f"cannot read the configuration: {error.strerror or error}", shown) from error
         return None
+    return loads(data, file, shown, required=required)
+
+
+def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Settings | None:
+    """The settings in `data`, the content of `file`, or None as in `load`. Raises SettingsError."""
     in_pyproject = file.name == "pyproject.toml"
     # A pyproject.toml that never mentions the tool is not even parsed: it may be broken for all we care.
     if in_pyproject and b"pallas-lint" not in data:
@@ -278,10 +290,7 @@ def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Sett
 
 
 def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    tomllib = _toml()
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -294,6 +303,17 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
         message = str(error).replace(match[0], "") if match else str(error)
         line = int(match[1]) if match and match[1] else text.count("\n") + 1
         raise SettingsError(f"invalid TOML: {message[:1].lower()}{message[1:]}", shown, line) from error
+    except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
+        what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
+        raise SettingsError(f"cannot read the configuration: {what}", shown) from error
+
+
+def _toml() -> ModuleType:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib
 
 
 def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -312,6 +332,12 @@ def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tup
             message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
             raise SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))) from error
     return result
+
+
+def _underlaid(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """`settings` with `values` for the keys that they leave at their defaults."""
+    changes = {configurable()[key].name: value for key, value in values.items() if key not in settings.origins}
+    return evolve(settings, **changes) if changes else settings
 
 
 def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
@@ -364,9 +390,10 @@ def shown_path(file: Path, cwd: Path) -> str:
 
 
 # Strings, compiled when first used: most runs have no error to place.
-_HEADER = r"\s*\[\[?\s*([^\]]+?)\s*\]"
-_KEY = r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*="""
-_PART = r""""[^"]*"|'[^']*'|[\w-]+"""
+_PART = r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[\w-]+)"""
+_DOTTED = rf"({_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
+_HEADER = rf"\s*\[\[?[ \t]*{_DOTTED}[ \t]*\]"
+_KEY = rf"\s*{_DOTTED}[ \t]*="
 
 
 def line_of(text: str, keys: tuple[str, ...]) -> int | None:
@@ -384,14 +411,22 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
             path = (*table, *_parts(entry[1]))
         else:
             continue
-        matched = len(path) if keys[: len(path)] == path else 0
+        # A table below what is looked for opens that too: `[tool.x]` is where `tool` is.
+        matched = min(len(path), len(keys)) if path[: len(keys)] == keys[: len(path)] else 0
         if matched and (best is None or matched > best[0]):
             best = (matched, number)
     return best[1] if best else None
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
+    return tuple(map(_unquoted, re.findall(_PART, dotted)))
+
+
+def _unquoted(part: str) -> str:
+    if "\\" not in part:
+        return part[1:-1] if part[0] in "\"'" else part
+    (key,) = _toml().loads(f"{part} = 0")
+    return str(key)
 
 
 def schema() -> dict[str, Any]:

@@ -10,12 +10,15 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define
+from attrs import define, frozen
 
 from pallas_lint.finding import Position
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from pallas_lint.finding import Finding, Span
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -29,16 +32,37 @@ class SourceError(Exception):
         self.line = line
 
 
+@frozen
+class SyntaxProblem:
+    """Where and why something does not parse. `limit`: the code may be right, it is we who cannot take it."""
+
+    position: Position
+    message: str
+    limit: bool = False
+
+
+@frozen(order=True)
+class Replacement:
+    """One edit in offsets of a text."""
+
+    start: int
+    end: int
+    text: str
+
+
 @define(slots=False)
 class Source:
-    """The text of one file, newlines as they stand in it.
+    """The text of one file, newlines as they stand in it. A notebook (`pallas_lint.notebook`) is a kind of it.
 
     `path` is as the user reads it; `encoding` is the codec to write the file back with ("utf-8-sig" keeps a BOM).
+    `problems` are what does not parse and was left out of `text`; `note` is why the file is not judged at all.
     """
 
     path: str
     text: str
     encoding: str = "utf-8"
+    problems: tuple[SyntaxProblem, ...] = ()
+    note: str | None = None
 
     @classmethod
     def read(cls, file: Path, shown: str) -> Source:
@@ -73,9 +97,49 @@ class Source:
                 f"the file declares the encoding {encoding}, which is none for Python source", 1
             ) from error
 
-    def encode(self, text: str) -> bytes:
-        """`text` in this file's encoding. Raises UnicodeEncodeError if it cannot hold a character."""
-        return text.encode(self.encoding)
+    @property
+    def data(self) -> bytes:
+        """What the file holds. Raises UnicodeEncodeError if its encoding has no bytes for a character."""
+        return self.text.encode(self.encoding)
+
+    def edited(self, replacements: Iterable[Replacement]) -> Source:
+        """The source with replacements that are sorted and do not overlap."""
+        parts: list[str] = []
+        position = 0
+        for replacement in replacements:
+            parts += (self.text[position : replacement.start], replacement.text)
+            position = replacement.end
+        return Source(self.path, "".join((*parts, self.text[position:])), self.encoding)
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """What it consists of for a reader, as written: name and text."""
+        return ((self.path, self.text),)
+
+    @property
+    def written(self) -> str:
+        """`text` as the user wrote it."""
+        return self.text
+
+    def settled(self, finding: Finding) -> Finding:
+        """A finding as it can be handed out: with fixes that can be applied."""
+        return finding
+
+    def placed(self, span: Span) -> Span:
+        """A place in `text` as the user finds it."""
+        return span
+
+    def line_as_written(self, number: int, cell: int | None = None) -> str:
+        """A line as the user wrote it: of a notebook's cell where one is named."""
+        return self.line(number)
+
+    def told(self, line: int) -> str:
+        """How a message speaks of a line."""
+        return f"line {line}"
+
+    def moment_after(self, line: int) -> int | None:
+        """The line by which what is defined at `line` has been tried out; None where only the end of the file is."""
+        return None
 
     @cached_property
     def line_starts(self) -> list[int]:

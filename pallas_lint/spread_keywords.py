@@ -54,8 +54,10 @@ def _of_call(callable_: str, made: Made, context: Context) -> Iterator[SpreadKey
         return
     callee = Site(made.site.piece, node.func)
     place = callee.span
-    use = next((use for use in context.module.uses.all if use.name == callable_ and use.span == place), None)
-    if use is None:
+    uses = context.module.uses
+    here, _ = uses.within(place.start.line, place.end.line)
+    use = next((use for use in here if use.name == callable_ and use.span == place), None)
+    if use is None or use.name in uses.stored:
         return
     written = {argument.keyword.value for argument in node.args if argument.keyword is not None}
     versions = context.analysis.guards.reached_in(use, context.versions)

@@ -24,7 +24,7 @@ from pallas_lint.finding import Edit, Finding, Fix, Severity, Span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tree_sitter import Node
+    from tree_sitter import Node, Tree
 
     from pallas_lint.source import Source
 
@@ -94,19 +94,24 @@ class Suppression:
 
 
 def apply(
-    source: Source, findings: Iterable[Finding], enabled_codes: frozenset[str], *, report_unused: bool = True
+    source: Source,
+    findings: Iterable[Finding],
+    enabled_codes: frozenset[str],
+    *,
+    report_unused: bool = True,
+    tree: Tree | None = None,
 ) -> list[Finding]:
     """`findings` less those silenced in `source`, plus PAL002 where it is enabled.
 
     Findings in other files pass through.
 
-    `report_unused` False is for files of which only a part was judged.
+    `report_unused` False is for files of which only a part was judged. `tree`: the source's, where it is at hand.
     """
     findings = list(findings)
     own = any(finding.span.path == source.path for finding in findings)
     if not own and "pallas-lint" not in source.text.lower():
         return findings
-    suppressions = find(source)
+    suppressions = find(source, tree)
     kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
     if report_unused and CODE in enabled_codes:
         unused = [f for s in suppressions if not s.noqa for f in _judge(source, s, enabled_codes)]
@@ -133,12 +138,12 @@ def _silenced(finding: Finding, suppressions: Iterable[Suppression]) -> bool:
     return any([suppression.silences(finding) for suppression in suppressions])  # noqa: C419
 
 
-def find(source: Source) -> list[Suppression]:
+def find(source: Source, parsed: Tree | None = None) -> list[Suppression]:
     """The suppressions in `source`, in order. Cheap where there are none; never raises on broken code."""
     places = [match.start() for match in _MARKER.finditer(source.text) if _concerns_us(match)]
     if not places:
         return []
-    tree = _Tree(source)
+    tree = _Tree(source, parsed)
     comments: dict[int, int] = {}
     for place in places:
         comment = tree.comment_at(place)
@@ -317,9 +322,8 @@ class _Tree:
     Offsets are into the text, lines count from 1.
     """
 
-    def __init__(self, source: Source) -> None:
-        import tree_sitter_python
-        from tree_sitter import Language, Parser
+    def __init__(self, source: Source, parsed: Tree | None = None) -> None:
+        from pallas_lint.syntax.outline import parser
 
         self._source = source
         self._text = source.text
@@ -327,7 +331,7 @@ class _Tree:
         data = source.text.encode("utf-8", "surrogatepass")
         self._data = data
         # The tree must outlive its nodes, so it is kept.
-        self._parsed = Parser(Language(tree_sitter_python.language())).parse(data)
+        self._parsed = parser().parse(data) if parsed is None or "\r" in source.text else parsed
         self._root = self._parsed.root_node
 
     def _byte(self, offset: int) -> int:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pallas_lint import fixer
 from pallas_lint.finding import Applicability, Edit, Finding, Fix, Severity, Span
-from pallas_lint.fixer import Replacement
-from pallas_lint.source import Source
+from pallas_lint.source import Replacement, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +35,7 @@ def candidates(*findings: Finding) -> list[tuple[Finding, Fix]]:
 
 def planned(source: Source, *findings: Finding) -> str:
     plan = fixer.plan(candidates(*findings), {source.path: source})
-    return fixer.apply_replacements(source.text, plan.replacements.get(source.path, ()))
+    return source.edited(plan.replacements.get(source.path, ())).text
 
 
 def test_choose_takes_safe_fixes_unless_asked_for_more() -> None:
@@ -105,7 +104,7 @@ def test_applying_equals_replacing_one_after_another_from_the_end(
     naive = text
     for replacement in sorted(replacements, key=lambda r: (r.start, r.end), reverse=True):
         naive = naive[: replacement.start] + replacement.text + naive[replacement.end :]
-    assert fixer.apply_replacements(text, replacements) == naive
+    assert Source("a.py", text).edited(replacements).text == naive
     # What was taken does not overlap, and nothing that could have been taken with it was left.
     assert all(a.end <= b.start and a.start < b.start for a, b in itertools.pairwise(replacements))
     assert not wanted or replacements

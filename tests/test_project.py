@@ -42,10 +42,10 @@ def found(root: Path, *paths: str, exclude: Sequence[str] = (), isolated: bool =
     return [file.shown for file in result.files]
 
 
-def test_folders_are_searched_for_python_files(root: Path) -> None:
+def test_folders_are_searched_for_python_files_and_notebooks(root: Path) -> None:
     make(root, "b.py", "a.py", "sub/c.py", "sub/deep/d.py", "x.pyi", "notes.txt", "sub/e.ipynb", "dir.py/f.py")
-    assert found(root) == ["a.py", "b.py", "dir.py/f.py", "sub/c.py", "sub/deep/d.py"]
-    assert found(root, "sub") == ["sub/c.py", "sub/deep/d.py"]
+    assert found(root) == ["a.py", "b.py", "dir.py/f.py", "sub/c.py", "sub/deep/d.py", "sub/e.ipynb"]
+    assert found(root, "sub") == ["sub/c.py", "sub/deep/d.py", "sub/e.ipynb"]
 
 
 def test_default_excludes(root: Path) -> None:
@@ -129,10 +129,10 @@ def test_the_prefilter() -> None:
     assert not concerns_pallas(b"import jax")
 
 
-SPAN = Span("k.py", Position(1, 1), Position(2, 3))
+SPAN = Span("k.py", Position(1, 1), Position(2, 3), 3)
 FULL = Finding(
     "PAL103", "n", Severity.INFO, "é", SPAN, "help", "kernel", "tpu", "v5e", "0.10.2", "bf16", "probe",
-    (Related(SPAN, "here"),), (Fix("t", "unsafe", (Edit(SPAN, "new\n"),)),), 3,
+    (Related(SPAN, "here"),), (Fix("t", "unsafe", (Edit(SPAN, "new\n"),)),),
 )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def test_unused(text: str, message: str, fixed: str | None) -> None:
     assert bool(unused.fixes) == (fixed is not None)
     if fixed is not None:
         plan = fixer.plan([(unused, unused.fixes[0])], {source.path: source})
-        assert fixer.apply_replacements(source.text, plan.replacements[source.path]) == fixed
+        assert source.edited(plan.replacements[source.path]).text == fixed
 
 
 @pytest.mark.parametrize(

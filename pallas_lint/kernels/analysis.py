@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,6 +14,7 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.callers import run_callers
 from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
 from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
+from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import Class, Func, Instance, Made
 from pallas_lint.kernels.version_guards import VersionGuards
@@ -21,8 +22,10 @@ from pallas_lint.kernels.version_guards import VersionGuards
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.replay import Replay
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.syntax import Piece
 
@@ -46,6 +49,8 @@ class Analysis:
     module: Module
     interpreter: Interpreter
     launches: list[Launch] = field(factory=list)
+    replay: Replay | None = None
+    index_maps: list[IndexMap] | None = field(default=None, init=False)  # once `index_maps.index_maps` was asked
 
     @property
     def traces(self) -> list[KernelTrace]:
@@ -75,33 +80,51 @@ class Analysis:
         return True
 
 
-def analyse(module: Module, versions: tuple[str, ...], assumptions: dict[str, int] | None = None) -> Analysis:
-    """Run `module` abstractly from every function that may lead to a launch."""
+def analyse(
+    module: Module,
+    versions: tuple[str, ...],
+    assumptions: dict[str, int] | None = None,
+    is_stale: Callable[[], bool] = lambda: False,
+) -> Analysis:
+    """Run `module` abstractly from every function that may lead to a launch.
+
+    Raises Abandoned once `is_stale` says that nobody waits for it any more.
+    """
     everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
     interpreter = Interpreter(module.graph, module, versions, everywhere)
     interpreter.module = module
     result = Analysis(module, interpreter)
     # Callers mostly stand below what they call: from the end, helpers are met through them, with real arguments.
+    replay = module.graph.syntax.replay(module.file)
+    replay.is_stale = is_stale
+    replay.begin(interpreter, module)
     roots = _roots(module)
-    for piece in reversed(roots):
-        _run_root(interpreter, module, piece)
-    _run_missed(interpreter, module, roots)
-    _run_unresolved(interpreter, module)
-    run_callers(interpreter, module, roots, lambda piece, keep: _run_root(interpreter, module, piece, keep))
-    result.launches = interpreter.launches
+    try:
+        for piece in reversed(roots):
+            _run(replay, interpreter, module, piece, "root")
+        _run_missed(replay, interpreter, module, roots)
+        _run_unresolved(replay, interpreter, module)
+        run_callers(replay, interpreter, module, roots, partial(_run_root, interpreter, module))
+    except Abandoned:
+        replay.abandon(interpreter)
+        raise
+    replay.end(interpreter, module)
+    result.launches, result.replay = interpreter.launches, replay
     return result
 
 
 def _assumed(text: str, *, inside: bool) -> dict[str, int]:
     """The values that `# pallas-lint: assume bm=128` comments give: those in functions (`inside`) or outside of any."""
-    if "pallas-lint" not in text:
-        return {}
-    return {
-        name: int(value)
-        for indent, assignments in _ASSUME.findall(text)
-        if bool(indent) is inside
-        for name, value in _VALUE.findall(assignments)
-    }
+    found: dict[str, int] = {}
+    at = text.find("pallas-lint")
+    while at >= 0:  # the lines with the word only: they are few
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        match = _ASSUME.match(text, text.rfind("\n", 0, at) + 1, end)
+        if match is not None and bool(match[1]) is inside:
+            found.update((name, int(value)) for name, value in _VALUE.findall(match[2]))
+        at = text.find("pallas-lint", end)
+    return found
 
 
 def _roots(module: Module) -> list[Piece]:
@@ -112,17 +135,12 @@ def _roots(module: Module) -> list[Piece]:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module) | _renamed(module)
     rare = (_CHECKIFY_WORD, _DERIVING, *((FOREIGN_LAUNCH,) if foreign else ()))
-    rare = tuple(words for words in rare if words.search(text))
     return [
         piece
         for piece in module.outline.walk()
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
-        and (
-            LAUNCH_WORDS.search(piece.text)
-            or not leading.isdisjoint(piece.words)
-            or any(words.search(piece.text) for words in rare)
-        )
+        and (piece.has(LAUNCH_WORDS) or not leading.isdisjoint(piece.words) or any(piece.has(words) for words in rare))
     ]
 
 
@@ -146,8 +164,7 @@ def _launches_by_name(module: Module) -> set[str]:
     return {
         name
         for piece in module.outline.pieces
-        if (piece.kind == "assign" or (piece.kind == "def" and piece.text.startswith("@")))
-        and LAUNCH_WORDS.search(piece.text)
+        if (piece.kind == "assign" or (piece.kind == "def" and piece.text.startswith("@"))) and piece.has(LAUNCH_WORDS)
         for name in piece.names
     }
 
@@ -169,8 +186,14 @@ def _leading_names(module: Module) -> set[str]:
     return names
 
 
+def _run(replay: Replay, i: Interpreter, module: Module, piece: Piece, phase: str) -> None:
+    replay.run(i, piece, phase, lambda: _run_root(i, module, piece))
+
+
 def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
     i.begin()
+    i.named = {}
+    i.running, i.running_piece = object(), piece
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
         with module.at(module.moment_of(piece)):
@@ -183,6 +206,7 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
     before_kernels()
     launching.run_pending(i)
     i.assumptions = everywhere
+    i.running = i.running_piece = None
 
 
 def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
@@ -190,7 +214,7 @@ def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
         cls = module.lookup(owner.names[0], i)
         if isinstance(cls, Class):
-            instance = Instance(cls)
+            instance = Instance(cls, made_by=i.running)
             i.run_piece(piece, cls.env)
             for name in piece.names:
                 _run_function(i, cls.env.vars.get(name), instance)
@@ -212,7 +236,7 @@ def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
 
 
 def _run_class(i: Interpreter, cls: Class) -> None:
-    instance = Instance(cls)
+    instance = Instance(cls, made_by=i.running)
     for value in list(cls.env.vars.values()):
         _run_function(i, value, instance)
 
@@ -239,10 +263,10 @@ def _run_inner(i: Interpreter, outer: Func) -> None:
 
 def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
     for env, node, piece in i.unentered(outer):
-        yield Func(node.name.value, node, piece, outer.module, env)
+        yield Func(node.name.value, node, piece, env.module, env)
 
 
-def _run_missed(i: Interpreter, module: Module, roots: list[Piece]) -> None:
+def _run_missed(replay: Replay, i: Interpreter, module: Module, roots: list[Piece]) -> None:
     """Launches behind a flag that all callers seen set the same way: run their functions with nothing known."""
     for piece in reversed(roots):
         if piece.kind != "def":
@@ -250,15 +274,16 @@ def _run_missed(i: Interpreter, module: Module, roots: list[Piece]) -> None:
         met = {launch.site.key for launch in i.launches if launch.site.piece is piece}
         node = next((node for node in piece.body if isinstance(node, cst.FunctionDef)), None)
         if node is not None and id(node) in i.entered and len(met) < len(_LAUNCHING.findall(piece.text)):
-            i.entered.discard(id(node))
-            _run_root(i, module, piece)
+            del i.entered[id(node)]
+            replay.forget(piece, id(node))
+            _run(replay, i, module, piece, "missed")
 
 
-def _run_unresolved(i: Interpreter, module: Module) -> None:
+def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
     missing = {launch.scope for launch in i.launches if not launch.traces and launch.scope}
     if not missing:
         return
     for piece in module.outline.walk():
-        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not LAUNCH_WORDS.search(piece.text):
-            _run_root(i, module, piece)
+        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(LAUNCH_WORDS):
+            _run(replay, i, module, piece, "unresolved")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, dtype_of
@@ -130,6 +130,7 @@ class Block:
     index_map: IndexMap | None = None  # None: the block stays where it is, or the map is not known (see `known_map`)
     known_map: bool = True
     sure: bool = True  # False: one of several specs that a branch chooses from
+    _ignored: dict[int, bool | None] = field(factory=dict, init=False, repr=False)
 
     @property
     def block_shape(self) -> Shape | None:
@@ -153,6 +154,11 @@ class Block:
 
     def ignores(self, axis: int) -> bool | None:
         """Whether the block stays the same along a grid axis; None where that is not known."""
+        if axis not in self._ignored:
+            self._ignored[axis] = self._ignores(axis)
+        return self._ignored[axis]
+
+    def _ignores(self, axis: int) -> bool | None:
         if self.indices is None:
             referenced = self.index_map is None or _mentions(self.index_map, axis, self.grid.rank)
             return None if referenced else True
@@ -226,7 +232,13 @@ class Blocks:
 
 
 def blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
-    """The blocks of a launch; None where its grid is not known. Without a grid there is one step."""
+    """The blocks of a launch that has been analysed; None where its grid is not known. Without a grid: one step."""
+    if launch.blocks is None:
+        launch.blocks = (_blocks_of(launch, interpreter),)
+    return launch.blocks[0]
+
+
+def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
     grid = grid_of(launch)
     if grid is None:
         return None

@@ -288,7 +288,7 @@ def _super(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]
         if isinstance(base, Class):
-            return Instance(base, method_of.attributes)
+            return Instance(base, method_of.attributes, method_of.made_by)
     return UNKNOWN
 
 

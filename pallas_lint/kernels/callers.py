@@ -6,6 +6,7 @@ test, a script's last lines. A launch met on the way counts where it tells more 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.values import Array, Const, Dictionary, DType, Func, Instance, Made, Seq
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.replay import Replay
     from pallas_lint.kernels.values import Value
     from pallas_lint.syntax import Piece
 
@@ -27,7 +29,7 @@ _MOST_CALLS = 2  # launches kept for one site beside those met without its calle
 _DEPTH = 6
 
 
-def run_callers(i: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
+def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
     """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
     done = {id(piece) for piece in roots}
     names = {name for launch in i.launches for name in _names(launch.callers[:1])}
@@ -42,7 +44,7 @@ def run_callers(i: Interpreter, module: Module, roots: list[Piece], run: Run) ->
             if left == 0:
                 break
             left -= 1
-            reached |= _run(i, piece, run)
+            reached |= replay.run(i, piece, "caller", partial(_run, i, piece, run))
         names = reached - names
     i.calling = False
 
@@ -65,7 +67,7 @@ def _run(i: Interpreter, piece: Piece, run: Run) -> set[str]:
 
 
 def _spelled(piece: Piece) -> str:
-    return f"`{piece.names[0]}`" if piece.kind in ("def", "class") else f"line {piece.first}"
+    return f"`{piece.names[0]}`" if piece.kind in ("def", "class") else piece.source.told(piece.first)
 
 
 def _names(funcs: tuple[Func, ...]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from attrs import evolve
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import canonical, operand_dtype
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
-from pallas_lint.kernels.trace import Guard, Op, loop_index
+from pallas_lint.kernels.trace import Guard, Op, loop_index, stepped_index
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -123,7 +123,11 @@ def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
     lower, upper = made.argument("lower", 0) or UNKNOWN, made.argument("upper", 1)
     if upper is None:
         lower, upper = Const(0), lower
+    # Only `parallel_loop` takes the step by position.
+    step = made.argument("step", 2) or (UNKNOWN if made.open else Const(1))
     index = loop_index(made.site, lower, upper)
+    if step != Const(1):
+        index = stepped_index(made.site, lower, upper, step)
     result = _loop_body(i, body, [index], carry if carry not in (None, NONE) else None, node)
     i.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result

@@ -33,6 +33,14 @@ def operands(op: Op) -> Iterator[Value]:
         yield from value.items if isinstance(value, Seq) else (value,)
 
 
+def inputs(op: Op) -> Iterator[Value]:
+    """The operands whose values, and not only their shapes, go into the result."""
+    if op.name not in LIKE:
+        yield from operands(op)
+    elif op.name.endswith(".full_like"):
+        yield op.argument("fill_value", 1) or UNKNOWN
+
+
 def is_among(value: Value, identities: set[int]) -> bool:
     """Whether the value is one of these; an operation's result is that of the operation it comes from."""
     if id(value) in identities:
@@ -44,9 +52,19 @@ def derived(load: Access, trace: KernelTrace) -> set[int]:
     """The identities of what was loaded and of all that operations made of it."""
     tainted = {id(load.value)}
     for op in trace.ops():
-        if op.name not in LIKE and any(is_among(value, tainted) for value in operands(op)):
+        if any(is_among(value, tainted) for value in inputs(op)):
             tainted.add(id(op.result))
     return tainted
+
+
+def only_shape(load: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
+    loaded = {id(load.value)}
+    if not any(is_among(value, loaded) for op in trace.ops() for value in operands(op)):
+        return False  # where it goes is not seen
+    if any(is_among(value, loaded) for op in trace.ops() for value in inputs(op)):
+        return False
+    return not any(is_among(access.value, loaded) for access in trace.accesses() if access is not load)
 
 
 def reaches_result(load: Access, trace: KernelTrace) -> bool:
@@ -62,10 +80,10 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
         if not isinstance(event, Op):
             continue
         found = list(operands(event))
-        touched = any(is_among(value, tainted) for value in found)
+        touched = any(is_among(value, tainted) for value in inputs(event))
         if event.name in SELECTING and (touched or any(is_obscure(value) for value in found)):
             return False
-        if touched and event.name not in LIKE:
+        if touched:
             consumed = True
             tainted.add(id(event.result))
     return consumed

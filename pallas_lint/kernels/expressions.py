@@ -65,13 +65,25 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
             result = join(result, item)
         return result
     if isinstance(iterable, Made) and iterable.function == "builtins.range":
-        bounds = (Const(0), *iterable.args) if len(iterable.args) == 1 else iterable.args
-        return Sym("index", id(node), operation=("range", bounds[0], bounds[1]) if len(bounds) > 1 else None)
+        return _index_of_range(iterable.args, node)
     if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
         return Seq((Sym("index", id(node)), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
         return Array(iterable.shape[1:], iterable.dtype, iterable.weak, host=iterable.host)
     return UNKNOWN
+
+
+def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
+    """Any of the numbers of `range(*arguments)`."""
+    bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
+    if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
+        return Sym("index", id(node), operation=("range", bounds[0], bounds[1]))
+    numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
+    if len(numbers) != 3 or not numbers[2]:
+        return Sym("index", id(node))
+    turn = Sym("turn", id(node), operation=("range", Const(0), Const(len(range(*numbers)))))
+    scaled = Sym("scaled", id(node), operation=("*", turn, bounds[2]))
+    return Sym("index", id(node), operation=("+", scaled, bounds[0]))
 
 
 def captured_names(pattern: cst.MatchPattern) -> list[str]:

@@ -175,6 +175,7 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
         elif isinstance(option, Made) and option.callee is not None:
             mark_checkified(i, option.callee)
         elif isinstance(option, Made) and option.launch is not None:
+            i.change(option.launch.made_by)
             option.launch.arguments.setdefault("checkified?", Const(True))
         elif isinstance(option, Made) and option.args:
             for value in option.args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
 
@@ -197,6 +197,41 @@ def axes_in(value: Value) -> tuple[frozenset[int], bool]:
         elif not isinstance(current, Const | Sym) and type(current).__name__ not in ("DType", "External"):
             complete = False
     return frozenset(axes), complete
+
+
+class Terms(NamedTuple):
+    """What a scalar depends on, at most: indices and sizes of grid axes, and names."""
+
+    axes: tuple[int, ...]
+    sized: tuple[int, ...]
+    symbols: tuple[Sym, ...]
+
+
+def terms_in(value: Value) -> Terms:
+    """All that `Point.value` may ask for."""
+    axes: set[int] = set()
+    sized: set[int] = set()
+    symbols: dict[Sym, None] = {}
+    seen: set[int] = set()
+    stack: list[Value] = [value]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, Array) and current.origin is not None:
+            op = current.origin
+            axis = axis_of(op) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None
+            if axis is not None:
+                (axes if op.name == PROGRAM_ID else sized).add(axis)
+            else:
+                stack.extend(op.args)
+        elif isinstance(current, Sym):
+            symbols[current] = None
+            stack.extend(current.operation[1:] if current.operation is not None else ())
+        elif isinstance(current, Choice):
+            stack.extend(current.options)
+    return Terms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
 
 
 def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scalar | None:

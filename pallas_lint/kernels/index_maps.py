@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import define
+from attrs import define, field
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.analysis import Analysis
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
+    from pallas_lint.syntax import Piece
 
 
 @define(eq=False, slots=False)
@@ -33,6 +34,12 @@ class IndexMap:
     interpreter: Interpreter
     launch: Launch | None = None
     sure: bool = True  # False: one of several that a branch chooses from
+    _ran: tuple[KernelTrace | None, dict[int, Piece]] | None = field(default=None, init=False)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Equal for the same map of the same spec in the same launch."""
+        return id(self.spec.value), id(self.func), id(self.launch), self.sure
 
     @property
     def parameters(self) -> list[cst.Param]:
@@ -40,6 +47,18 @@ class IndexMap:
         every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
         taken = {name for name, _ in self.func.keywords}
         return [param for param in every[len(self.func.bound) :] if param.name.value not in taken]
+
+    @cached_property
+    def subscripts(self) -> list[cst.Subscript]:
+        """Every indexing in the map."""
+        found: list[cst.Subscript] = []
+        stack: list[cst.CSTNode] = [self.func.node.body]
+        while stack:
+            node = stack.pop()
+            stack.extend(children(node))
+            if isinstance(node, cst.Subscript):
+                found.append(node)
+        return found
 
     @property
     def variadic(self) -> bool:
@@ -150,6 +169,15 @@ class IndexMap:
 
     def run(self) -> KernelTrace | None:
         """What the map does on traced indices; None where it is not known what it is called with."""
+        if self._ran is None:
+            before = set(self.interpreter.entered)
+            trace = self._run()
+            entered = self.interpreter.entered
+            self._ran = trace, {node: entered[node] for node in entered.keys() - before}
+        self.interpreter.entered.update(self._ran[1])
+        return self._ran[0]
+
+    def _run(self) -> KernelTrace | None:
         from pallas_lint.kernels.launching import traced
 
         if self.launch is None or self.launch.prefetch_count is None:
@@ -171,8 +199,22 @@ class IndexMap:
         return Site(self.func.piece, node)
 
 
-def index_maps(analysis: Analysis) -> Iterator[IndexMap]:
+def index_maps(analysis: Analysis) -> list[IndexMap]:
     """Every index map of every BlockSpec that the analysis met, each node once where no launch uses it."""
+    if analysis.index_maps is None:
+        known = {each.key: each for each in analysis.replay.index_maps} if analysis.replay is not None else {}
+        found = []
+        for made in _index_maps(analysis):
+            each = known.get(made.key, made)
+            each.interpreter = analysis.interpreter
+            found.append(each)
+        analysis.index_maps = found
+        if analysis.replay is not None:
+            analysis.replay.index_maps = found
+    return analysis.index_maps
+
+
+def _index_maps(analysis: Analysis) -> Iterator[IndexMap]:
     seen: set[int] = set()
     for launch in analysis.launches:
         for spec, sure in specs_of(launch):

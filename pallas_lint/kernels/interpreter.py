@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 
 from pallas_lint.kernels import expressions, externals, jitted, members
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.recorder import Recorder
+from pallas_lint.kernels.recorder import TOP_LEVEL, Recorder
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
 from pallas_lint.kernels.trace import Event, Guard, KernelTrace, Op, refs_in
@@ -66,8 +66,9 @@ class Interpreter(Recorder):
     assumptions: dict[str, int] = field(factory=dict)
     launches: list[Launch] = field(factory=list)
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
-    entered: set[int] = field(factory=set)  # ids of functions that ran, whatever for
-    contexts: dict[tuple[int, int], int] = field(factory=dict)  # (launch site, kernel) -> how often it was traced
+    entered: dict[int, Piece] = field(factory=dict)  # ids of functions that ran, whatever for, with their pieces
+    # (launch site, kernel) -> how often it was traced, and the pieces of both
+    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
     specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
@@ -83,9 +84,13 @@ class Interpreter(Recorder):
     kernel: KernelTrace | None = None
     guards: tuple[Guard, ...] = ()
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
+    frames: set[int] = field(factory=set)  # ids of the scopes of all calls, and of kernels
     outer: set[int] = field(factory=set)  # ids of the scopes of functions that ran outside kernels
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
+    running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
+    running_piece: Piece | None = None  # ... of this root
+    entangled: bool = False  # a run changed what another made: neither can be told without the other
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET
     spent: int = 0
@@ -93,6 +98,9 @@ class Interpreter(Recorder):
     _memo: dict[Hashable, tuple[Value, tuple[Event, ...]]] = field(factory=dict)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
+    # Functions of a module's top level that were named outside kernels while one ran, by the id of both.
+    named: dict[tuple[int, int], Func] = field(factory=dict)
+    below: list[Func] = field(factory=list)  # the same while a name of a module is looked up
 
     def begin(self) -> None:
         """Start counting steps anew; the more a module has cost already, the less is left for the next root."""
@@ -104,14 +112,24 @@ class Interpreter(Recorder):
 
     def run_piece(self, piece: Piece, env: Env) -> None:
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
-        before = getattr(self, "module", env.module)
+        before, run = getattr(self, "module", env.module), self.running
         self.module = env.module
+        marks = self.noted
+        if piece is not self.running_piece:
+            self.running = TOP_LEVEL
         with self._within(piece), self.outside_kernels():
             if piece.kind == "class" and piece.members:
                 self._bind_outlined_class(piece, env)
             else:
                 self._block(piece.body, env)
-        self.module = before
+        self.module, self.running = before, run
+        if piece is not self.running_piece and self.noted != marks:
+            self.entangled = True
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the runs took so long that the last ones were cut short."""
+        return self.spent + self.steps >= _TOTAL
 
     @contextmanager
     def outside_kernels(self) -> Iterator[None]:
@@ -125,12 +143,12 @@ class Interpreter(Recorder):
 
     @contextmanager
     def _within(self, piece: Piece) -> Iterator[None]:
-        before = getattr(self, "piece", piece)
+        before = getattr(self, "piece", piece), self.guards, self.uncertain
         self.piece = piece
         try:
             yield
         finally:
-            self.piece = before
+            self.piece, self.guards, self.uncertain = before
 
     @contextmanager
     def reading(self, func: Func) -> Iterator[None]:
@@ -175,13 +193,13 @@ class Interpreter(Recorder):
     @contextmanager
     def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
         """Events within carry `guard`; `uncertain`: whether they happen at all is open at trace time."""
-        before, self.guards = self.guards, (*self.guards, guard)
-        self.uncertain += uncertain
+        before, doubts = self.guards, self.uncertain
+        self.guards, self.uncertain = (*before, guard), doubts + uncertain
         try:
             yield
         finally:
-            self.guards = before
-            self.uncertain -= uncertain
+            self.guards = before  # a turn of a loop may be left early; after the loop that no longer counts
+            self.uncertain = doubts if guard.kind == "loop" else self.uncertain - uncertain
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
@@ -208,9 +226,8 @@ class Interpreter(Recorder):
         before = dict(env.vars)
         body()
         after = merge([before, env.vars])
-        changed = any(after.get(name) != value for name, value in before.items())
         env.vars = after
-        if changed:
+        if any(after.get(name) != value for name, value in before.items()):
             body()
             env.vars = merge([after, env.vars])
 
@@ -312,9 +329,10 @@ class Interpreter(Recorder):
 
     def _run(self, func: Func, arguments: Arguments) -> Value:
         env = Env(func.module, func.env, kernel=self.kernel)
+        self.frames.add(id(env))
         (self.outer.add if self.kernel is None else self.outer.discard)(id(env))
         self._bind_parameters(func, arguments, env)
-        self.entered.add(id(func.node))
+        self.entered[id(func.node)] = func.piece
         self.stack.append(func)
         before, self.module = self.module, func.module
         try:
@@ -373,7 +391,7 @@ class Interpreter(Recorder):
         return jitted.traced(func, name, Sym(name, id(env)))
 
     def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
-        instance = Instance(cls)
+        instance = Instance(cls, made_by=self.running)
         init = expressions.class_member(self, cls, "__init__")
         if isinstance(init, Func):
             self.call_function(evolve(init, method_of=instance), arguments)
@@ -387,14 +405,6 @@ class Interpreter(Recorder):
                     # The instance keeps the ref; what is done to it there is seen through the attribute.
                     instance.attributes.setdefault(ref.parameter, ref)
         return instance
-
-    def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
-        """Functions defined while `outer` ran that did not run themselves."""
-        return [
-            (env, node, piece)
-            for env, node, piece, root in self.inner
-            if root is outer.node and id(node) not in self.entered
-        ]
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -437,6 +447,7 @@ class Interpreter(Recorder):
         elif isinstance(target, cst.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(owner, Instance):
+                self.change(owner.made_by)
                 owner.attributes[target.attr.value] = value
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, env: Env) -> None:
@@ -461,7 +472,7 @@ class Interpreter(Recorder):
     def define(self, node: cst.FunctionDef, env: Env) -> None:
         """A def statement: bind the function, decorators applied from the innermost out."""
         value: Value = Func(node.name.value, node, self.piece, env.module, env)
-        if self.kernel is None and self.stack:
+        if self.kernel is None and self.stack and self.running is not TOP_LEVEL:
             self.inner.append((env, node, self.piece, self.stack[0].node))
         # The name is bound first so that a kernel run by a decorator sees itself.
         for decorator in reversed(node.decorators):

@@ -27,6 +27,7 @@ from pallas_lint.kernels.values import (
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
+    from pallas_lint.kernels.blocks import Blocks
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.scope import Bindings, Env
     from pallas_lint.kernels.trace import KernelTrace
@@ -109,7 +110,9 @@ class Launch:
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
     scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
     returned: Made | None = None  # the value of the launching call
+    made_by: object = None  # the run that met it
     caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
+    blocks: tuple[Blocks | None] | None = None  # once `blocks.blocks_of` was asked, when the analysis was done
 
     @property
     def callee(self) -> Site:

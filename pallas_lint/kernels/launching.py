@@ -84,6 +84,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         callers=tuple(i.stack),
         certain=i.uncertain == 0,
         moment=i.module.moment,
+        made_by=i.running,
     )
     i.launches.append(result)
     if i.kernel is None:
@@ -131,6 +132,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
 def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
+    i.change(made.launch.made_by)
     made.launch.kernel = kernel
     if made.launch.kind == "core_map":
         run_here(i, made.launch, Arguments())
@@ -141,6 +143,7 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
+    i.change(result.made_by)
     first = arguments.positional[0] if arguments.positional else None
     if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
         return attach_kernel(i, made, first)
@@ -215,8 +218,9 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
     for body in _bodies(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, id(body.node))
-            i.contexts[context] = i.contexts.get(context, 0) + 1
-            if i.contexts[context] <= _MOST_CONTEXTS or result.caller is not None:
+            count = i.contexts[context][0] + 1 if context in i.contexts else 1
+            i.contexts[context] = count, result.site.piece, body.piece
+            if count <= _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
         elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
             _run_pipeline_kernel(i, result, body)
@@ -253,6 +257,7 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
 
     before = (i.kernel, i.guards, i.uncertain, i.stack)
     i.kernel, i.guards, i.uncertain, i.stack = trace, (), 0, []
+    i.frames.add(id(trace))
     i.begin()
     try:
         trace.returned = run() or UNKNOWN
@@ -264,6 +269,7 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
 
 def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
+    i.change(result.made_by)
     if result not in i.launches:
         i.launches.append(result)
     result.operands = list(arguments.positional)

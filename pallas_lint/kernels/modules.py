@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from pallas_lint.kernels.replay import Replay
 from pallas_lint.kernels.scope import Env
-from pallas_lint.kernels.values import UNKNOWN, External, Value
+from pallas_lint.kernels.values import UNKNOWN, External, Func, Value
 from pallas_lint.kernels.wide_types import wide_types
 from pallas_lint.source import Source, SourceError
 from pallas_lint.syntax import Outline, Piece, outline
+from pallas_lint.syntax.update import updated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +46,9 @@ class Module:
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[int] = field(factory=set, init=False)  # pieces that ran
     moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
+    _below: dict[str, list[Func]] = field(factory=dict, init=False)  # functions that were named to find a name's value
+    _derived: dict[str, set[int]] = field(factory=dict, init=False)  # ... and that were given derivatives
+    is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
     def __attrs_post_init__(self) -> None:
@@ -123,10 +128,13 @@ class Module:
     def moment_of(self, piece: Piece) -> int | None:
         """When a piece that launches runs: a statement where it stands, a function once everything is bound.
 
-        A function whose name is bound again is called before that.
+        A function whose name is bound again is called before that; one of a notebook, in its cell.
         """
         if piece.kind not in ("def", "class"):
             return piece.first
+        tried = self.source.moment_after(piece.last)
+        if tried is not None:
+            return tried
         return min(
             (line for name in piece.names for line in self._rebound.get(name, ()) if line > piece.first), default=None
         )
@@ -151,8 +159,19 @@ class Module:
         """The value of a global of this module; None where the module does not bind it."""
         if name not in self._resolved:
             self._resolved.add(name)
+            before, derived = interpreter.below, interpreter.derived
+            interpreter.below, interpreter.derived = [], set()
             self._resolve(name, interpreter)
-        return self.env.vars.get(name)
+            self._below[name], self._derived[name] = interpreter.below, interpreter.derived
+            interpreter.below, interpreter.derived = before, derived
+        value = self.env.vars.get(name)
+        if isinstance(value, Func) and value.env is self.env:
+            interpreter.name(value)
+        # Whoever looks a name up says what finding its value said, not only who comes first.
+        for func in self._below.get(name, ()):
+            interpreter.name(func)
+        interpreter.derived.update(self._derived.get(name, ()))
+        return value
 
     def _resolve(self, name: str, interpreter: Interpreter) -> None:
         for piece, bound in self.outline.imports if name in self._rebound else ():
@@ -169,6 +188,10 @@ class Module:
                     interpreter.run_piece(piece, self.env)
                     for bound in self._rebound.keys() & (piece.words if piece.kind == "block" else piece.names):
                         self._remember(bound, piece.first)
+        # `x, y = ...` ran for one of its names: what rebinds the other has to run too, or it would mean the first one.
+        together = {each for piece in self._binders.get(name, ()) for each in piece.names}
+        for other in sorted(together & self._rebound.keys()):
+            self.lookup(other, interpreter)
         if name in self._history:
             self._move(self.moment)
         if name not in self.env.vars:
@@ -203,27 +226,38 @@ class SyntaxCache:
     """
 
     limit: int = 2_000_000
+    incremental: bool = False  # keep the runs of analyses
     _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
+    _replays: dict[Path, Replay] = field(factory=dict)
 
     def outline(self, file: Path | None, source: Source) -> Outline:
         known = self._outlines.get(file) if file is not None else None
         if known is not None and file is not None and known[0].text == source.text:
             self._outlines.move_to_end(file)
             return known[1]
-        result = outline(source)
+        result = outline(source) if known is None else updated(known[1], source)
         if file is not None:
             self._outlines[file] = (source, result)
         return result
+
+    def replay(self, file: Path | None) -> Replay:
+        """The runs of the last analysis of a file; none yet for a text that is no file."""
+        return Replay() if file is None or not self.incremental else self._replays.setdefault(file, Replay())
 
     def source(self, file: Path) -> Source | None:
         known = self._outlines.get(file)
         return None if known is None else known[0]
 
+    def forget(self, file: Path) -> None:
+        """What stands in `file` is no longer what was read."""
+        self._outlines.pop(file, None)
+
     def trim(self) -> None:
         """Drop what has not been used for longest; not while an analysis runs, whose nodes are compared by identity."""
         size = sum(len(source.text) for source, _ in self._outlines.values())
         while size > self.limit and len(self._outlines) > 1:
-            _, (source, _) = self._outlines.popitem(last=False)
+            file, (source, _) = self._outlines.popitem(last=False)
+            self._replays.pop(file, None)
             size -= len(source.text)
 
 
@@ -233,7 +267,10 @@ class ModuleGraph:
 
     overlay: Mapping[Path, Source] = field(factory=dict)  # texts that go before what is on disk
     syntax: SyntaxCache = field(factory=SyntaxCache)
+    absolute_names: bool = False  # name files by their whole paths, not from the working directory
     touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
+    imports_back: bool = False  # a module that the first one imports has imported that
+    _first: Module | None = None
     _by_file: dict[Path, Module | None] = field(factory=dict)
     _by_name: dict[tuple[str, Path], Module | None] = field(factory=dict)
 
@@ -243,9 +280,15 @@ class ModuleGraph:
         if known is not None and (known.text, known.path) == (source.text, source.path):
             source = known  # the one that the parsed pieces belong to
         module = Module(source, self, file)
+        self._first = self._first or module
         if file is not None:
             self._by_file[file] = module
         return module
+
+    @property
+    def loaded(self) -> list[tuple[Path, Module | None]]:
+        """The files read so far; None for those that could not be."""
+        return list(self._by_file.items())
 
     def load(self, file: Path) -> Module | None:
         """The module in `file`; None where it is missing or unreadable (that is reported when it is linted itself)."""
@@ -275,7 +318,10 @@ class ModuleGraph:
         key = (dotted, importer.file.parent)
         if key not in self._by_name:
             self._by_name[key] = self._find(*key)
-        return self._by_name[key]
+        found = self._by_name[key]
+        if found is self._first and importer is not self._first:
+            self.imports_back = True
+        return found
 
     def _find(self, dotted: str, folder: Path) -> Module | None:
         if dotted.startswith("."):
@@ -317,8 +363,9 @@ class ModuleGraph:
         """The module behind a name made by `absolute`."""
         return self._by_file.get(Path(name.removeprefix("file:"))) if name.startswith("file:") else None
 
-    @staticmethod
-    def _shown(file: Path) -> str:
+    def _shown(self, file: Path) -> str:
+        if self.absolute_names:
+            return file.as_posix()
         try:
             return file.relative_to(Path.cwd()).as_posix()
         except ValueError:

@@ -36,9 +36,9 @@ class Reach:
 
     @property
     def last(self) -> int | None:
-        """The largest value; None where it is not known."""
+        """The value at the end; None where it is not known, or where there is none."""
         count, factor = number(self.count), number(self.factor)
-        return None if count is None or factor is None else (count - 1) * factor + self.offset
+        return None if count is None or factor is None or count <= 0 else (count - 1) * factor + self.offset
 
 
 @frozen

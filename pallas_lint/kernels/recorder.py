@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.trace import Access, Demand, Op
-from pallas_lint.kernels.values import UNKNOWN, Array, Choice, Func, Ref, Value, options
+from pallas_lint.kernels.values import UNKNOWN, Array, Choice, Func, Made, Ref, Sym, Value, options
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
-    import libcst as cst
+    from collections.abc import Sized
 
     from pallas_lint.kernels.arguments import Arguments
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.scope import Env
     from pallas_lint.kernels.trace import Asking, Event, Guard, KernelTrace
     from pallas_lint.syntax import Piece
+
+
+TOP_LEVEL = "top level"  # what runs while a name of a module is looked up
 
 
 class Recorder:
@@ -30,6 +36,21 @@ class Recorder:
     hidden: tuple[cst.CSTNode, Value] | None
     outside: list[tuple[Op, tuple[Func, ...]]]
     stack: list[Func]
+    running: object
+    entangled: bool
+    launches: list[Launch]
+    specs_made: list[Made]
+    differentiated: list[tuple[Func, str, Site]]
+    not_entered: list[tuple[Func, tuple[Func, ...]]]
+    derived: set[int]
+    checkified: set[int]
+    remainders: set[Sym]
+    divisors: set[Sym]
+    entered: dict[int, Piece]
+    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
+    named: dict[tuple[int, int], Func]
+    below: list[Func]
+    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
 
     def site(self, node: cst.CSTNode) -> Site:
         return Site(self.piece, node)
@@ -88,3 +109,36 @@ class Recorder:
         )
         self.kernel.events.append(op)
         return evolve(result, origin=op) if isinstance(result, Array) else result
+
+    # -- who does what to whom -----------------------------------------------------------------------------------
+
+    @property
+    def noted(self) -> tuple[int, ...]:
+        """How much has been noted that is noted once, by whoever comes first."""
+        noted: tuple[Sized, ...] = (
+            self.launches, self.specs_made, self.differentiated, self.not_entered, self.outside,
+            self.checkified, self.remainders, self.divisors, self.entered, self.contexts,
+        )  # fmt: skip
+        return tuple(map(len, noted))
+
+    def change(self, made_by: object) -> None:
+        """Something is changed that `made_by` made."""
+        if made_by is not self.running:
+            self.entangled = True  # type: ignore[misc]  # the interpreter has the slot
+
+    def name(self, func: Func) -> None:
+        """A function of a module's top level was looked up."""
+        if self.running is TOP_LEVEL:
+            self.below.append(func)
+        elif self.kernel is None and self.stack:
+            self.named[id(self.stack[0].node), id(func.node)] = func
+
+    def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
+        """Functions defined while `outer` ran that did not run themselves."""
+        found = [(env, node, piece) for env, node, piece, root in self.inner if root is outer.node]
+        found += [
+            (func.env, func.node, func.piece)
+            for (root, _), func in self.named.items()
+            if root == id(outer.node) and isinstance(func.node, cst.FunctionDef)
+        ]
+        return [(env, node, piece) for env, node, piece in found if id(node) not in self.entered]

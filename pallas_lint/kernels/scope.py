@@ -30,6 +30,7 @@ class Env:
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
     kernel: KernelTrace | None = None  # the kernel that this call is part of
+    fails: bool = False  # what ended the last block that was left was a `raise`
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
@@ -47,6 +48,7 @@ class Env:
             while env is not None:
                 if name in env.vars:
                     env.vars[name] = value
+                    env.module.is_changed |= env.parent is None
                     return
                 env = env.parent
         self.vars[name] = value

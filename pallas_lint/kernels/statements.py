@@ -47,10 +47,12 @@ def _aug_assign(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
 
 def _return(i: Interpreter, node: cst.Return, env: Env) -> bool:
     env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
+    env.fails = False
     return True
 
 
 def _raise(i: Interpreter, node: cst.Raise, env: Env) -> bool:
+    env.fails = True
     return True
 
 
@@ -102,6 +104,7 @@ def _scope_declaration(i: Interpreter, node: cst.Global | cst.Nonlocal, env: Env
 
 
 def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
+    env.fails = False
     return True
 
 
@@ -124,11 +127,20 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
         def taken() -> bool:
             env.vars.update(said[negated])
             with i.under(Guard("if", condition, site, negated), uncertain=True):
-                return run()
+                ended = run()
+            if ended and not env.fails:
+                left.append(negated)
+            return ended
 
         return taken
 
-    return i.fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
+    left: list[bool] = []
+    ended = i.fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
+    if left and not ended and i.kernel is not None:
+        # What follows, up to the end of the loop or the function, is the other branch.
+        i.guards = (*i.guards, Guard("if", condition, site, not left[0]))
+        i.uncertain += 1
+    return ended
 
 
 def _for(i: Interpreter, node: cst.For, env: Env) -> None:

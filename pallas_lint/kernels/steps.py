@@ -4,23 +4,43 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attrs import define, field, frozen
 
 from pallas_lint.kernels.blocks import symbols_in
-from pallas_lint.kernels.grid_points import NUM_PROGRAMS, PROGRAM_ID, Point, axes_in, axis_of
+from pallas_lint.kernels.grid_points import NUM_PROGRAMS, PROGRAM_ID, Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.values import Array, Choice, Const, Sym, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from pallas_lint.kernels.blocks import Block, Grid
+    from pallas_lint.kernels.grid_points import Terms
     from pallas_lint.kernels.trace import Guard, Op
     from pallas_lint.kernels.uses import Buffer, Use
 
+    Happening = list[tuple[Use, bool]]
+
 _MOST_POINTS = 4096
 _MOST_MODELS = 40
+
+
+@define(eq=False)
+class Tried:
+    """What was made for one launch's grid: the steps by size, and what scalars are on any of them."""
+
+    steps: dict[tuple[int, ...], Steps] = field(factory=dict)
+    guards: dict[Hashable, bool | None] = field(factory=dict)
+    indices: dict[Hashable, int | None] = field(factory=dict)
+    _terms: dict[int, tuple[Terms, Value]] = field(factory=dict)
+
+    def terms(self, value: Value) -> Terms:
+        """What a scalar depends on."""
+        known = self._terms.get(id(value))
+        if known is None:
+            known = self._terms[id(value)] = terms_in(value), value
+        return known[0]
 
 
 @define(eq=False)
@@ -30,11 +50,40 @@ class Steps:
     grid: Grid
     sizes: tuple[int, ...]
     symbols: dict[Sym, int]
-    _known: dict[tuple[int, tuple[int, ...]], bool | None] = field(factory=dict)
-    _axes: dict[int, tuple[tuple[int, ...], Guard]] = field(factory=dict)
+    tried: Tried
+    _guards: dict[int, tuple[tuple[int, ...], Hashable, Guard]] = field(factory=dict)
+    _happening: dict[int, tuple[list[Use], dict[tuple[int, ...], Happening]]] = field(factory=dict)
+    _keys: dict[int, tuple[Block, list[tuple[object, ...]] | None]] = field(factory=dict)
+    _visits: dict[int, tuple[Buffer, list[Visit] | None]] = field(factory=dict)
+    _faults: dict[int, tuple[Buffer, list[Fault]]] = field(factory=dict)
+    _points: list[Point] = field(factory=list)
 
-    def points(self) -> Iterator[Point]:
-        return self.grid.points(self.sizes, self.symbols)
+    def points(self) -> list[Point]:
+        """Every step in order."""
+        self._points = self._points or list(self.grid.points(self.sizes, self.symbols))
+        return self._points
+
+    def happening(self, uses: list[Use]) -> dict[tuple[int, ...], Happening]:
+        """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
+        known = self._happening.get(id(uses))
+        if known is None:
+            axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
+            by_axes: dict[tuple[int, ...], Happening] = {}
+            result: dict[tuple[int, ...], Happening] = {}
+            for point in self.points():
+                key = tuple([point.indices[axis] for axis in axes])
+                if key not in by_axes:
+                    here = [(use, self.runs(use, point)) for use in uses]
+                    by_axes[key] = [(use, happens is True) for use, happens in here if happens is not False]
+                result[point.indices] = by_axes[key]
+            known = self._happening[id(uses)] = uses, result
+        return known[1]
+
+    def keys(self, block: Block) -> list[tuple[object, ...]] | None:
+        """Which block each step visits, in order: equal keys are the same block. None where that is not known."""
+        if id(block) not in self._keys:
+            self._keys[id(block)] = block, _block_keys(block, self)
+        return self._keys[id(block)][1]
 
     def runs(self, use: Use, point: Point) -> bool | None:
         """Whether a use happens at a point; None where that is not known."""
@@ -47,20 +96,51 @@ class Steps:
                 result = None
         return result
 
-    def _guard(self, guard: Guard, point: Point) -> bool | None:
-        known = self._axes.get(id(guard))
+    def _of(self, guard: Guard) -> tuple[tuple[int, ...], Hashable, Guard]:
+        """The axes of this grid that a condition asks for, and what else it depends on."""
+        known = self._guards.get(id(guard))
         if known is None:
-            known = self._axes[id(guard)] = (tuple(sorted(axes_in(guard.condition)[0])), guard)
-        key = (id(guard), tuple(point.indices[axis] for axis in known[0] if axis < len(point.indices)))
-        if key not in self._known:
-            self._known[key] = point.runs((guard,))
-        return self._known[key]
+            terms = self.tried.terms(guard.condition)
+            axes = tuple(axis for axis in terms.axes if axis < len(self.sizes))
+            known = self._guards[id(guard)] = axes, self.fixed(terms, self.symbols), guard
+        return known
+
+    def _guard(self, guard: Guard, point: Point) -> bool | None:
+        axes, fixed, _ = self._of(guard)
+        key = id(guard), fixed, tuple([point.indices[axis] for axis in axes])
+        if key not in self.tried.guards:
+            self.tried.guards[key] = point.runs((guard,))
+        return self.tried.guards[key]
+
+    def fixed(self, terms: Terms, symbols: dict[Sym, int]) -> Hashable:
+        """What a scalar depends on that is the same at each step."""
+        sizes = tuple([self.sizes[axis] for axis in terms.sized if axis < len(self.sizes)])
+        return sizes, tuple([symbols.get(symbol) for symbol in terms.symbols])
+
+    def visits(self, buffer: Buffer) -> list[Visit] | None:
+        """The steps with the buffer's memory and result at each, as if blocks kept what they hold when left."""
+        if id(buffer) not in self._visits:
+            self._visits[id(buffer)] = buffer, _visits_of(buffer, self)
+        return self._visits[id(buffer)][1]
+
+    def faults(self, buffer: Buffer) -> list[Fault]:
+        """What goes wrong with a buffer where its visits are known; the first fault of each kind."""
+        if id(buffer) not in self._faults:
+            found = Simulation(buffer.uses, self, buffer.flushing).run(self.visits(buffer) or [])
+            self._faults[id(buffer)] = buffer, found
+        return self._faults[id(buffer)][1]
 
 
-def models(grid: Grid, uses: list[Use], blocks: list[Block], several: tuple[int, ...]) -> list[Steps] | None:
+def models(
+    grid: Grid,
+    uses: list[Use],
+    blocks: list[Block],
+    several: tuple[int, ...],
+    tried: Tried | None = None,
+) -> list[Steps] | None:
     """The grid in its literal size, or in a few small sizes where it is not known; None where none would tell.
 
-    Axes in `several` are taken to have more than one step.
+    Axes in `several` are taken to have more than one step. `tried`: what was made for this grid before.
     """
     choices: list[tuple[int, ...]] = []
     mentioned = {axis for use in uses for guard in use.guards for axis in axes_in(guard.condition)[0]}
@@ -73,12 +153,16 @@ def models(grid: Grid, uses: list[Use], blocks: list[Block], several: tuple[int,
             return None
         else:
             choices.append((2, 3) if axis in several else (1, 2, 3))
+    tried = tried or Tried()
     found = []
     for sizes in itertools.product(*choices):
-        symbols = grid.model(sizes)
-        repeated = any(isinstance(k, Sym) and symbols[k] != size for k, size in zip(grid.sizes, sizes, strict=True))
+        steps = tried.steps.get(sizes)
+        if steps is None:
+            steps = tried.steps[sizes] = Steps(grid, sizes, grid.model(sizes), tried)
+        known = zip(grid.sizes, sizes, strict=True)
+        repeated = any(isinstance(each, Sym) and steps.symbols[each] != size for each, size in known)
         if not repeated and 0 < math.prod(sizes) <= _MOST_POINTS:
-            found.append(Steps(grid, sizes, symbols))
+            found.append(steps)
     if len(found) > _MOST_MODELS:
         found = found[:: len(found) // _MOST_MODELS + 1]
     return found or None
@@ -121,32 +205,52 @@ def _small_constants(uses: list[Use]) -> bool:
     return True
 
 
-def block_keys(block: Block, steps: Steps) -> list[tuple[Point, tuple[object, ...]]] | None:
-    """Which block each step visits, in order: equal keys are the same block. None where that is not known."""
+def _block_keys(block: Block, steps: Steps) -> list[tuple[object, ...]] | None:
     if block.indices is None:
         ignored = block.ignored_axes
         return None if ignored is None else _by_axes(ignored, steps)
     free = _free_symbols(block.indices) - set(steps.symbols)
     tries = [None] if not free else [1009] if _is_linear(block.indices) else [1, 2, 1009]
-    found: list[list[tuple[Point, tuple[object, ...]]]] = []
+    found: list[list[tuple[object, ...]]] = []
     for number in tries:
         symbols = {**steps.symbols, **({} if number is None else dict.fromkeys(free, number))}
-        visits = []
-        for point in steps.grid.points(steps.sizes, symbols):
-            key = block.at(point)
-            if key is None:
-                return None
-            visits.append((Point(point.indices, point.sizes, steps.symbols), key))
-        found.append(visits)  # type: ignore[arg-type]
-    partitions = {tuple(_numbered([key for _, key in visits])) for visits in found}
+        columns = [_column(value, steps, symbols) for value in block.indices]
+        if any(column is None for column in columns):
+            return None
+        known = [column for column in columns if column is not None]
+        found.append(list(zip(*known, strict=True)) if known else [()] * len(steps.points()))
+    partitions = {tuple(_numbered(keys)) for keys in found} if len(found) > 1 else found
     return found[0] if len(partitions) == 1 else None
 
 
-def _by_axes(ignored: tuple[int, ...], steps: Steps) -> list[tuple[Point, tuple[object, ...]]]:
-    return [
-        (point, tuple(index for axis, index in enumerate(point.indices) if axis not in ignored))
-        for point in steps.points()
-    ]
+def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | None:
+    """What one of an index map's results is at each step; None where that is not known."""
+    terms = steps.tried.terms(value)
+    axes = [axis for axis in terms.axes if axis < len(steps.sizes)]
+    fixed = id(value), steps.fixed(terms, symbols)
+    known: dict[tuple[int, ...], int] = {}
+    column: list[int] = []
+    for point in steps.points():
+        at = tuple([point.indices[axis] for axis in axes])
+        here = known.get(at)
+        if here is None:
+            here = _index(value, Point(point.indices, point.sizes, symbols), (*fixed, at), steps.tried)
+            if here is None:
+                return None
+            known[at] = here
+        column.append(here)
+    return column
+
+
+def _index(value: Value, point: Point, key: Hashable, tried: Tried) -> int | None:
+    if key not in tried.indices:
+        here = point.value(value)
+        tried.indices[key] = here if isinstance(here, int) else None
+    return tried.indices[key]
+
+
+def _by_axes(ignored: tuple[int, ...], steps: Steps) -> list[tuple[object, ...]]:
+    return [tuple(index for axis, index in enumerate(point.indices) if axis not in ignored) for point in steps.points()]
 
 
 def _numbered(keys: list[tuple[object, ...]]) -> Iterator[int]:
@@ -175,19 +279,15 @@ def _is_linear(values: tuple[Value, ...]) -> bool:
     return True
 
 
-def visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
-    """The steps with the buffer's memory and result at each, as if blocks kept what they hold when they are left."""
-    keys = [block_keys(block, steps) for _, block in buffer.results]
+def _visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
+    keys = [steps.keys(block) for _, block in buffer.results]
     if any(key is None for key in keys):
         return None
-    combined = zip(*(key for key in keys if key is not None), strict=True) if keys else ()
     if not keys:
         return [Visit(point, None, None) for point in steps.points()]
-    visits = []
-    for here in combined:
-        block = tuple(key for _, key in here)
-        visits.append(Visit(here[0][0], block if buffer.is_output else None, block))
-    return visits
+    combined = zip(*(key for key in keys if key is not None), strict=True)
+    own = buffer.is_output
+    return [Visit(point, block if own else None, block) for point, block in zip(steps.points(), combined, strict=True)]
 
 
 def tested_axes(guards: tuple[Guard, ...]) -> tuple[int, ...]:
@@ -229,8 +329,7 @@ def program_ids(guard: Guard) -> list[Op]:
 FaultKind = Literal["unset", "lost", "unwritten", "late"]
 
 
-@frozen(eq=False)
-class Visit:
+class Visit(NamedTuple):
     """One step: the memory that the buffer is in there, and the block of the results that are worked on."""
 
     point: Point
@@ -278,13 +377,14 @@ class Simulation:
         """The first fault of each kind."""
         memories: dict[object, _Memory] = {}
         first: dict[object, Point] = {}
+        happening = self.steps.happening(self.uses)
         for visit in visits:
-            memory = memories.setdefault(visit.memory, _Memory())
-            first.setdefault(visit.memory, visit.point)
-            for use in self.uses:
-                happens = self.steps.runs(use, visit.point)
-                if happens is not False:
-                    self._use(memory, use, visit, surely=happens is True)
+            memory = memories.get(visit.memory)
+            if memory is None:
+                memory = memories[visit.memory] = _Memory()
+                first[visit.memory] = visit.point
+            for use, surely in happening[visit.point.indices]:
+                self._use(memory, use, visit, surely=surely)
         writes = [use for use in self.uses if use.kind != "read"]
         for key, memory in memories.items():
             self._check_late(memory, first[key])
@@ -292,11 +392,24 @@ class Simulation:
                 self._report(Fault("unwritten", writes[0], first[key]))
         return list(self.found.values())
 
+    def first_unset(self, memories: Iterable[tuple[Point, object]]) -> Fault | None:
+        """The first fault of this kind alone, where the buffer is in these memories at these steps."""
+        is_set: set[object] = set()
+        happening = self.steps.happening(self.uses)
+        for point, memory in memories:
+            here = happening[point.indices]
+            if here and memory not in is_set:
+                use, surely = here[0]
+                if use.kind in ("read", "update"):
+                    return Fault("unset", use, point, surely)
+                is_set.add(memory)
+        return None
+
     def _report(self, fault: Fault) -> None:
         self.found.setdefault((fault.kind, fault.sure), fault)
 
     def _use(self, memory: _Memory, use: Use, visit: Visit, *, surely: bool) -> None:
-        if use.kind in ("read", "update") and not memory.is_set:
+        if use.rests_on_value and not memory.is_set:
             self._report(Fault("unset", use, visit.point, surely))
         if use.kind == "read":
             self._read(memory, use, visit, surely=surely)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.uses import Buffer
     from pallas_lint.syntax import Site
 
 
@@ -130,6 +131,18 @@ def loop_index(site: Site, lower: Value, upper: Value) -> Array:
     return Array((), "i32", weak, origin=Op(LOOP_INDEX, site, (lower, upper), ()))
 
 
+def stepped_index(site: Site, lower: Value, upper: Value, step: Value) -> Array:
+    """The index of a loop in steps other than 1: `lower + turn * step`, as jax makes it."""
+    numbers = [part.value for part in (lower, upper, step) if isinstance(part, Const) and type(part.value) is int]
+    # Downwards, `pl.loop` may turn once more than `range` does: it rounds as if the step were positive.
+    known = len(numbers) == 3 and numbers[2] > 0
+    turn = loop_index(site, Const(0), Const(len(range(*numbers))) if known else UNKNOWN)
+    scaled = Array((), "i32", turn.weak, origin=Op("jax.numpy.multiply", site, (turn, step), ()))
+    if lower == Const(0):
+        return scaled
+    return Array((), "i32", turn.weak, origin=Op("jax.numpy.add", site, (lower, scaled), ()))
+
+
 @define(eq=False)
 class KernelTrace:
     """One kernel under one launch."""
@@ -144,6 +157,8 @@ class KernelTrace:
     seen_until: int | None = None
     unseen: list[int] = field(factory=list)  # the same for every time that happened
     returned: Value = UNKNOWN
+    # What `uses.buffers_of` found once the trace was complete, by the launch's id: several rules ask.
+    buffers: dict[int, list[Buffer]] = field(factory=dict, init=False, repr=False)
     scopes: set[int] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
 
     def owns(self, ref: Ref) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.dataflow import SELECTING, derived, is_among, is_obscure, operands
+from pallas_lint.kernels.dataflow import SELECTING, derived, is_among, is_obscure, only_shape, operands
+from pallas_lint.kernels.steps import Tried
 from pallas_lint.kernels.trace import Access, is_full_index
-from pallas_lint.kernels.values import NONE, Const, Dictionary, Ref, Seq, Slice, Value, dim
+from pallas_lint.kernels.values import NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.analysis import Analysis
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 UseKind = Literal["set", "update", "part", "read", "obscure"]
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class Use:
     """One thing that a kernel does to a buffer. `into`: the buffers whose new value comes from what is read."""
 
@@ -32,6 +34,13 @@ class Use:
     into: frozenset[tuple[str, int]] = frozenset()
 
     @property
+    def rests_on_value(self) -> bool:
+        """Whether it matters what the buffer holds: a load that goes nowhere may be for its shape alone."""
+        return self.kind == "update" or (
+            self.kind == "read" and (bool(self.into) or not isinstance(self.access.value, Array))
+        )
+
+    @cached_property
     def guards(self) -> tuple[Guard, ...]:
         return tuple(guard for guard in self.access.guards if guard.kind not in ("loop", "checkify"))
 
@@ -48,6 +57,8 @@ def uses_of(ref: Ref, trace: KernelTrace) -> list[Use] | None:
         if event.kind == "escape":
             return None
         if event.kind == "load":
+            if only_shape(event, trace):
+                continue
             tainted = derived(event, trace)
             if _is_selected(tainted, trace):
                 return None
@@ -120,6 +131,7 @@ class Buffer:
     ref: Ref
     uses: list[Use]
     results: list[tuple[Ref, Block]]
+    tried: Tried = field(factory=Tried, repr=False)
 
     @property
     def is_output(self) -> bool:
@@ -137,6 +149,12 @@ class Buffer:
 
 def buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:
     """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
+    if id(launch) not in trace.buffers:
+        trace.buffers[id(launch)] = _buffers_of(trace, launch, interpreter)
+    return trace.buffers[id(launch)]
+
+
+def _buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:
     blocks = blocks_of(launch, interpreter)
     if blocks is None:
         return []
@@ -151,15 +169,16 @@ def buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> 
     }
     replaced = {key for key in outputs if all(use.kind in ("set", "read") for use in uses[key])}
     buffers: list[Buffer] = []
+    tried = Tried()
     for key, ref in refs.items():
         if key not in uses or not uses[key]:
             continue
         if ref.role == "out":
             if key in outputs:
-                buffers.append(Buffer(ref, uses[key], [(ref, outputs[key])]))
+                buffers.append(Buffer(ref, uses[key], [(ref, outputs[key])], tried))
             continue
         into = {target for use in uses[key] for target in use.into} & replaced
-        buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)]))
+        buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)], tried))
     return buffers
 
 

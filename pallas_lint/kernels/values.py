@@ -258,6 +258,7 @@ class Class:
 class Instance:
     cls: Class
     attributes: dict[str, Value] = field(factory=dict)
+    made_by: object = field(default=None, eq=False, repr=False)  # the run that made it
 
 
 @frozen

@@ -16,6 +16,7 @@ from pallas_lint.kernels.values import External, truth
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pallas_lint.syntax import Piece
     from pallas_lint.syntax.uses import Use
 
 # Words of conditions that ask which jax this is, or what it has.
@@ -53,12 +54,14 @@ class VersionGuards:
         return alive
 
     @cached_property
+    def asking_pieces(self) -> list[Piece]:
+        """What asks about versions at the top level."""
+        return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_ASKING)]
+
+    @cached_property
     def _asking(self) -> frozenset[str]:
-        """The names at the top level that are assigned what asks about versions."""
-        pieces = self.module.outline.pieces
-        return frozenset(
-            name for piece in pieces if piece.kind != "import" and _ASKING.search(piece.text) for name in piece.names
-        )
+        """The names that it binds."""
+        return frozenset(name for piece in self.asking_pieces for name in piece.names)
 
     def _asks(self, condition: str, use: Use) -> bool:
         """Whether a condition, or what a name in it was assigned, asks about versions."""

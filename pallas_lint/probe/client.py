@@ -83,6 +83,17 @@ class Worker:
             raise WorkerError(f"cannot start {self.python}: {error.strerror or error}") from error
         return self._process
 
+    def stop(self) -> None:
+        """End what is being asked, from another thread: whoever asks is told that the worker died."""
+        process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
     def close(self) -> None:
         """Stop the worker and its children."""
         process, self._process = self._process, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from pallas_lint import __version__
 from pallas_lint.probe import messages, pictures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
@@ -38,8 +39,23 @@ def document(
     """The report as text."""
     launches = [launch for result in results for launch in result.launches]
     parts = next((result.parts for result in results if result.parts), {})
-    about = ", ".join(f"{name} {version}" for name, version in parts.items() if version and name != "python")
     errors = [error for result in results for error in result.errors]
+    return page(fragment(launches, findings, parts, line, errors=errors))
+
+
+def fragment(
+    launches: Sequence[LaunchResult],
+    findings: Sequence[Finding],
+    parts: Mapping[str, str | None],
+    line: Callable[[str, int], str | None],
+    *,
+    errors: Sequence[str] = (),
+) -> str:
+    """The body of a report, with no style and no script in it: the section of launch `n` has the id `launch-n`.
+
+    Places in files carry `data-path` and `data-line`.
+    """
+    about = ", ".join(f"{name} {version}" for name, version in parts.items() if version and name != "python")
     body = [
         f'<header><h1>Pallas probe</h1><p class="quiet">{escape(about)}</p></header>',
         _summary(launches, findings),
@@ -47,13 +63,18 @@ def document(
         *(_launch(at, launch, findings, line) for at, launch in enumerate(launches)),
         _elsewhere(launches, findings, line),
     ]
+    return "".join(body)
+
+
+def page(body: str) -> str:
+    """A whole page that needs nothing else."""
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Pallas probe</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="pallas-lint {__version__}">\n<style>\n{style}</style></head>\n'
-        f"<body>\n{''.join(body)}\n<script>\n{script}</script></body></html>\n"
+        f"<body>\n<main>{body}</main>\n<script>\n{script}</script></body></html>\n"
     )
 
 
@@ -65,8 +86,8 @@ def _summary(launches: Sequence[LaunchResult], findings: Sequence[Finding]) -> s
         look = {2: "bad", 1: "warn", 0: "note", -1: "good"}[worst]
         count = f"{len(mine)} finding{'' if len(mine) == 1 else 's'}" if mine else "nothing found"
         rows.append(
-            f'<li><a href="#launch-{at}">{escape(launch.kernel)}</a> <span class="quiet">{escape(_where(launch))}'
-            f'</span> <span class="tag {look}">{count}</span></li>'
+            f'<li><a href="#launch-{at}">{escape(launch.kernel)}</a> {_where(launch)} '
+            f'<span class="tag {look}">{count}</span></li>'
         )
     return f'<nav aria-label="launches"><ul class="launches">{"".join(rows)}</ul></nav>' if rows else ""
 
@@ -81,8 +102,9 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
         told.append(launch.backend.replace("_", " "))
     mine = [finding for finding in findings if _belongs(finding, launch)]
     return (
-        f'<section id="launch-{at}"><h2>{escape(launch.kernel)}</h2>'
-        f'<p class="quiet">{escape(_where(launch))} &middot; {escape("; ".join(told))}</p>'
+        f'<section id="launch-{at}" aria-labelledby="launch-{at}-title">'
+        f'<h2 id="launch-{at}-title">{escape(launch.kernel)}</h2>'
+        f'<p class="quiet">{_where(launch)} &middot; {escape("; ".join(told))}</p>'
         + "".join(_finding(finding, line) for finding in mine)
         + _matrix(launch)
         + _memory(facts.get("memory"))
@@ -115,11 +137,11 @@ def _finding(finding: Finding, line: Callable[[str, int], str | None]) -> str:
         end = len(source)
     marked = f"{escape(source[:begin])}<mark>{escape(source[begin:end])}</mark>{escape(source[end:])}"
     places = " ".join(part for part in (finding.backend, finding.device) if part)
-    help_ = f'<p class="help">{escape(finding.help)}</p>' if finding.help else ""
+    help_ = f'<p class="help">{_prose(finding.help)}</p>' if finding.help else ""
     return (
         f'<article class="finding {finding.severity.value}"><p><a class="code" href="{escape(finding.url)}">'
-        f"{finding.code}</a> <strong>{escape(finding.message)}</strong></p>"
-        f'<p class="quiet">{escape(finding.span.path)}:{number}'
+        f"{finding.code}</a> <strong>{_prose(finding.message)}</strong></p>"
+        f'<p class="quiet">{_place(finding.span.path, number)}'
         f"{' &middot; ' + escape(places) if places else ''}</p>"
         f'<pre><code><span class="number">{number}</span> {marked}</code></pre>{help_}</article>'
     )
@@ -130,7 +152,8 @@ def _matrix(launch: LaunchResult) -> str:
     targets = list(dict.fromkeys(stage.target for stage in launch.stages if stage.target))
     own = [stage for stage in launch.stages if stage.target is None]
     rows = [
-        f'<tr><th scope="row">{stage.stage}</th><td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
+        f'<tr><th scope="row">{escape(stage.stage)}</th>'
+        f'<td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
         for stage in own
     ]
     for name in ("lower", "compile"):
@@ -141,7 +164,7 @@ def _matrix(launch: LaunchResult) -> str:
                 + "".join(f"<td>{_outcome(cell) if cell else ''}</td>" for cell in cells)
                 + "</tr>"
             )
-    head = "".join(f'<th scope="col">{escape(target)}</th>' for target in targets) or "<th></th>"
+    head = "".join(f'<th scope="col">{escape(target)}</th>' for target in targets) or "<td></td>"
     return (
         '<div class="wide"><table class="stages"><caption>Stages</caption><thead><tr><td></td>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -187,26 +210,40 @@ def _pictures(facts: dict[str, Any]) -> str:
         visited = operand.get("blocks_visited")
         share = f", {visited} of {operand['blocks_total']} blocks visited" if visited is not None else ""
         shown.append(
-            f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{operand["role"]}, {told}{share}'
+            f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{escape(operand["role"])}, '
+            f"{escape(told + share)}"
             f"</span></h4>{pictures.blocks(operand, visits, facts['grid'])}</div>"
         )
     if not shown:
         return ""
     points = len(next(visits for visits in facts["picture"].values() if visits))
     legend = "".join(
-        f'<li><svg width="13" height="13"><rect class="{look}" width="12" height="12" rx="2"/></svg> {text}</li>'
+        f'<li><svg width="13" height="13" aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>'
+        f" {text}</li>"
         for look, text in (
             ("once", "one visit"), ("few", "two to four"), ("often", "more"), ("never", "output never written"),
             ("unread", "input not read"), ("outside", "outside the array"),
         )
     )  # fmt: skip
-    stepper = f'<div class="stepper" data-points="{points}" data-grid="{" ".join(map(str, facts["grid"]))}"></div>'
+    stepper = (
+        f'<div class="stepper" data-points="{points}" data-grid="{escape(" ".join(map(str, facts["grid"])))}"></div>'
+    )
     return f'<h3>Blocks</h3><ul class="legend">{legend}</ul>{stepper}<div class="operands">{"".join(shown)}</div>'
 
 
 def _where(launch: LaunchResult) -> str:
     place = launch.place
-    return "" if place is None else f"{Path(place['file']).name}:{place['line']}"
+    return "" if place is None else _place(place["file"], place["line"])
+
+
+def _place(path: str, line: int) -> str:
+    shown = Path(path).name if Path(path).is_absolute() else path
+    return f'<span class="place" data-path="{escape(path)}" data-line="{line:d}">{escape(shown)}:{line}</span>'
+
+
+def _prose(text: str) -> str:
+    """A message with what stands in backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _shape(sizes: Sequence[int]) -> str:

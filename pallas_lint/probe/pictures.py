@@ -20,6 +20,55 @@ class _Cell:
     column: int
 
 
+@frozen
+class _View:
+    """How the blocks of one operand are laid on paper: two dimensions are rows and columns, of the others slices."""
+
+    operand: dict[str, Any]
+    grid: list[int]
+    counts: list[int]  # blocks of each dimension
+    rows_axis: int | None
+    columns_axis: int | None
+    others: list[int]  # the dimensions that slices are taken of
+
+    @property
+    def rows(self) -> int:
+        return 1 if self.rows_axis is None else self.counts[self.rows_axis]
+
+    @property
+    def columns(self) -> int:
+        return 1 if self.columns_axis is None else self.counts[self.columns_axis]
+
+    @property
+    def size(self) -> str:
+        """ "4 by 8 blocks", or "8 blocks" along one dimension."""
+        return f"{self.columns} blocks" if self.rows_axis is None else f"{self.rows} by {self.columns} blocks"
+
+    @property
+    def step(self) -> _Cell:
+        """How many blocks share a cell, down and across."""
+        return _Cell(-(-self.rows // MOST_CELLS), -(-self.columns // MOST_CELLS))
+
+    def cell(self, visit: list[int]) -> _Cell:
+        row, column = (0 if axis is None else visit[axis] for axis in (self.rows_axis, self.columns_axis))
+        return _Cell(row // self.step.row, column // self.step.column)
+
+    def name(self, key: tuple[int, ...], cell: _Cell) -> str:
+        """ "block (1, 2)", or "blocks (4 to 5, 0 to 1)" where several share a cell."""
+        indices = ["0"] * len(self.counts)
+        for axis, at in zip(self.others, key, strict=True):
+            indices[axis] = str(at)
+        for along, at, step in (
+            (self.rows_axis, cell.row, self.step.row),
+            (self.columns_axis, cell.column, self.step.column),
+        ):
+            if along is not None:
+                first, last = at * step, min((at + 1) * step, max(self.counts[along], at * step + 1)) - 1
+                indices[along] = str(first) if first == last else f"{first} to {last}"
+        several = any(" to " in index for index in indices)
+        return f"block{'s' if several else ''} ({', '.join(indices)})"
+
+
 def blocks(operand: dict[str, Any], visits: list[list[int]], grid: list[int]) -> str:
     """The blocks of one operand. A cell is a block: paler where it is visited once, deeper where often.
 
@@ -27,21 +76,22 @@ def blocks(operand: dict[str, Any], visits: list[list[int]], grid: list[int]) ->
     """
     counts = [-(-size // max(block, 1)) for size, block in zip(operand["shape"], operand["block"], strict=True)]
     rank = len(counts)
-    wide = [axis for axis in range(rank) if counts[axis] > 1 or any(visit[axis] not in (0,) for visit in visits)]
-    columns_axis = wide[-1] if wide else rank - 1
-    rows_axis = wide[-2] if len(wide) > 1 else None
-    others = wide[:-2]
+    wide = [axis for axis in range(rank) if counts[axis] > 1 or any(visit[axis] != 0 for visit in visits)]
+    view = _View(
+        operand,
+        grid,
+        counts,
+        rows_axis=wide[-2] if len(wide) > 1 else None,
+        columns_axis=wide[-1] if wide else rank - 1 if rank else None,
+        others=wide[:-2],
+    )
     panels: dict[tuple[int, ...], dict[_Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
     for point, visit in enumerate(visits):
-        key = tuple(visit[axis] for axis in others)
-        row = visit[rows_axis] if rows_axis is not None else 0
-        panels[key][_Cell(row, visit[columns_axis])].append(point)
-    rows = counts[rows_axis] if rows_axis is not None else 1
-    columns = counts[columns_axis] if rank else 1
-    every = _every(tuple(counts[axis] for axis in others))
+        panels[tuple(visit[axis] for axis in view.others)][view.cell(visit)].append(point)
+    every = _every(tuple(counts[axis] for axis in view.others))
     shown = [key for key in every if key in panels or operand["role"] == "out"][:MOST_PANELS]
     shown += [key for key in sorted(panels) if key not in every][: max(MOST_PANELS - len(shown), 0)]
-    drawn = [_panel(panels.get(key, {}), rows, columns, operand, grid, key, others) for key in shown]
+    drawn = [_panel(view, key, panels.get(key, {})) for key in shown]
     more = len(set(every) | set(panels)) - len(shown)
     note = f'<p class="quiet">and {more} more slices</p>' if more > 0 else ""
     return "".join(drawn) + note
@@ -54,49 +104,43 @@ def _every(counts: tuple[int, ...]) -> list[tuple[int, ...]]:
     return keys
 
 
-def _panel(
-    cells: dict[_Cell, list[int]],
-    rows: int,
-    columns: int,
-    operand: dict[str, Any],
-    grid: list[int],
-    key: tuple[int, ...],
-    axes: list[int],
-) -> str:
-    step_row, step_column = -(-rows // MOST_CELLS), -(-columns // MOST_CELLS)
-    merged: dict[_Cell, list[int]] = defaultdict(list)
-    for cell, points in cells.items():
-        merged[_Cell(cell.row // step_row, cell.column // step_column)] += points
-    height, width = -(-rows // step_row), -(-columns // step_column)
-    outside = {cell for cell in merged if not (0 <= cell.row < height and 0 <= cell.column < width)}
+def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> str:
+    height, width = -(-view.rows // view.step.row), -(-view.columns // view.step.column)
+    outside = {cell for cell in cells if not (0 <= cell.row < height and 0 <= cell.column < width)}
     far = 3  # cells outside are drawn next to the array, however far away they are
     left = -far if any(cell.column < 0 for cell in outside) else 0
     top = -far if any(cell.row < 0 for cell in outside) else 0
     right = width + (far if any(cell.column >= width for cell in outside) else 0)
     bottom = height + (far if any(cell.row >= height for cell in outside) else 0)
-    out = operand["role"] == "out"
+    out = view.operand["role"] == "out"
     parts = []
     for row in range(height):
         for column in range(width):
-            points = merged.get(_Cell(row, column), [])
-            parts.append(_square(column - left, row - top, points, _look(points, out), grid))
-    drawn: dict[_Cell, list[int]] = defaultdict(list)
-    for cell in outside:
+            cell = _Cell(row, column)
+            points = cells.get(cell, [])
+            title = f"{view.name(key, cell)}: {_visits(points, view.grid)}"
+            parts.append(_square(column - left, row - top, _look(points, out), title, points))
+    drawn: dict[_Cell, list[_Cell]] = defaultdict(list)
+    for cell in sorted(outside, key=lambda cell: (cell.row, cell.column)):
         row = -2 if cell.row < 0 else height + 1 if cell.row >= height else cell.row
         column = -2 if cell.column < 0 else width + 1 if cell.column >= width else cell.column
-        drawn[_Cell(row, column)] += merged[cell]
-    parts += [_square(cell.column - left, cell.row - top, points, "outside", grid) for cell, points in drawn.items()]
+        drawn[_Cell(row, column)].append(cell)
+    for cell, members in drawn.items():
+        points = sorted(point for each in members for point in cells[each])
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        title = f"{view.name(key, members[0])}{more}, outside the array: {_visits(points, view.grid)}"
+        parts.append(_square(cell.column - left, cell.row - top, "outside", title, points))
     w, h = (right - left) * CELL, (bottom - top) * CELL
     frame = (
         f'<rect class="frame" x="{-left * CELL}" y="{-top * CELL}" width="{width * CELL - GAP + 1}" '
         f'height="{height * CELL - GAP + 1}"/>'
     )
     shown = min((w + 2) * (LARGE if w <= 8 * CELL else 1), 720)
-    label = ", ".join(f"dimension {axis}: block {at}" for axis, at in zip(axes, key, strict=True))
-    title = f"{operand['name']}: {height} by {width} blocks" + (f" ({label})" if label else "")
+    label = ", ".join(f"dimension {axis}: block {at}" for axis, at in zip(view.others, key, strict=True))
+    title = f"{view.operand['name']}: {view.size}" + (f" ({label})" if label else "")
     return (
-        f'<figure class="panel"><svg viewBox="-1 -1 {w + 2} {h + 2}" width="{shown}" role="img" '
-        f'aria-label="{escape(title)}">{"".join(parts)}{frame}</svg>'
+        f'<figure class="panel"><svg class="blocks" viewBox="-1 -1 {w + 2} {h + 2}" width="{shown}" role="img" '
+        f'aria-label="{escape(title)}"><g aria-hidden="true">{"".join(parts)}{frame}</g></svg>'
         + (f"<figcaption>{escape(label)}</figcaption>" if label else "")
         + "</figure>"
     )
@@ -108,18 +152,24 @@ def _look(points: list[int], out: bool) -> str:
     return "once" if len(points) == 1 else "few" if len(points) <= 4 else "often"
 
 
-def _square(column: int, row: int, points: list[int], look: str, grid: list[int]) -> str:
-    if points:
-        named = ", ".join(_point(point, grid) for point in points[:4])
-        text = f"grid point {named}" + (f" and {len(points) - 4} more" if len(points) > 4 else "")
-    else:
-        text = "no grid point"
+def _visits(points: list[int], grid: list[int]) -> str:
+    """ "3 visits, at grid points (0, 0), (0, 1), (0, 2)"; the first four of many."""
+    if not points:
+        return "no visit"
+    if len(points) == 1:
+        return f"1 visit, at grid point {_point(points[0], grid)}"
+    named = ", ".join(_point(point, grid) for point in points[:4])
+    more = f" and {len(points) - 4} more" if len(points) > 4 else ""
+    return f"{len(points)} visits, at grid points {named}{more}"
+
+
+def _square(column: int, row: int, look: str, title: str, points: list[int]) -> str:
     # The points are for the stepper, which is an extra: everything is told without it.
     data = f' data-p="{" ".join(map(str, points[:64]))}"' if points else ""
     size = CELL - GAP
     return (
         f'<rect class="{look}" x="{column * CELL}" y="{row * CELL}" width="{size}" height="{size}" rx="2"{data}>'
-        f"<title>{text}</title></rect>"
+        f"<title>{title}</title></rect>"
     )
 
 

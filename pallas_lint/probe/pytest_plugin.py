@@ -43,15 +43,20 @@ class _Examiner:
     def __init__(self, config: pytest.Config) -> None:
         from pallas_lint.probe import capture
         from pallas_lint.probe.session import Conditions
+        from pallas_lint.settings import SettingsError, SettingsFinder
         from pallas_lint.targets import TargetError, parse_target
 
         self.config = config
-        self.conditions = Conditions(tuple(config.getoption("--pallas-lint-target")))
+        targets = config.getoption("--pallas-lint-target")
         try:
-            for target in self.conditions.targets:
+            for target in targets:
                 parse_target(target)
+            settings = SettingsFinder(cwd=config.rootpath).for_folder(config.rootpath)
         except TargetError as error:
             raise pytest.UsageError(f"--pallas-lint-target: {error}") from error
+        except SettingsError as error:
+            raise pytest.UsageError(str(error)) from error
+        self.conditions = Conditions.of(settings.probe, targets)
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         if _FOLDER not in os.environ:  # else a process of pytest-xdist, or pytest under `pallas-lint probe --capture`
             self.folder = tempfile.TemporaryDirectory(prefix="pallas-lint-")

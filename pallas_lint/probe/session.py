@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from pallas_lint.probe.results import ProbeResult, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
@@ -30,6 +30,16 @@ class Conditions:
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> Conditions:
+        """As the settings `probe.*` say; `targets`, where there are any, go before `all-targets`."""
+        return cls(
+            tuple(targets) or (EVERY_TARGET if settings.get("all-targets") else ()),
+            settings.get("stage"),
+            timeout=settings.get("timeout", DEFAULT_TIMEOUT),
+            memory_limit=settings.get("memory-limit", DEFAULT_MEMORY),
+        )
+
     def request(self) -> dict[str, Any]:
         """The part of a request that does not depend on the function."""
         return {
@@ -49,6 +59,7 @@ class Session:
     cwd: Path
     conditions: Conditions
     progress: Callable[[str], None] = field(default=lambda _: None)
+    texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
 
     def probe(self, spec: Spec) -> ProbeResult:
         """One function's result; where a compiler crashed, with the operation that it died on."""
@@ -76,6 +87,7 @@ class Session:
             "function": spec.function,
             "args": list(spec.arguments),
             "kwargs": dict(spec.keywords),
+            "texts": dict(self.texts),
             **self.conditions.request(),
         }
 

@@ -1,4 +1,7 @@
-"""What the static rules said, held against what the probe saw: confirmed, refuted for these shapes, or left alone."""
+"""What the static rules said, held against what the probe saw: confirmed, refuted for these shapes, or left alone.
+
+The probe's own findings are subject to settings and comments as those of the rules are.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from pallas_lint import suppressions
 from pallas_lint.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.settings import Settings
+    from pallas_lint.source import Source
 
 # Families that say "will not lower or compile": a compiler that compiles the kernel refutes them.
 _REFUTABLE = ("PAL1", "PAL2")
@@ -22,15 +28,45 @@ _BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
 _POISONED = {"PAL401": "PAL907", "PAL402": "PAL907", "PAL406": "PAL907", "PAL409": "PAL907", "PAL417": "PAL906"}
 
 
-def settled(static: Sequence[Finding], probed: Sequence[Finding], launches: Sequence[LaunchResult]) -> list[Finding]:
+def wanted(
+    findings: Iterable[Finding], settings_of: Callable[[str], Settings], text_of: Callable[[str], Source | None]
+) -> tuple[list[Finding], set[tuple[str, int]]]:
+    """The probe's findings that neither a setting nor a comment silences, each once and as severe as settings say.
+
+    And the comments that silenced some, by path and line. `settings_of` and `text_of` know files by their path.
+    """
+    by_file: dict[str, list[Finding]] = {}
+    for finding in dict.fromkeys(findings):
+        by_file.setdefault(finding.span.path, []).append(finding)
+    found: list[Finding] = []
+    used: set[tuple[str, int]] = set()
+    for path, here in by_file.items():
+        settings, source = settings_of(path), text_of(path)
+        enabled = settings.enabled_in(path)
+        kept = [finding for finding in here if finding.code in enabled]
+        if source is not None:
+            kept, silencing = suppressions.silence(source, kept)
+            used |= silencing
+        found += [evolve(each, severity=settings.severity_of(each.code) or each.severity) for each in kept]
+    return found, used
+
+
+def settled(
+    static: Iterable[Finding],
+    probed: Sequence[Finding],
+    launches: Sequence[LaunchResult],
+    used: Collection[tuple[str, int]] = (),
+) -> list[Finding]:
     """All findings, each cause once.
 
     A static finding that the probe confirms takes the place of the probe's and says so; one that it refutes becomes an
-    info with the reason.
+    info with the reason. No comment is idle that is `used` to silence what the probe finds.
     """
     confirmed: set[int] = set()
     found: list[Finding] = []
     for finding in static:
+        if finding.code == suppressions.CODE and (finding.span.path, finding.span.start.line) in used:
+            continue
         same = [each for each in probed if _same(finding, each)]
         if same:
             confirmed |= {id(each) for each in same}

@@ -11,17 +11,21 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?)\[([\d\s,]*)\]")
+_ARRAY = re.compile(
+    r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?)\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*,?\s*)?)\]"
+)
 _DTYPE = re.compile(r"(?:bf|[fiuc])\d+(?:_\w+)?|bool")
 _JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
 _KEYWORD = re.compile(r"([^\W\d]\w*)=(?!=)(.*)", re.DOTALL)
-_COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*probe[ \t]*\((.*)\)[ \t]*$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*probe[ \t]*\((.*)\)[ \t]*$")
+_LINE_END = re.compile(r"\r\n|\n|\r")  # Python's only: a form feed or U+2028 ends no line
 _FUNCTION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)|^([ \t]*)class[ \t]+(\w+)|^(\w+)[ \t]*=")
 DTYPES = frozenset(
     "bool b1 f16 f32 f64 bf16 i2 i4 i8 i16 i32 i64 u2 u4 u8 u16 u32 u64 c64 c128 f8_e3m4 f8_e4m3 f8_e4m3fn "
     "f8_e4m3b11fnuz f8_e4m3fnuz f8_e5m2 f8_e5m2fnuz f8_e8m0fnu f4_e2m1fn".split()
 )
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
+_ARRAY_CALL = "_array"  # what stands for an array while Python parses the rest
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 
 
@@ -42,6 +46,12 @@ class Spec:
     @property
     def text(self) -> str:
         return f"{self.file}::{self.function}"
+
+    @property
+    def spelled(self) -> str:
+        """The arguments as they are written in a probe comment."""
+        keywords = (f"{name}={_spelled(value)}" for name, value in self.keywords)
+        return ", ".join((*map(_spelled, self.arguments), *keywords))
 
 
 def parse_target(target: str, words: Sequence[str]) -> Spec:
@@ -71,29 +81,47 @@ def parse_argument(text: str) -> dict[str, Any]:
         tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"cannot read the argument '{text}': write f32[8,128], a list of such, or a literal") from error
-    return _value(tree, text)
+    return _read(tree, text)
+
+
+def parse_arguments(text: str, file: str, function: str, line: int | None = None) -> Spec:
+    """The spec of a function with arguments as a probe comment has them: `f32[8,128], bm=8`. Raises SpecError."""
+    try:
+        call = ast.parse(f"f({_with_placeholders(text)})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError(f"cannot read the arguments '{text}': write them as f32[8,128], bm=8") from error
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise SpecError(f"cannot read the arguments '{text}': write them as f32[8,128], bm=8")
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
+        raise SpecError(f"cannot read the arguments '{text}': stars have no place in them")
+    return Spec(
+        file,
+        function,
+        tuple(_read(each, text) for each in call.args),
+        tuple((each.arg, _read(each.value, text)) for each in call.keywords if each.arg),
+        line,
+    )
 
 
 def comments_in(text: str, file: str) -> Iterator[Spec]:
     """The specs of `# pallas-lint: probe(...)` comments, each for the function defined below it. Raises SpecError."""
-    lines = text.splitlines()
-    for match in _COMMENT.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
+    lines = _LINE_END.split(text)
+    for line, written in enumerate(lines, start=1):
+        match = _COMMENT.match(written)
+        if match is None:
+            continue
         function = _function_below(lines, line)
         if function is None:
             raise SpecError(f"{file}:{line}: no function follows the probe comment")
         try:
-            call = ast.parse(f"f({_with_placeholders(match[1])})", mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise SpecError(f"{file}:{line}: cannot read the probe comment's arguments") from error
-        assert isinstance(call, ast.Call)
-        yield Spec(
-            file,
-            function,
-            tuple(_value(each, match[1]) for each in call.args),
-            tuple((each.arg, _value(each.value, match[1])) for each in call.keywords if each.arg),
-            line,
-        )
+            yield parse_arguments(match[1], file, function, line)
+        except SpecError as error:
+            raise SpecError(f"{file}:{line}: {error}") from error
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line is a probe comment."""
+    return _COMMENT.match(line) is not None
 
 
 def _function_below(lines: list[str], line: int) -> str | None:
@@ -132,16 +160,27 @@ def _with_placeholders(text: str) -> str:
 
 def _replaced(text: str) -> str:
     text = re.sub(r"(\])\s*=\s*(?=[\[a])", r"\1@", text)
-    return _ARRAY.sub(lambda match: f"_array({match[1]!r}, {match[2].strip()!r})", text)
+    return _ARRAY.sub(lambda match: f"{_ARRAY_CALL}({match[1]!r}, {match[2].strip()!r})", text)
+
+
+def _read(node: ast.expr, text: str) -> dict[str, Any]:
+    try:
+        return _value(node, text)
+    except SpecError:
+        raise
+    except (ValueError, RecursionError) as error:  # among them Python's limits of digits and of depth
+        raise SpecError(f"cannot read '{text[:80]}': arrays are written f32[8,128], the rest as literals") from error
 
 
 def _value(node: ast.expr, text: str) -> dict[str, Any]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         array = _value(node.left, text)
+        if array["kind"] != "array":
+            raise SpecError(f"only an array has values: '{text}'")
         named = isinstance(node.right, ast.Name) and node.right.id == "arange"
         return {**array, "values": "arange" if named else _literal(node.right, text)}
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_array":
-        dtype, shape = (_literal(each, text) for each in node.args)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _ARRAY_CALL:
+        dtype, shape = (str(_literal(each, text)) for each in node.args)
         if not dtype.startswith("key<") and dtype not in DTYPES:
             raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
@@ -149,8 +188,10 @@ def _value(node: ast.expr, text: str) -> dict[str, Any]:
         kind = "list" if isinstance(node, ast.List) else "tuple"
         return {"kind": kind, "value": [_value(each, text) for each in node.elts]}
     if isinstance(node, ast.Dict):
-        pairs = [(_literal(key, text), _value(value, text)) for key, value in zip(node.keys, node.values, strict=True)
-                 if key is not None]  # fmt: skip
+        keys = [_literal(key, text) for key in node.keys if key is not None]
+        if len(keys) < len(node.values):
+            raise SpecError(f"cannot read '{text}': stars have no place in it")
+        pairs = [(key, _value(value, text)) for key, value in zip(keys, node.values, strict=True)]
         return {"kind": "dict", "value": pairs}
     name = ast.unparse(node)
     if isinstance(node, ast.Name) and _DTYPE.fullmatch(name):
@@ -159,6 +200,22 @@ def _value(node: ast.expr, text: str) -> dict[str, Any]:
     if numpy:
         return {"kind": "dtype", "value": _short(numpy[1])}
     return {"kind": "literal", "value": repr(_literal(node, text))}
+
+
+def _spelled(value: dict[str, Any]) -> str:
+    kind: str = value["kind"]
+    inner: Any = value.get("value")
+    if kind == "array":
+        text = f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
+        given = value.get("values")
+        return text if given is None else f"{text}={given}"
+    if kind == "list":
+        return f"[{', '.join(map(_spelled, inner))}]"
+    if kind == "tuple":
+        return f"({', '.join(map(_spelled, inner))}{',' if len(inner) == 1 else ''})"
+    if kind == "dict":
+        return f"{{{', '.join(f'{key!r}: {_spelled(each)}' for key, each in inner)}}}"
+    return str(inner)
 
 
 def _short(name: str) -> str:

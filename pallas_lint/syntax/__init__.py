@@ -1,6 +1,6 @@
 """Text to syntax: an error-tolerant outline of a file and libcst for the pieces that matter."""
 
-from pallas_lint.syntax.outline import Outline, outline
-from pallas_lint.syntax.piece import Piece, Site, SyntaxProblem
+from pallas_lint.syntax.outline import Outline, outline, parses
+from pallas_lint.syntax.piece import Piece, Site
 
-__all__ = ["Outline", "Piece", "Site", "SyntaxProblem", "outline"]
+__all__ = ["Outline", "Piece", "Site", "outline", "parses"]

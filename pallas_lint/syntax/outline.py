@@ -60,6 +60,7 @@ class Outline:
     imports: list[tuple[Piece, Import]] = field(factory=list)  # at the top level, in order
     stars: list[str] = field(factory=list)  # modules imported with `*`
     tree: tree_sitter.Tree | None = None
+    data: bytes | None = None  # what the tree was made of
 
     def walk(self) -> Iterator[Piece]:
         """Every piece that is parsed on its own: members in place of the class's body."""
@@ -69,16 +70,18 @@ class Outline:
 
 
 @lru_cache(maxsize=1)
-def _parser() -> tree_sitter.Parser:
+def parser() -> tree_sitter.Parser:
+    """tree-sitter's for Python."""
     import tree_sitter
     import tree_sitter_python
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
 
 
-def outline(source: Source) -> Outline:
-    """The outline of `source`; never fails, whatever the text."""
-    result = Outline(tree=_parse(source.text))
+def outline(source: Source, tree: tree_sitter.Tree | None = None) -> Outline:
+    """The outline of `source`, whose tree may be at hand; never fails, whatever the text."""
+    data = _parsed_bytes(source.text)
+    result = Outline(tree=tree or parser().parse(data), data=data)
     assert result.tree is not None
     root = result.tree.root_node
     if root.is_error:  # not even the statements are told apart
@@ -88,11 +91,20 @@ def outline(source: Source) -> Outline:
     return result
 
 
+def parses(text: str) -> bool:
+    """Whether tree-sitter finds nothing wrong in `text`."""
+    return not _parse(text).root_node.has_error
+
+
 def _parse(text: str) -> tree_sitter.Tree:
+    return parser().parse(_parsed_bytes(text))
+
+
+def _parsed_bytes(text: str) -> bytes:
     if "\r" in text:
         # tree-sitter counts lines by \n only; the replacement keeps every offset.
         text = re.sub(r"\r(?!\n)", "\n", text)
-    return _parser().parse(text.encode("utf-8", "surrogatepass"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _add_statements(
@@ -102,6 +114,7 @@ def _add_statements(
     pieces: list[Piece],
     *,
     nested: bool,
+    in_tree: bool = True,
 ) -> None:
     previous: Piece | None = None
     for at, node in enumerate(nodes):
@@ -120,6 +133,7 @@ def _add_statements(
             _add_imports(result, previous, node, nested)
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
+        piece.in_tree = in_tree and not node.has_error
         if node.has_error:
             piece.error_at = _first_error(node, source)
         piece.deep = _deeper_than(node, _DEEPEST) or (node.has_error and _brackets(piece.text) > _DEEPEST)
@@ -135,12 +149,12 @@ def _add_statements(
             continue
         _add_imports(result, piece, node, nested)
         if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):
-            _add_members(result, piece, node)
+            _add_members(result, piece, node, in_tree)
         pieces.append(piece)
         previous = piece
 
 
-def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node) -> None:
+def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree: bool) -> None:
     definition = _definition(node)
     body = definition.child_by_field_name("body")
     colon = next((child for child in definition.children if child.type == ":"), None)
@@ -148,7 +162,7 @@ def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node) -> None:
         return
     piece.header_end = piece.source.offset(_position(piece.source, colon.end_point))
     piece.deep = any(_deeper_than(child, _DEEPEST) for child in definition.children if child.id != body.id)
-    _add_statements(result, piece.source, body.children, piece.members, nested=True)
+    _add_statements(result, piece.source, body.children, piece.members, nested=True, in_tree=in_tree)
 
 
 def _last_line(node: tree_sitter.Node) -> int:
@@ -268,7 +282,7 @@ def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Pie
         # Lines before it are left blank, so that what is found stands where it stands in the file.
         root = _parse("\n" * (first - 1) + source.lines(first, last)).root_node
         if not root.has_error:
-            _add_statements(result, source, root.children, pieces, nested=nested)
+            _add_statements(result, source, root.children, pieces, nested=nested, in_tree=False)
             continue
         piece = _broken(source, first, last, indent)
         piece.error_at = _first_error(root, source)
@@ -311,7 +325,7 @@ def _cuts(source: Source, lines: tuple[int, int], indent: str) -> Iterator[tuple
 
 
 def _broken(source: Source, first: int, last: int, indent: str) -> Piece:
-    piece = Piece(source, "block", first, last, nested=bool(indent), suspect=True)
+    piece = Piece(source, "block", first, last, nested=bool(indent), suspect=True, in_tree=False)
     definition = next((n for n in range(first, last + 1) if not source.line(n).startswith(f"{indent}@")), first)
     match = _DEFINITION.match(source.line(definition), len(indent))
     if match:

@@ -6,9 +6,10 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pallas_lint.finding import Position, Span
+from pallas_lint.source import SyntaxProblem
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -21,15 +22,6 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _MOST_EXPECTED = 4
 _TOO_DEEP = "the code is nested too deeply to be judged"
 _WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
-
-
-@frozen
-class SyntaxProblem:
-    """Where and why a piece does not parse. `limit`: the code may be right, it is we who cannot take it."""
-
-    position: Position
-    message: str
-    limit: bool = False
 
 
 @define(slots=False, eq=False)
@@ -49,8 +41,10 @@ class Piece:
     suspect: bool = False  # the outline saw a syntax error in it
     error_at: Position | None = None  # ... here
     header_end: int = 0  # offset behind the colon of a class that has members
+    in_tree: bool = True  # it is a statement of the file's tree, not one that was found in what is broken
     deep: bool = False  # nested deeper than can be parsed and walked
     members: list[Piece] = field(factory=list)
+    _had: dict[re.Pattern[str], bool] = field(factory=dict, init=False)
 
     @cached_property
     def text(self) -> str:
@@ -62,10 +56,39 @@ class Piece:
         return frozenset(_WORD.findall(self.text))
 
     @property
+    def header(self) -> str:
+        """A class's text up to its members."""
+        return self.source.text[self._base : self.header_end]
+
+    def forget_text(self) -> None:
+        """What stands between the members of a class has changed."""
+        vars(self).pop("text", None)
+        vars(self).pop("words", None)
+        self._had.clear()
+
+    def move_problem(self, lines: int) -> None:
+        """The piece goes down by so many lines, and with it the place where it does not parse."""
+        problem = vars(self).get("_parsed")
+        if lines and isinstance(problem, SyntaxProblem):
+            place = evolve(problem.position, line=problem.position.line + lines)
+            vars(self)["_parsed"] = evolve(problem, position=place)
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        """Whether something in the text matches; a class with members has it in its header or in them."""
+        known = self._had.get(pattern)
+        if known is None:
+            known = self._had[pattern] = pattern.search(self.text) is not None
+        return known
+
+    @cached_property
+    def header_words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall(self.header))
+
+    @property
     def _parsed_text(self) -> str:
         if self.members:
             # The header alone, with an empty body: members are pieces of their own.
-            return self.source.text[self._base : self.header_end] + " pass\n"
+            return self.header + " pass\n"
         return _WRAPPER + self.text if self.nested else self.text
 
     @cached_property

@@ -73,7 +73,17 @@ class Use:
     @property
     def others(self) -> list[Use]:
         """Every use in the file, this one included."""
-        return self._uses.all
+        return (self._uses.whole or self._uses).all
+
+    @property
+    def alias(self) -> str:
+        """The name that the use begins with."""
+        return self.spelled.split(".", 1)[0]
+
+    @property
+    def names_under_alias(self) -> frozenset[str]:
+        """What the uses in the file that begin with the same name, imports aside, stand for; faster than `others`."""
+        return (self._uses.whole or self._uses).names_under(self.alias)
 
     def without(self, count: int) -> tree_sitter.Node:
         """The expression without its last `count` components."""
@@ -223,14 +233,63 @@ class Uses:
 
     source: Source
     root: tree_sitter.Node
+    whole: Uses | None = None  # of which these are a part
+    asked: int = field(default=0, init=False)  # how often somebody wanted all uses of the file
+    _part: tuple[int, int] | None = field(default=None, init=False)  # only what stands between these bytes
     _exits: dict[int, list[tuple[int, Branch]]] = field(factory=dict, init=False)
 
-    @cached_property
+    @property
     def all(self) -> list[Use]:
         """In order of position; only names under a module that the file imports, and those imports themselves."""
+        self.asked += 1
+        return self._all
+
+    @cached_property
+    def _all(self) -> list[Use]:
+        return [use for use in self._with_stored[0] if use.name not in self.stored]
+
+    @cached_property
+    def _with_stored(self) -> tuple[list[Use], set[str]]:
+        return self._found()
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """The names that something in the file assigns: no use of them is one of jax."""
+        return frozenset(self._with_stored[1])
+
+    def names_under(self, alias: str) -> frozenset[str]:
+        """What the uses that begin with `alias` stand for."""
+        self.asked += 1
+        return frozenset(name for first, name in self.spellings if first == alias)
+
+    @cached_property
+    def spellings(self) -> frozenset[tuple[str, str]]:
+        """The name that each use but imports begins with, and what the use stands for."""
+        return frozenset((use.alias, use.name) for use in self._all if not use.imported)
+
+    @cached_property
+    def bound(self) -> dict[str, str | None]:
+        """What the imports of the file's top level bind."""
+        return bindings(self.root)
+
+    def within(self, first: int, last: int) -> tuple[list[Use], set[str]]:
+        """The uses on these lines, and the names that are assigned there: those are no uses anywhere in the file."""
+        starts = self.source.line_starts
+        end = starts[last] if last < len(starts) else len(self.source.text)
+        text = self.source.text
+        if text.isascii():
+            place = starts[first - 1], end
+        else:
+            before = len(text[: starts[first - 1]].encode("utf-8", "surrogatepass"))
+            place = before, before + len(text[starts[first - 1] : end].encode("utf-8", "surrogatepass"))
+        part = Uses(self.source, self.root, self)
+        part.bound, part._names, part._part = self.bound, self._names, place
+        return part._found()
+
+    def _found(self) -> tuple[list[Use], set[str]]:
         found: list[Use] = []
         stored: set[str] = set()
-        stack = [(self.root, Scope(None, bindings(self.root)))]
+        stack = [(self.root, Scope(None, self.bound))]
         while stack:
             node, scope = stack.pop()
             kind = node.type
@@ -258,11 +317,11 @@ class Uses:
                 if self._holds(child):
                     # Defaults of parameters are evaluated outside the function that has them.
                     stack.append((child, scope if name == "parameters" else inner))
-        return [use for use in found if use.name not in stored]
+        return found, stored
 
     @cached_property
-    def _marks(self) -> list[int]:
-        """Where the names stand that imports bind, as byte offsets: there are no uses where none of them is."""
+    def _names(self) -> re.Pattern[bytes] | None:
+        """The names that imports bind."""
         text, start = self.root.text or b"", self.root.start_byte
         names: set[str] = set()
         for word in re.finditer(rb"import", text):
@@ -271,8 +330,16 @@ class Uses:
             if statement is not None and statement.type in IMPORTS:
                 names.update(found.name for found in imported_names(statement))
         any_name = b"|".join(re.escape(name.encode()) for name in sorted(names) if name)
-        pattern = rb"(?<![A-Za-z0-9_])(?:%b)(?![A-Za-z0-9_])" % any_name
-        return [start + found.start() for found in re.finditer(pattern, text)] if any_name else []
+        return re.compile(rb"(?<![A-Za-z0-9_])(?:%b)(?![A-Za-z0-9_])" % any_name) if any_name else None
+
+    @cached_property
+    def _marks(self) -> list[int]:
+        """Where they stand, as byte offsets: there are no uses where none of them is."""
+        if self._names is None:
+            return []
+        text, start = self.root.text or b"", self.root.start_byte
+        first, last = self._part or (start, start + len(text))
+        return [start + found.start() for found in self._names.finditer(text, max(first - start, 0), last - start)]
 
     def _holds(self, node: tree_sitter.Node) -> bool:
         """Whether one of the names stands in the node's text."""

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.rules.harness import lines, lint
+from pallas_lint.testing import lines, lint
 
 _IMPORTS = """\
 import jax

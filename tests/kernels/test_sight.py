@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 KERNEL = """
 import functools

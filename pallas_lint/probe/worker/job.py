@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory
+from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory, unsaved
 from .recorder import Record, Recorder
 from .tasks import Emit, problem, stage, task
 
@@ -144,7 +144,7 @@ class _Job:
         return task(name, work, self.emit)
 
     def _load(self) -> Any:
-        value: Any = load_module(self.request["file"])
+        value: Any = load_module(self.request["file"], self.request.get("texts") or {})
         self.module = value
         for part in self.request["function"].split("."):
             if not hasattr(value, part):
@@ -193,9 +193,11 @@ def stages_to(last: str | None) -> tuple[str, ...]:
     return STAGES[: STAGES.index(last or STAGES[-1]) + 1]
 
 
-def load_module(file: str) -> Any:
-    """Import the user's file under the name that it has in its package."""
+def load_module(file: str, texts: dict[str, str]) -> Any:
+    """Import the user's file under the name that it has in its package; `texts` go before what is on disk."""
     file = os.path.abspath(file)
+    if texts:
+        unsaved.install(texts)
     folder, name = os.path.dirname(file), os.path.splitext(os.path.basename(file))[0]
     parts = [] if name == "__init__" else [name]
     while os.path.exists(os.path.join(folder, "__init__.py")):
@@ -206,7 +208,7 @@ def load_module(file: str) -> Any:
     if len(parts) > 1 or name == "__init__":
         return importlib.import_module(".".join(parts))
     # A file of its own may have a name that another module has, or that is no name at all.
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=unsaved.loader(name, file, texts))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -1,0 +1,15 @@
+"""Before anything else is imported: the folder that a command is started in is data, not code."""
+
+import os
+import sys
+
+
+def leave_current_folder() -> None:
+    """Take off the import path what `python -m` puts first on it: the current folder, the project to be linted.
+
+    A file `json.py` or `pygls.py` in there would be run in place of the real one. `-P`, `-I` and PYTHONSAFEPATH keep it
+    off from the beginning, also from what Python itself imports before this.
+    """
+    safe = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
+    if not safe and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109  pathlib is not imported yet
+        del sys.path[0]

@@ -1,0 +1,25 @@
+"""The same properties with many more examples, each file in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.budget import VARIABLE
+
+HERE = Path(__file__).parent
+FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name != Path(__file__).name)
+TIMES = "6"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_longer(name: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / name)]
+    environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, TIMES)}
+    ran = subprocess.run(command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,0 +1,110 @@
+"""Judging an edited text again gives what judging it from scratch gives, whatever was edited before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.latency import composed
+from pallas_lint.kernels.replay import Abandoned
+from pallas_lint.lint import judge
+from pallas_lint.project import Project
+from pallas_lint.settings import Overrides, SettingsFinder
+from pallas_lint.source import Source
+from pallas_lint.syntax import outline
+
+if TYPE_CHECKING:
+    from pallas_lint.lint import FileResult
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = Path("/nonexistent/edited.py")
+CHOSEN = SettingsFinder(
+    Overrides({"select": ["ALL"], "jax-version": "0.10.2"}, isolated=True), Path("/nonexistent")
+).for_folder(Path("/nonexistent"))
+TEXTS = [file.read_text() for file in sorted((ROOT / "examples").glob("*.py"))] + [composed(250)]
+# Typed somewhere: what starts, ends or changes statements, names and numbers.
+TYPED = ("(", ")", ":", "\n", "\n\n", "    ", "x", "128", "1", " = ", "#", '"""', "pl.", "del ", "jnp.sum(x_ref[...])")
+
+
+def result(text: str, project: Project) -> FileResult:
+    source = Source(FILE.as_posix(), text)
+    project.overlay = {FILE: source}
+    return judge(source, CHOSEN, project).result
+
+
+def told(found: FileResult) -> tuple[object, ...]:
+    return found.findings, found.errors, found.kernels, found.used_suppressions
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> list[str]:
+    """A text and what a few edits make of it, one after the other; some are taken back."""
+    texts = [draw(st.sampled_from(TEXTS))]
+    for _ in range(draw(st.integers(1, 6))):
+        lines = texts[-1].split("\n")
+        at = draw(st.integers(0, len(lines) - 1))
+        kind = draw(st.sampled_from(["type", "erase", "drop", "double", "move", "back"]))
+        if kind == "type":
+            column = draw(st.integers(0, len(lines[at])))
+            lines[at] = lines[at][:column] + draw(st.sampled_from(TYPED)) + lines[at][column:]
+        elif kind == "erase":
+            column = draw(st.integers(0, len(lines[at])))
+            lines[at] = lines[at][:column] + lines[at][column + 1 :]
+        elif kind == "drop":
+            del lines[at : at + draw(st.integers(1, 12))]
+        elif kind == "double":
+            lines[at:at] = lines[at : at + draw(st.integers(1, 12))]
+        elif kind == "move":
+            block = lines[at : at + 12]
+            del lines[at : at + 12]
+            lines[0:0] = block
+        texts.append(texts[max(len(texts) - 2, 0)] if kind == "back" else "\n".join(lines))
+    return texts
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(sequences())
+def test_edits_give_the_verdict_from_scratch(texts: list[str]) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    for text in texts:
+        assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
+
+
+def test_the_outline_is_that_of_the_text() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = composed(250)
+    for edited in (text, f"{text}\n\ndef f(:\n  pass\n", text.replace("8, 128", "8, 256"), f"# é\n\n{text}"):
+        source = Source(FILE.as_posix(), edited)
+        found = project.graph().add(source, FILE).outline
+        fresh = outline(source)
+        assert [(p.first, p.last, p.kind, p.names, p.text) for p in found.walk()] == [
+            (p.first, p.last, p.kind, p.names, p.text) for p in fresh.walk()
+        ]
+        assert str(found.tree.root_node) == str(fresh.tree.root_node)  # type: ignore[union-attr]
+
+
+def test_an_edit_in_one_kernel_runs_only_what_reaches_it() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = composed(250)
+    result(text, project)
+    replay = project.graph().syntax.replay(FILE)
+    every = len(replay.runs)
+    assert every > 5
+    result(text.replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1), project)
+    assert every - 2 <= replay.again < every
+
+
+def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = composed(250)
+    source = Source(FILE.as_posix(), text)
+    project.overlay = {FILE: source}
+    asked = iter([False] * 4 + [True] * 1000)
+    with pytest.raises(Abandoned):
+        judge(source, CHOSEN, project, lambda: next(asked))
+    edited = text.replace("128", "256", 1)
+    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
