@@ -1,5 +1,11 @@
-"""`python -m pallas_lint.server`: the server on standard input and output."""
+"""`python -m pallas_lint.server`: the same as `pallas-lint server`."""
 
-from pallas_lint.server.app import create
+import sys
 
-create().start_io()
+if __name__ == "__main__":
+    from pallas_lint.start import leave_current_folder
+
+    leave_current_folder()
+    from pallas_lint.cli import main
+
+    raise SystemExit(main(["server", *sys.argv[1:]]))

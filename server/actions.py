@@ -1,153 +1,165 @@
-"""Quick-fixes: the findings' own fixes, suppressions, and `source.fixAll`."""
+"""Code actions: the findings' own fixes, silencing them, and `source.fixAll`."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from attrs import frozen
 from lsprotocol import types as lsp
+from pallas_lint.server import disabling, fixing
+from pallas_lint.server.edits import workspace_edit
 from pallas_lint.server.positions import from_lsp, range_of, touches
 from pygls import uris
 
-from pallas_lint import fixer
-from pallas_lint.finding import Span
+from pallas_lint import fixer, silencing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pallas_lint.server.documents import Judged
     from pygls.workspace import PositionCodec
 
-    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.finding import Edit, Finding, Fix
     from pallas_lint.source import Source
 
 FIX_ALL = "source.fixAll.pallasLint"
-_MARKER = re.compile(r"#\s*pallas-lint:\s*disable=([\w,\- ]+)")
+DISABLE_LINE = "quickfix.pallasLint.disableLine"
+DISABLE_FILE = "quickfix.pallasLint.disableFile"
+DISABLE_PROJECT = "quickfix.pallasLint.disableProject"
+KINDS = (lsp.CodeActionKind.QuickFix.value, DISABLE_LINE, DISABLE_FILE, DISABLE_PROJECT, FIX_ALL)
 
 
-def code_actions(
-    judged: Judged,
-    asked: lsp.Range,
-    only: Sequence[str] | None,
-    codec: PositionCodec,
-    text_of: Callable[[str], Source | None],
-    diagnostics: Sequence[lsp.Diagnostic],
-) -> list[lsp.CodeAction]:
-    """What can be done in a range of a document; `only` are the kinds that the client wants."""
-    actions: list[lsp.CodeAction] = []
-    if _wanted(only, "quickfix"):
-        first, last = (from_lsp(judged.source, place, codec) for place in (asked.start, asked.end))
-        here = [
-            finding
-            for finding in judged.findings
-            if finding.span.path == judged.source.path and touches(finding.span, first, last)
-        ]
-        for finding in here:
-            shown = [each for each in diagnostics if each.code == finding.code]
-            actions += _fixes(finding, shown, codec, text_of)
-        for finding in here:
-            shown = [each for each in diagnostics if each.code == finding.code]
-            actions += _suppressions(finding, judged, shown, codec)
-    # Asked for by name (on save, or from the menu), or in a list of all source actions.
-    if only is not None and _wanted(only, FIX_ALL):
-        edit = fix_all(judged, codec)
+@frozen
+class Asked:
+    """What a client asks for: actions on a range of a document, of the kinds `only` (None: for the lightbulb).
+
+    `findings` are those in the document, whichever file's kernels they concern.
+    """
+
+    judged: Judged
+    findings: Sequence[Finding]
+    range: lsp.Range
+    only: Sequence[str] | None
+    diagnostics: Sequence[lsp.Diagnostic]
+    codec: PositionCodec
+    client: lsp.ClientCapabilities
+    text_of: Callable[[str], Source | None]
+    uri_of: Callable[[str], str]
+
+    def wants(self, kind: str) -> bool:
+        return self.only is None or any(kind == each or kind.startswith(f"{each}.") for each in self.only)
+
+    @property
+    def wants_quick_fixes(self) -> bool:
+        return any(self.wants(kind) for kind in KINDS if kind != FIX_ALL)
+
+    def here(self) -> list[Finding]:
+        """The findings at the range."""
+        source = self.judged.source
+        first, last = (from_lsp(source, place, self.codec) for place in (self.range.start, self.range.end))
+        return [each for each in self.findings if touches(each.span, first, last)]
+
+    def edit(self, edits: Iterable[Edit], *, new: Path | None = None) -> lsp.WorkspaceEdit | None:
+        """Edits of files as the client takes them; None where it cannot, or where a file cannot be read."""
+        changes: dict[str, list[lsp.TextEdit]] = {}
+        for edit in edits:
+            path = edit.span.path
+            if new is not None:
+                where, text = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)), edit.text
+            else:
+                source = self.judged.source if path == self.judged.source.path else self.text_of(path)
+                if source is None:
+                    return None
+                where = range_of(source, edit.span, self.codec)
+                text = fixer.with_newlines(edit.text, source.text, source.offset(edit.span.start))
+            changes.setdefault(self.uri_of(path), []).append(lsp.TextEdit(range=where, new_text=text))
+        if not changes:
+            return None
+        return workspace_edit(changes, self.client, new=uris.from_fs_path(str(new)) if new is not None else None)
+
+    def action(
+        self, title: str, kind: str, finding: Finding, edit: lsp.WorkspaceEdit | None, *, preferred: bool = False
+    ) -> Iterator[lsp.CodeAction]:
+        shown = [each for each in self.diagnostics if each.code == finding.code]
         if edit is not None:
-            actions.append(lsp.CodeAction(title="Fix all safe Pallas findings", kind=FIX_ALL, edit=edit))
+            yield lsp.CodeAction(
+                title=f"{finding.code}: {title}",
+                kind=kind,
+                diagnostics=shown or None,
+                is_preferred=True if preferred else None,
+                edit=edit,
+            )
+
+
+def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
+    """Fixes of the findings at the range, then the ways to silence them."""
+    client = asked.judged.client
+    here = asked.here()
+    actions: list[lsp.CodeAction] = []
+    if client.fix_violation and asked.wants(lsp.CodeActionKind.QuickFix.value):
+        offered = [(finding, fix) for finding in here for fix in finding.fixes]
+        safe = [(finding, fix) for finding, fix in offered if fix.applicability == "safe"]
+        unsafe = [each for each in offered if each not in safe] if client.unsafe_fixes != "off" else []
+        for finding, fix in safe:
+            actions += asked.action(_title(fix), "quickfix", finding, asked.edit(fix.edits), preferred=True)
+        actions += _all_of_a_rule(asked, safe)
+        for finding, fix in unsafe:
+            remark = " (look at the result)" if client.unsafe_fixes == "hint" else ""
+            actions += asked.action(f"{_title(fix)}{remark}", "quickfix", finding, asked.edit(fix.edits))
+    if client.disable_rule_comment:
+        for finding in {each.code: each for each in reversed(here)}.values():
+            if finding.code not in silencing.NEVER:
+                actions += _silencing(asked, finding)
     return actions
 
 
-def _wanted(only: Sequence[str] | None, kind: str) -> bool:
-    return only is None or any(kind == each or kind.startswith(f"{each}.") for each in only)
+def _title(fix: Fix) -> str:
+    return f"{fix.title[0].upper()}{fix.title[1:]}"
 
 
-def _fixes(
-    finding: Finding,
-    diagnostics: list[lsp.Diagnostic],
-    codec: PositionCodec,
-    text_of: Callable[[str], Source | None],
-) -> Iterator[lsp.CodeAction]:
-    for fix in finding.fixes:
-        edit = _workspace_edit(fix, codec, text_of)
-        if edit is None:
-            continue
-        safe = fix.applicability == "safe"
-        title = f"{fix.title[0].upper()}{fix.title[1:]}" + ("" if safe else " (look at the result)")
-        yield lsp.CodeAction(
-            title=f"{finding.code}: {title}",
-            kind=lsp.CodeActionKind.QuickFix,
-            diagnostics=diagnostics or None,
-            is_preferred=True if safe else None,
-            edit=edit,
-        )
-
-
-def _workspace_edit(
-    fix: Fix, codec: PositionCodec, text_of: Callable[[str], Source | None]
-) -> lsp.WorkspaceEdit | None:
-    changes: dict[str, list[lsp.TextEdit]] = {}
-    for edit in fix.edits:
-        source, uri = text_of(edit.span.path), uris.from_fs_path(edit.span.path)
-        if source is None or uri is None:
-            return None
-        offset = source.offset(edit.span.start)
-        text = fixer.with_newlines(edit.text, source.text, offset)
-        changes.setdefault(uri, []).append(lsp.TextEdit(range=range_of(source, edit.span, codec), new_text=text))
-    return lsp.WorkspaceEdit(changes=dict(changes)) if changes else None
-
-
-def _suppressions(
-    finding: Finding, judged: Judged, diagnostics: list[lsp.Diagnostic], codec: PositionCodec
-) -> Iterator[lsp.CodeAction]:
-    """Silence a finding on its line, or in the file."""
-    if finding.code in ("PAL001", "PAL002"):
-        return
-    source = judged.source
-    line = finding.span.start.line
-    yield lsp.CodeAction(
-        title=f"{finding.code}: Disable {finding.name} on this line",
-        kind=lsp.CodeActionKind.QuickFix,
-        diagnostics=diagnostics or None,
-        edit=_one_edit(judged, _line_edit(source, line, finding.code, codec)),
-    )
-    first = next((n for n in range(1, source.line_count + 1) if not source.line(n).startswith("#!")), 1)
-    place = lsp.Position(line=first - 1, character=0)
-    text = fixer.with_newlines(f"# pallas-lint: disable-file={finding.code}\n", source.text, 0)
-    yield lsp.CodeAction(
-        title=f"{finding.code}: Disable {finding.name} in this file",
-        kind=lsp.CodeActionKind.QuickFix,
-        diagnostics=diagnostics or None,
-        edit=_one_edit(judged, lsp.TextEdit(range=lsp.Range(start=place, end=place), new_text=text)),
-    )
-
-
-def _line_edit(source: Source, line: int, code: str, codec: PositionCodec) -> lsp.TextEdit:
-    text = source.line(line)
-    match = _MARKER.search(text)
-    column = match.end() if match else len(text.rstrip())
-    place = lsp.Position(line=line - 1, character=codec.client_num_units(text[:column]))
-    added = f",{code}" if match else f"  # pallas-lint: disable={code}"
-    return lsp.TextEdit(range=lsp.Range(start=place, end=place), new_text=added)
-
-
-def _one_edit(judged: Judged, edit: lsp.TextEdit) -> lsp.WorkspaceEdit:
-    return lsp.WorkspaceEdit(changes={judged.uri: [edit]})
-
-
-def fix_all(judged: Judged, codec: PositionCodec) -> lsp.WorkspaceEdit | None:
-    """All safe fixes of a document that go together, as one edit; None where there is nothing to do."""
+def _all_of_a_rule(asked: Asked, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
+    """For a rule that can be fixed in several places of the document: all of them at once."""
+    path = asked.judged.source.path
     candidates = [
-        (finding, chosen)
-        for finding in judged.findings
-        if (chosen := fixer.choose(finding, unsafe=False)) is not None
-        and all(edit.span.path == judged.source.path for edit in chosen.edits)
+        (finding, fix)
+        for finding in asked.findings
+        if (fix := fixer.choose(finding, unsafe=False)) and all(edit.span.path == path for edit in fix.edits)
     ]
-    planned = fixer.plan(candidates, {judged.source.path: judged.source})
-    replacements = planned.replacements.get(judged.source.path, ())
-    if not replacements:
-        return None
-    edits = []
-    for replacement in replacements:
-        start, end = judged.source.position(replacement.start), judged.source.position(replacement.end)
-        where = range_of(judged.source, Span(judged.source.path, start, end), codec)
-        edits.append(lsp.TextEdit(range=where, new_text=replacement.text))
-    return lsp.WorkspaceEdit(changes={judged.uri: edits})
+    count = Counter(finding.code for finding, _ in candidates)
+    for finding in {each.code: each for each, _ in offered}.values():
+        if count[finding.code] > 1:
+            same = [each for each in candidates if each[0].code == finding.code]
+            planned = fixer.plan(same, {path: asked.judged.source})
+            edits = [edit for _, fix in planned.taken for edit in fix.edits]
+            unique = list(dict.fromkeys(edits))
+            yield from asked.action(f"Fix all {finding.name} in this file", "quickfix", finding, asked.edit(unique))
+
+
+def _silencing(asked: Asked, finding: Finding) -> Iterator[lsp.CodeAction]:
+    source, settings = asked.judged.source, asked.judged.settings
+    if asked.wants(DISABLE_LINE):
+        fix = silencing.silencer(source, finding)  # None where no comment can stand
+        edit = asked.edit(fix.edits) if fix is not None else None
+        yield from asked.action(f"Disable {finding.name} on this line", DISABLE_LINE, finding, edit)
+    if asked.wants(DISABLE_FILE):
+        edit = asked.edit([disabling.in_file(source, finding.code)])
+        yield from asked.action(f"Disable {finding.name} in this file", DISABLE_FILE, finding, edit)
+    if asked.wants(DISABLE_PROJECT) and settings is not None:
+        from pathlib import Path
+
+        change = disabling.in_project(finding.code, Path(source.path).parent, settings, asked.text_of)
+        if change is not None:
+            edit = asked.edit([change.edit], new=change.file if change.new else None)
+            title = f"Disable {finding.name} in the project ({change.file.name})"
+            yield from asked.action(title, DISABLE_PROJECT, finding, edit)
+
+
+def fix_all(judged: Judged, after: Source | None, codec: PositionCodec) -> list[lsp.CodeAction]:
+    """The document as `--fix` would leave it, as one action; none where it stays as it is."""
+    if after is None:
+        return []
+    edits = fixing.edits_between(judged.source, after, codec)
+    edit = lsp.WorkspaceEdit(changes={judged.uri: edits})
+    return [lsp.CodeAction(title="Fix all safe Pallas findings", kind=FIX_ALL, edit=edit)]

@@ -5,33 +5,45 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from attrs import evolve
 from lsprotocol import types as lsp
+from pallas_lint.server.positions import range_of
 
+from pallas_lint.finding import Span
 from pallas_lint.rule import all_rules
 
 if TYPE_CHECKING:
+    from pygls.workspace import PositionCodec
+
+    from pallas_lint.finding import Position
     from pallas_lint.source import Source
 
 _BEFORE = re.compile(r"#\s*(?:pallas-lint:\s*disable(?:-file)?=|noqa:\s*)(?:[\w-]+\s*,\s*)*([\w-]*)$")
 
 
-def completions(source: Source, line: int, before: str) -> list[lsp.CompletionItem]:
-    """The rules that can stand at the end of `before`, the text of a line up to the cursor."""
-    match = _BEFORE.search(before)
-    if match is None:
-        return []
-    start = len(before) - len(match[1])
-    place = lsp.Range(
-        start=lsp.Position(line=line, character=start), end=lsp.Position(line=line, character=len(before))
-    )
+def completions(source: Source, cursor: Position, codec: PositionCodec) -> list[lsp.CompletionItem]:
+    """The rules that can stand at the cursor."""
+    match = _BEFORE.search(source.line(cursor.line)[: cursor.column - 1])
+    return rule_items(word_before(source, cursor, match[1], codec), quoted=False) if match is not None else []
+
+
+def word_before(source: Source, cursor: Position, word: str, codec: PositionCodec) -> lsp.Range:
+    """The place of what is written of a word, up to the cursor."""
+    start = evolve(cursor, column=cursor.column - len(word))
+    return range_of(source, Span(source.path, start, cursor), codec)
+
+
+def rule_items(place: lsp.Range, *, quoted: bool) -> list[lsp.CompletionItem]:
+    """All rules, to be put in at `place`; `quoted` with quotes around them."""
     return [
         lsp.CompletionItem(
             label=code,
+            label_details=lsp.CompletionItemLabelDetails(description=entry.name),
             detail=entry.name,
-            filter_text=f"{code} {entry.name}",
+            filter_text=f'"{code} {entry.name}' if quoted else f"{code} {entry.name}",
             kind=lsp.CompletionItemKind.EnumMember,
             documentation=entry.summary,
-            text_edit=lsp.TextEdit(range=place, new_text=code),
+            text_edit=lsp.TextEdit(range=place, new_text=f'"{code}"' if quoted else code),
         )
         for code, entry in all_rules().items()
     ]

@@ -3,101 +3,224 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attrs import define, field, frozen
-from pygls import uris
+from pallas_lint.server import fixing
+from pallas_lint.server.client_settings import ClientSettings
+from pallas_lint.server.probed import Probed
+from pallas_lint.server.workspace import file_of
 
-from pallas_lint.lint import judge
+from pallas_lint import notebook
+from pallas_lint.cache import Verdict
+from pallas_lint.fixer import SYNTAX_ERROR
+from pallas_lint.kernels.replay import Abandoned
+from pallas_lint.lint import judge, may_have_kernels
+from pallas_lint.notebook import SUFFIX, Notebook
 from pallas_lint.project import Project
-from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
-from pallas_lint.source import Source
+from pallas_lint.settings import SettingsError
+from pallas_lint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
+
+    from pallas_lint.server.workspace import Folders
 
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
+    from pallas_lint.probe.facts import Run
     from pallas_lint.settings import Settings
 
-QUIET = 0.05  # seconds without a change before a text is judged: typing faster than that is not shown
+LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @frozen
 class Judged:
-    """One version of a document with its verdict. `problem`: why it could not be judged."""
+    """One version of a document with its verdict. `problem`: why there is none."""
 
     uri: str
     version: int | None
     source: Source
     settings: Settings | None
     judgement: Judgement | None = None
-    problem: str | None = None
+    problem: SettingsError | str | None = None
+    remark: str | None = None  # why it was not even tried
+    crash: str | None = None  # where the engine or a rule failed
+    client: ClientSettings = field(factory=ClientSettings)
+    probed: tuple[Run, ...] = ()  # what was probed and still holds
+    probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return self.judgement.result.findings if self.judgement is not None else ()
+        """What the user wants to see of the verdict."""
+        if self.judgement is None or not self.client.enable:
+            return ()
+        found = self.judgement.result.findings
+        return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The same as a run over files would keep it."""
+        if self.judgement is None:
+            return Verdict(self.source.path)
+        result = self.judgement.result
+        return Verdict(
+            result.path,
+            self.findings,
+            dependencies=result.dependencies,
+            used_suppressions=result.used_suppressions,
+        )
 
 
 @define(eq=False)
 class Documents:
     """The open documents. All judging happens on one thread: the engine's caches are not made for several.
 
-    `options` are the client's settings by key, as in `[tool.pallas-lint]`; `published` is called on the event loop with
-    every new verdict.
+    `published` is called on the event loop with every new verdict.
     """
 
+    folders: Folders
     published: Callable[[Judged], None]
     failed: Callable[[str], None]
-    options: Mapping[str, Any] = field(factory=dict)
-    python: str | None = None
+    probed: Probed = field(factory=Probed, init=False)
+    ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _judged: dict[str, Judged] = field(factory=dict, init=False)
+    _reported: dict[str, Judged] = field(factory=dict, init=False)  # what the client was told last
+    _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
-    _finder: SettingsFinder | None = field(default=None, init=False)
     _project: Project | None = field(default=None, init=False)
     _executor: ThreadPoolExecutor = field(factory=lambda: ThreadPoolExecutor(1, "pallas-lint"), init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
 
-    def put(self, uri: str, version: int | None, text: str) -> None:
+    def put(self, uri: str, version: int | None, text: str | Notebook) -> None:
         """A document was opened or changed."""
-        self._texts[uri] = (version, Source(self.shown(uri), text))
+        changed = uri in self._texts
+        if isinstance(text, str):
+            # The JSON of a notebook, shown as such, is no code.
+            text = "" if uri.endswith(SUFFIX) else text
+            self._texts[uri] = (version, Source(self.shown(uri), text))
+        else:
+            self._texts[uri] = (version, text)
+        if not self.is_code(uri):
+            return
+        if changed and self.folders.of(self.path(uri)).client.run == "onSave":
+            self._unsaved.add(uri)
+            self._stop(uri)  # what it judges is gone; who waits for it asks again
+            return
         self._schedule(uri)
-        self._schedule_dependents(uri)
+        self.concern({self.path(uri)})
+
+    def saved(self, uri: str) -> None:
+        """A document was written to its file."""
+        if uri in self._unsaved:
+            self._unsaved.discard(uri)
+            self._judged.pop(uri, None)
+            self._schedule(uri)
+            self.concern({self.path(uri)})
 
     def close(self, uri: str) -> None:
-        self._texts.pop(uri, None)
-        self._judged.pop(uri, None)
-        task = self._running.pop(uri, None)
-        if task is not None:
-            task.cancel()
+        """A document was closed: what is on disk counts again."""
+        for known in (self._texts, self._judged, self._reported):
+            known.pop(uri, None)
+        self._unsaved.discard(uri)
+        self._stop(uri)
+        self.changed_on_disk({self.path(uri)})
+
+    def uri_of(self, path: str) -> str | None:
+        """The open document that is the file at a path, if one is."""
+        return next((uri for uri in list(self._texts) if self.shown(uri) == path), None)
+
+    def text_of(self, path: str) -> Source | None:
+        """The text of a file as the user has it: from the editor where it is open, else from disk, if it can be read.
+
+        From any thread.
+        """
+        uri = self.uri_of(path)
+        if uri is not None:
+            return self.source(uri)
+        try:
+            return notebook.read(Path(path), path)
+        except SourceError:
+            return None
 
     def source(self, uri: str) -> Source | None:
         """The newest text of an open document."""
         known = self._texts.get(uri)
         return known[1] if known is not None else None
 
-    def reload(self) -> None:
-        """Settings or files on disk have changed: forget what was read, judge everything again."""
-        self._finder = self._project = None
-        self._judged.clear()
-        for uri in self._texts:
+    def reload(self, below: Path | None = None) -> None:
+        """Settings, or what they rest on, have changed for the files in a folder: judge those that are open again."""
+        for uri in filter(self.is_code, self._texts):
+            if below is None or self.path(uri).is_relative_to(below):
+                self._judged.pop(uri, None)
+                self._unsaved.discard(uri)
+                self._schedule(uri)
+
+    def changed_on_disk(self, files: AbstractSet[Path]) -> None:
+        """Files that are not open have changed: judge what rests on them again."""
+        self._executor.submit(self._forget, files)
+        self.concern(files)
+
+    def _forget(self, files: AbstractSet[Path]) -> None:
+        if self._project is not None:
+            for file in files:
+                self._project.forget(file)
+
+    def concern(self, files: AbstractSet[Path]) -> None:
+        """Judge again the documents whose verdict rests on one of these files."""
+        names = {str(file) for file in files}
+        for uri in list(self._texts):
+            if self.path(uri) in files or not (uri in self._judged or uri in self._running):
+                continue
+            # One that is being judged may have read what is no longer so; of a first verdict nobody knows on what.
+            known = self._judged.get(uri) or self._reported.get(uri)
+            judgement = known.judgement if known is not None else None
+            if known is None or (judgement is not None and not names.isdisjoint(judgement.result.dependencies)):
+                self._judged.pop(uri, None)
+                self._schedule(uri)
+
+    def was_probed(self, uri: str) -> None:
+        """A probe has found something about a document."""
+        if uri in self._texts:
+            self._judged.pop(uri, None)
             self._schedule(uri)
 
-    @property
-    def open(self) -> tuple[str, ...]:
-        return tuple(self._texts)
+    def differing(self) -> dict[Path, Source]:
+        """The open documents whose files, if there are any, have another text."""
+        found = {}
+        for uri, (_, source) in list(self._texts.items()):
+            file = self.path(uri)
+            if isinstance(source, Notebook):
+                continue  # no module that another could import
+            try:
+                same = Source.read(file, source.path).text == source.text
+            except SourceError:
+                same = False
+            if not same:
+                found[file] = source
+        return found
+
+    @classmethod
+    def is_code(cls, uri: str) -> bool:
+        """Whether a document is judged: settings files are only kept."""
+        return cls.path(uri).suffix != ".toml"
 
     @staticmethod
     def path(uri: str) -> Path:
-        """The file behind a document; for one without, a name in the current folder."""
-        found = uris.to_fs_path(uri)
-        return Path(found) if found else Path.cwd() / "untitled.py"
+        """The file behind a document; for one without, or with a name that no file has, one in the current folder."""
+        return file_of(uri) or Path.cwd() / "untitled.py"
 
     @classmethod
     def shown(cls, uri: str) -> str:
@@ -108,14 +231,17 @@ class Documents:
 
     async def judged(self, uri: str) -> Judged | None:
         """The verdict on the newest text of a document; waits for it. None for what is not open."""
-        while uri in self._texts:
+        while uri in self._texts and self.is_code(uri):
+            await self.ready.wait()
+            if uri not in self._texts:
+                return None
             source = self._texts[uri][1]
             known = self._judged.get(uri)
             if known is not None and known.source is source:
                 return known
             task = self._running.get(uri)
             if task is None:
-                task = self._schedule(uri, delay=0.0)
+                task = self._schedule(uri)
             try:
                 await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -124,61 +250,95 @@ class Documents:
                 await asyncio.sleep(0)
         return None
 
-    def _schedule_dependents(self, uri: str) -> None:
-        """Documents whose verdict rests on a changed one."""
-        path = str(self.path(uri))
-        for other, known in self._judged.items():
-            rests = known.judgement is not None and path in known.judgement.result.dependencies
-            if other != uri and rests:
-                self._schedule(other)
+    async def reported(self, uri: str) -> Judged | None:
+        """The verdict that the client's diagnostics are made of: on the newest text, or on what was saved last."""
+        return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self.judged(uri)
 
-    def _schedule(self, uri: str, delay: float = QUIET) -> asyncio.Task[Judged]:
-        running = self._running.get(uri)
-        if running is not None:
-            running.cancel()
-        task = asyncio.get_running_loop().create_task(self._judge_soon(uri, delay))
+    def known(self, uri: str) -> Judged | None:
+        """What the client was told last of a document."""
+        return self._reported.get(uri)
+
+    def _schedule(self, uri: str) -> asyncio.Task[Judged]:
+        self._stop(uri)
+        task = asyncio.get_running_loop().create_task(self._judge_soon(uri))
         self._running[uri] = task
         return task
 
-    async def _judge_soon(self, uri: str, delay: float) -> Judged:
-        if delay:
-            await asyncio.sleep(delay)
-        version, source = self._texts[uri]
+    def _stop(self, uri: str) -> None:
+        """Judge the document no further."""
+        running = self._running.pop(uri, None)
+        if running is not None:
+            running.cancel()
+
+    async def _judge_soon(self, uri: str) -> Judged:
+        await self.ready.wait()
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._executor, self._judge, uri, version, source)
+        found = None
+        while found is None:
+            version, source = self._texts[uri]
+            with contextlib.suppress(Abandoned):  # replaced meanwhile, without this task being cancelled
+                found = await loop.run_in_executor(self._executor, self._judge, uri, version, source)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
         current = self._texts.get(uri)
         if current is not None and current[1] is source:
             self._judged[uri] = found
-            self.published(found)
+            if found.crash is not None:
+                self.failed(found.crash)
+            if uri not in self._unsaved:
+                self._reported[uri] = found
+                self.published(found)
         return found
 
     def _judge(self, uri: str, version: int | None, source: Source) -> Judged:
         """Runs on the judging thread; a crash of the engine is a problem of this document, not of the server."""
+        file = self.path(uri)
+        folder = self.folders.of(file)
+        client = folder.client
+        settings = None
         try:
-            settings = self._settings(self.path(uri).parent)
+            settings = folder.settings(file)
+            if folder.leaves_out(file):
+                return Judged(uri, version, source, settings, client=client)
+            if len(source.text) > LARGEST and may_have_kernels(source):
+                remark = f"files above {LARGEST:,} characters are judged on the command line only"
+                return Judged(uri, version, source, settings, remark=remark, client=client)
+            judgement = judge(source, settings, self._with_overlay(), partial(self._is_stale, uri, source))
+        except Abandoned:
+            raise
         except SettingsError as error:
-            return Judged(uri, version, source, None, problem=f"{error.path or 'settings'}: {error.message}")
-        try:
-            judgement = judge(source, settings, self._with_overlay())
+            return Judged(uri, version, source, None, problem=error, client=client)
         except Exception as error:
-            self.failed(traceback.format_exc())
-            return Judged(uri, version, source, settings, problem=f"internal error: {type(error).__name__}: {error}")
-        return Judged(uri, version, source, settings, judgement)
+            problem = f"internal error: {type(error).__name__}: {error}"
+            crash = traceback.format_exc()
+            return Judged(uri, version, source, settings, problem=problem, crash=crash, client=client)
+        judged = Judged(uri, version, source, settings, judgement, crash=judgement.result.traceback, client=client)
+        return self.probed.settle(judged, file, self.text_of)
 
-    def _settings(self, folder: Path) -> Settings:
-        """The settings for a folder. Raises SettingsError."""
-        if self._finder is None:
-            self._finder = SettingsFinder(Overrides(dict(self.options), self.python), Path(os.sep))
-        return self._finder.for_folder(folder)
+    def _is_stale(self, uri: str, source: Source) -> bool:
+        current = self._texts.get(uri)
+        return current is None or current[1] is not source
 
     def _with_overlay(self) -> Project:
         """The project, with open documents in place of their files."""
         if self._project is None:
-            self._project = Project(Path(os.sep))
-        self._project.overlay = {self.path(uri): source for uri, (_, source) in self._texts.items()}
+            self._project = Project(Path(os.sep), incremental=True, absolute_names=True)
+        self._project.overlay = self._overlay()
         return self._project
+
+    def _overlay(self) -> dict[Path, Source]:
+        return {self.path(uri): source for uri, (_, source) in list(self._texts.items())}
+
+    async def fixed(self, judged: Judged, line: int) -> Source | None:
+        """A document with all its safe fixes, a notebook with those of the cell at a line; None: nothing changes."""
+        cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
+        # Not the project that judges the documents: what it keeps of them moves with the texts that it sees.
+        project = Project(Path(os.sep), self._overlay(), absolute_names=True)
+        return await self.on_thread(fixing.fixed, judged, project, cell=cell)
+
+    async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a function that uses the engine, called on the thread that judging happens on."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
 
     def shutdown(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)

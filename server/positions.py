@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 def to_lsp(source: Source, position: Position, codec: PositionCodec) -> lsp.Position:
-    """A place of `source` in the client's units; one past the end of a line is the line's end."""
-    text = source.line(position.line) if position.line <= source.line_count else ""
-    units = codec.client_num_units(text[: position.column - 1])
-    return lsp.Position(line=position.line - 1, character=units)
+    """A place of `source` in the client's units; beyond the end of a line or of the file it is the end."""
+    line = min(position.line, source.line_count)
+    text = source.line(line)
+    if line == position.line:
+        text = text[: position.column - 1]
+    return lsp.Position(line=line - 1, character=len(text) if text.isascii() else codec.client_num_units(text))
 
 
 def range_of(source: Source, span: Span, codec: PositionCodec) -> lsp.Range:
@@ -26,17 +28,21 @@ def range_of(source: Source, span: Span, codec: PositionCodec) -> lsp.Range:
 
 
 def from_lsp(source: Source, position: lsp.Position, codec: PositionCodec) -> Position:
-    """The place that a client means; beyond the end of a line or of the file it is the end."""
+    """The place that a client means; beyond the end of a line or of the file it is the end.
+
+    Inside a character of several units it is the character's start.
+    """
     number = min(position.line + 1, source.line_count)
-    if position.line + 1 > source.line_count:
-        return Position(number, len(source.line(number)) + 1)
     text = source.line(number)
+    if position.line + 1 > number:
+        return Position(number, len(text) + 1)
+    if text.isascii():
+        return Position(number, min(position.character, len(text)) + 1)
     column = units = 0
     for character in text:
-        width = codec.client_num_units(character)
-        if units + width > position.character:
+        units += codec.client_num_units(character)
+        if units > position.character:
             break
-        units += width
         column += 1
     return Position(number, column + 1)
 

@@ -292,6 +292,46 @@ def test_fixes_are_compared_with_the_original(tmp_path: Path) -> None:
     assert "x_ref[x_ref.shape[0] - 1]" in (tmp_path / "k.py").read_text(), done.stderr
 
 
+RAGGED = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = jnp.sum(x_ref[...], keepdims=True)
+
+# pallas-lint: probe(f32[30,128])
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        grid=(pl.cdiv(30, 8),),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((1, 1), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((4, 1), x.dtype),
+        interpret=True,
+    )(x)
+"""
+
+
+def test_settings_and_comments_hold_for_the_probe(tmp_path: Path) -> None:
+    """Whether it is a part of linting or runs by itself."""
+    silenced = RAGGED.partition("# pallas-lint: probe")[2].replace("run(", "silenced(")
+    code = f"{RAGGED}\n# pallas-lint: probe{silenced}".replace(
+        "    return pl", "    # pallas-lint: disable=PAL413\n    return pl"
+    ).replace("    # pallas-lint: disable=PAL413\n", "", 1)
+    line = code[: code.index("    return pl")].count("\n") + 1
+    (tmp_path / "k.py").write_text(code)
+    (tmp_path / "pallas-lint.toml").write_text('target = ["triton"]\n[severity]\nPAL413 = "info"\n')
+    told = ("k.py", "--python", python(), "--output-format", "json")
+    linted = subprocess.run(
+        [sys.executable, "-m", "pallas_lint", "--no-cache", "--probe", *told],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    for done in (linted, run(*told, *WITHOUT_COMPILER, cwd=tmp_path)):
+        found = [each for each in json.loads(done.stdout)["findings"] if each["code"] in ("PAL413", "PAL002")]
+        assert [(each["severity"], each["start"]["line"]) for each in found] == [("info", line)], done.stdout
+
+
 def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
     """Zeros are no start for a running maximum of negative numbers, which the unsafe fix cannot know."""
     from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
@@ -321,12 +361,70 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
     assert "differ" in outcome.problems[0].message
 
 
-def test_facts_are_kept_for_the_text_that_was_probed(tmp_path: Path) -> None:
+def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
+    from pallas_lint.probe import facts
+    from pallas_lint.source import Source
+    from pallas_lint.syntax.outline import outline
+
+    def fitting(text: str) -> tuple[facts.Run, ...]:
+        return facts.fitting(facts.load(file), outline(Source("shown.py", text)), "shown.py")
+
+    code = COMMENTED.replace("x_ref[-1]", "jax.numpy.sort(x_ref[0])")
+    file = tmp_path / "k.py"
+    (tmp_path / "pyproject.toml").write_text("")
+    file.write_text(code)
+    lint(tmp_path, "--probe", "k.py")
+    (run,) = fitting(code)
+    assert (run.function, run.arguments) == ("run", "f32[4,8,128]")
+    assert run.launches[0].kernel == "kernel" and run.launches[0].place is not None
+    (moved,) = fitting(code.replace("def kernel", "\nOTHER = 1\n\ndef kernel"))
+    assert moved.launches[0].place is not None
+    assert moved.launches[0].place["line"] == run.launches[0].place["line"] + 3
+    assert {finding.span.path for finding in moved.findings} == {"shown.py"}
+    assert [finding.span.start.line for finding in moved.findings] == [
+        finding.span.start.line + 3 for finding in run.findings
+    ]
+    assert run.findings
+    assert fitting(code.replace("x_ref[0]", "x_ref[1]")) == ()
+    assert fitting(code.replace("import jax\n", "import jax \n", 1)), "white space at the end"
+
+
+def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
     from pallas_lint.probe import facts
 
+    file = tmp_path / "k.py"
     (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "k.py").write_text(COMMENTED)
-    lint(tmp_path, "--probe", "k.py")
-    known = facts.load(tmp_path, tmp_path / "k.py", COMMENTED)
-    assert known is not None and known["launches"][0]["kernel"] == "kernel"
-    assert facts.load(tmp_path, tmp_path / "k.py", COMMENTED + "\n") is None
+    file.write_text(COMMENTED + "\n# pallas-lint: probe(f32[8,8,128])\ndef other(x):\n    return run(x)\n")
+    for function in ("run", "other", "run"):
+        run_it = [sys.executable, "-m", "pallas_lint", "probe", f"k.py::{function}", "f32[4,8,128]", "--stage", "grid"]
+        subprocess.run([*run_it, "--python", python()], cwd=tmp_path, capture_output=True, check=False)
+    assert [run.function for run in facts.load(file)] == ["other", "run"], "the later one in place of the earlier"
+    place, changed = facts.stamp(file)
+    assert changed
+    for text in ("", "[]", "{}", '{"layout": 2, "runs": [{"function": 1}]}', '{"layout": 2, "runs": 3}'):
+        place.write_text(text)
+        assert facts.load(file) == ()
+
+
+def test_the_text_of_an_editor_is_what_is_probed(tmp_path: Path) -> None:
+    from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.specs import parse_arguments
+
+    package = tmp_path / "pack"
+    package.mkdir()
+    for name in ("__init__.py", "sizes.py", "k.py"):
+        (package / name).write_text("raise RuntimeError('the text on disk')\n" if name != "__init__.py" else "")
+    kernel = COMMENTED.replace("import jax\n", "import jax\nfrom pack.sizes import ROWS\n", 1).replace(
+        "(8, 128)", "(ROWS, 128)"
+    )
+    texts = {str(package / "sizes.py"): "ROWS = 8\n", str(package / "k.py"): kernel}
+    alone = {str(tmp_path / "alone.py"): COMMENTED}
+    (tmp_path / "alone.py").write_text("raise RuntimeError('the text on disk')\n")
+    with Worker(python(), tmp_path) as worker:
+        for file, given in (("pack/k.py", texts), ("alone.py", alone)):
+            session = Session(worker, tmp_path, Conditions(stage="grid"), texts=given)
+            result = session.probe(parse_arguments("f32[4,8,128]", file, "run"))
+            assert not result.errors and not result.trouble, result
+            (launch,) = result.launches
+            assert launch.place is not None and launch.place["file"] == str(tmp_path / file)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from attrs import evolve
 
 from pallas_lint.finding import Finding, Position, Severity, Span
 from pallas_lint.probe.messages import sentence, understand
 from pallas_lint.probe.results import LaunchResult, Stage
-from pallas_lint.probe.settle import settled
+from pallas_lint.probe.settle import settled, wanted
+from pallas_lint.settings import Overrides, SettingsFinder
+from pallas_lint.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def finding(code: str, line: int, *, origin: Any = "static", backend: str | None = "tpu", **changes: Any) -> Finding:
@@ -53,6 +59,38 @@ def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:
 )
 def test_what_the_probe_did_not_see_stands(static: Finding, launches: list[LaunchResult]) -> None:
     assert settled([static], [], launches) == [static]
+
+
+@pytest.mark.parametrize(
+    ("comment", "values", "kept"),
+    [
+        ("", {}, ["warning"]),
+        ("  # pallas-lint: disable=PAL413", {}, []),
+        ("  # noqa: PAL413", {}, []),
+        ("  # pallas-lint: disable=PAL907", {}, ["warning"]),
+        ("", {"ignore": ["PAL4"]}, []),
+        ("", {"select": ["PAL1"]}, []),
+        ("", {"per-file-ignores": {"k.py": ["PAL413"]}}, []),
+        ("", {"severity": {"PAL4": "info"}}, ["info"]),
+    ],
+)
+def test_settings_and_comments_hold_for_the_probe_too(
+    tmp_path: Path, comment: str, values: dict[str, Any], kept: list[str]
+) -> None:
+    path = str(tmp_path / "k.py")
+    source = Source(path, f"x = 1\ny = f(x){comment}\n")
+    span = Span(path, Position(2, 5), Position(2, 9))
+    probed = evolve(finding("PAL413", 2, origin="probe"), span=span)
+    settings = SettingsFinder(Overrides(values), tmp_path).for_folder(tmp_path)
+    found, used = wanted([probed, probed], lambda _: settings, {path: source}.get)
+    assert [each.severity.value for each in found] == kept
+    assert used == ({(path, 2)} if "PAL413" in comment else set())
+
+
+def test_a_comment_that_silences_the_probe_is_in_use() -> None:
+    idle = finding("PAL002", 4)
+    assert settled([idle], [], []) == [idle]
+    assert settled([idle], [], [], {("k.py", 4)}) == []
 
 
 def test_findings_of_the_probe_alone_are_kept() -> None:

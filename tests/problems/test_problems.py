@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from pallas_lint.rule import all_rules
+from pallas_lint.testing import lint
 from tests.problems.cases import STAGES, Case, all_cases
 from tests.problems.undecided import UNDECIDED
-from tests.rules.harness import lint
 from tests.rules.interpreted import python
 from tests.rules.launched import Job, Outcome, outcomes
 

@@ -1,0 +1,89 @@
+"""The findings of all files by the file they lie in: a verdict on one file may have findings in others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from pallas_lint.runner import combine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pallas_lint.cache import Verdict
+    from pallas_lint.finding import Finding
+
+
+@define(eq=False)
+class Board:
+    """The newest verdict on each file; what is open in the editor goes before what a run over the workspace found.
+
+    All paths are absolute, with forward slashes.
+    """
+
+    _open: dict[str, Verdict] = field(factory=dict)
+    _swept: dict[str, Verdict] = field(factory=dict)
+    _touching: dict[str, set[str]] = field(factory=dict)  # path -> the files whose verdicts concern it
+
+    def put(self, verdict: Verdict) -> set[str]:
+        """A verdict on a document; the paths whose findings may be others now."""
+        return self._change({verdict.path}, lambda: self._open.__setitem__(verdict.path, verdict))
+
+    def close(self, path: str) -> set[str]:
+        return self._change({path}, lambda: self._open.pop(path, None))
+
+    def sweep(self, folder: Path, verdicts: Iterable[Verdict]) -> set[str]:
+        """The verdicts on all files of a folder, in place of those before."""
+        fresh = {verdict.path: verdict for verdict in verdicts}
+        old = {path for path in self._swept if Path(path).is_relative_to(folder)}
+        return self._change({*old, *fresh}, lambda: self._replace(old, fresh))
+
+    def _replace(self, old: set[str], fresh: dict[str, Verdict]) -> None:
+        for path in old:
+            del self._swept[path]
+        self._swept.update(fresh)
+
+    def _change(self, origins: set[str], change: Callable[[], object]) -> set[str]:
+        touched: set[str] = set()
+        for origin in origins:
+            for path in self._concerned(origin):
+                touched.add(path)
+                self._touching.get(path, set()).discard(origin)
+        change()
+        for origin in origins:
+            for path in self._concerned(origin):
+                touched.add(path)
+                self._touching.setdefault(path, set()).add(origin)
+        return touched
+
+    def _concerned(self, origin: str) -> set[str]:
+        verdict = self._verdict(origin)
+        if verdict is None:
+            return set()
+        lying = {finding.span.path for finding in verdict.findings}
+        return {origin, *lying, *(path for path, _ in verdict.used_suppressions)}
+
+    def _verdict(self, origin: str) -> Verdict | None:
+        return self._open.get(origin) or self._swept.get(origin)
+
+    def findings(self, path: str) -> tuple[Finding, ...]:
+        """What lies in a file, whichever file's kernels it concerns.
+
+        What several of them find at one place is one finding, which points at all of them.
+        """
+        verdicts = [self._verdict(origin) for origin in sorted(self._touching.get(path, ()))]
+        found: dict[tuple[object, ...], Finding] = {}
+        for finding in combine([verdict for verdict in verdicts if verdict is not None]).findings:
+            if finding.span.path == path:
+                key = (finding.code, finding.span, finding.cell, finding.backend, finding.message)
+                known = found.setdefault(key, finding)
+                if known is not finding:
+                    found[key] = evolve(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
+        return tuple(found.values())
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that a verdict is on, or has findings in."""
+        return sorted(path for path, origins in self._touching.items() if origins)

@@ -1,0 +1,108 @@
+"""What a launch is in a few words: backend, grid, memory, types of refs; known from the text or from a probe."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from pallas_lint.server.probed import launches_at
+
+from pallas_lint.kernels.memory_budget import VMEM, budgets_of, size
+from pallas_lint.kernels.values import Sym
+from pallas_lint.verdicts import BACKENDS
+
+if TYPE_CHECKING:
+    from pallas_lint.server.documents import Judged
+
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.memory_budget import Budget
+    from pallas_lint.kernels.values import Shape
+    from pallas_lint.probe.results import LaunchResult
+
+
+def launch_name(launch: Launch) -> str:
+    """The kernel's name."""
+    return launch.traces[0].name if launch.traces else next((body.name for body in launch.bodies), "kernel")
+
+
+def summary(launch: Launch, probed: LaunchResult | None = None) -> str:
+    """ "TPU, grid (4, n)"; with the numbers where it was probed."""
+    parts = [BACKENDS.get(launch.backend or (probed.backend if probed else None) or "", "backend not known")]
+    if probed is not None and probed.facts["grid"]:
+        parts.append(f"grid ({', '.join(map(str, probed.facts['grid']))})")
+    elif launch.grid is not None:
+        sizes = ", ".join(_size(item) for item in launch.grid.items)
+        parts.append(f"grid ({sizes}{', …' if launch.grid.open else ''})")
+    if launch.interpret:
+        parts.append("interpreted")
+    return ", ".join(parts)
+
+
+def known_of(judged: Judged, launch: Launch) -> LaunchResult | None:
+    """What the last probe saw of a launch."""
+    line, kernel = launch.called_at.span.start.line, launch.traces[0].name if launch.traces else None
+    return next(launches_at(judged.probed, judged.source.path, line, kernel), None)
+
+
+def budget_of(launch: Launch, judged: Judged) -> Budget | None:
+    """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    if launch.backend not in (None, "tpu"):
+        return None
+    budgets = budgets_of(launch, judged.judgement.analysis.interpreter)
+    return budgets[0] if budgets and budgets[0].total else None
+
+
+def limits(budget: Budget, judged: Judged) -> dict[str, int]:
+    """Bytes of VMEM that the launch may take, by device: of the targets' devices, else of all."""
+    if budget.limit is not None:
+        return {"": budget.limit}
+    if not budget.limit_known:
+        return {}
+    targets = judged.settings.target if judged.settings is not None else ()
+    devices = [target.device for target in targets if target.backend == "tpu" and target.device is not None]
+    return {device: VMEM[device][1] for device in (devices or VMEM) if device in VMEM}
+
+
+def memory_text(launch: Launch, judged: Judged, probed: LaunchResult | None) -> str | None:
+    """ "VMEM 384 KiB of 16 MiB (v5e)", as probed; "VMEM at least 384 KiB of 16 MiB", as far as the text tells."""
+    known = probed.facts.get("memory") if probed is not None else None
+    if known:
+        return f"VMEM {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
+    budget = budget_of(launch, judged)
+    if budget is None:
+        return None
+    least = min(limits(budget, judged).values(), default=None)
+    return f"VMEM at least {size(budget.total)}" + ("" if least is None else f" of {size(least)}")
+
+
+def steps(launch: Launch, probed: LaunchResult | None) -> int | None:
+    """Over how many points the grid runs; None where the text does not tell and nothing was probed."""
+    grid = probed.facts["grid"] if probed is not None else None
+    if grid:
+        return prod(map(int, grid))
+    if launch.grid is None or launch.grid.open:
+        return None
+    sizes: list[int] = []
+    for item in launch.grid.items:
+        size = getattr(item, "value", None)
+        if not isinstance(size, int):
+            return None
+        sizes.append(size)
+    return prod(sizes)
+
+
+def aval(shape: Shape | None, dtype: str | None) -> str:
+    """ "f32[8, n]", with ? for what is not known."""
+    sizes = "?" if shape is None else ", ".join("?" if size is None else _dim(size) for size in shape)
+    return f"{dtype or '?'}[{sizes}]"
+
+
+def _size(value: object) -> str:
+    if isinstance(value, Sym):
+        return value.text[1:-1] if value.operation is not None and value.text.startswith("(") else value.text
+    return str(getattr(value, "value", "?"))
+
+
+def _dim(size: int | Sym) -> str:
+    return size.text if isinstance(size, Sym) else str(size)

@@ -1,0 +1,135 @@
+"""Code lenses over launches and kernels: where they run and what they take, what the probe said, and a way to probe."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import frozen
+from lsprotocol import types as lsp
+from pallas_lint.server.choosing import NoFunction, launching_function
+from pallas_lint.server.figures import known_of, launch_name, memory_text, summary
+from pallas_lint.server.positions import range_of
+from pallas_lint.server.probed import kernels_at, launches_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pallas_lint.server.app import PallasServer
+    from pallas_lint.server.documents import Judged
+    from pygls.workspace import PositionCodec
+
+    from pallas_lint.finding import Span
+    from pallas_lint.kernels.analysis import Analysis
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.probe.results import LaunchResult
+
+SHOW_LAYOUT = "pallasLint.showLayout"
+
+
+def register(server: PallasServer) -> None:
+    """Have the server answer requests for lenses."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS, lsp.CodeLensOptions(resolve_provider=False))
+    async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        judged = await ls.documents.judged(params.text_document.uri)
+        if judged is None:
+            return []
+        can = client_commands(ls.initial_settings)
+        return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can)
+
+
+def client_commands(options: object) -> frozenset[str]:
+    """What a client says in its initialization options that it can do: `{"clientCommands": [...]}`."""
+    given = options.get("clientCommands") if isinstance(options, dict) else None
+    return frozenset(each for each in given if isinstance(each, str)) if isinstance(given, list) else frozenset()
+
+
+def code_lenses(judged: Judged, codec: PositionCodec, client_commands: frozenset[str]) -> list[lsp.CodeLens]:
+    """The lenses of a document; those that only some clients can follow where this one says it can."""
+    if judged.judgement is None or judged.judgement.analysis is None or not judged.client.code_lens:
+        return []
+    analysis = judged.judgement.analysis
+    lenses: list[lsp.CodeLens] = []
+    for place in _places(judged, analysis):
+        where = range_of(judged.source, place.span, codec)
+        commands = _commands(judged, place, where.start, client_commands)
+        lenses += [lsp.CodeLens(range=where, command=command) for command in commands]
+    return lenses
+
+
+@frozen
+class _Place:
+    """A launch or a kernel: what the text says of it, and what was probed of it."""
+
+    span: Span
+    launches: list[Launch]
+    probed: list[LaunchResult]
+    function: str | None  # by which it is probed
+
+
+def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
+    """Each launch of the file and each kernel in it, in order; of several on one line the first."""
+    path = judged.source.path
+    launches: dict[Span, list[Launch]] = defaultdict(list)
+    kernels: dict[Span, list[Launch]] = defaultdict(list)
+    for launch in analysis.launches:
+        span = launch.called_at.span
+        if span.path == path:
+            launches[span].append(launch)
+        for body in launch.bodies:
+            if body.piece.source.path == path and isinstance(body.node, cst.FunctionDef):
+                known = kernels[body.piece.span(body.node.name)]
+                if all(span != other.called_at.span for other in known):
+                    known.append(launch)
+    seen: set[int] = set()
+    for span, mine in sorted({**kernels, **launches}.items()):
+        if span.start.line in seen:
+            continue
+        seen.add(span.start.line)
+        probed = [] if span in launches else list(kernels_at(judged.probed, path, span.start.line))
+        probed += list(launches_at(judged.probed, path, span.start.line)) if span in launches else []
+        yield _Place(span, mine[:1] if span in launches else mine, probed, _function(analysis, mine[0]))
+
+
+def _function(analysis: Analysis, launch: Launch) -> str | None:
+    try:
+        return launching_function(analysis, launch)
+    except NoFunction:
+        return None
+
+
+def _commands(
+    judged: Judged, place: _Place, start: lsp.Position, client_commands: frozenset[str]
+) -> Iterator[lsp.Command]:
+    # What only tells something has no command: clients show its title.
+    if len(place.launches) == 1:
+        (launch,) = place.launches
+        known = known_of(judged, launch)
+        memory = memory_text(launch, judged, known)
+        title = f"{launch_name(launch)}: {summary(launch, known)}" + (f", {memory}" if memory else "")
+    else:
+        title = f"{len(place.launches)} launches"
+    yield lsp.Command(title=title, command="")
+    if place.probed:
+        yield lsp.Command(title=verdicts(place.probed), command="")
+    if place.function is not None:
+        told = {"uri": judged.uri, "function": place.function, "line": start.line}
+        yield lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
+    if place.probed and SHOW_LAYOUT in client_commands:
+        where = {"uri": judged.uri, "line": start.line}
+        yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
+
+
+def verdicts(launches: Iterable[LaunchResult]) -> str:
+    """ "✓ tpu:v5e  ✗ triton: lower  ✗ grid": each target with the stage that failed; what holds on any by itself."""
+    found: dict[str, str] = {}
+    for launch in launches:
+        for stage in launch.stages:
+            name = stage.target or stage.stage
+            if stage.ok is False:
+                found[name] = f"✗ {stage.target}: {stage.stage}" if stage.target else f"✗ {stage.stage}"
+            elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
+                found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
+    return "probed: " + ("  ".join(found.values()) if found else "✓")

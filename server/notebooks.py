@@ -1,0 +1,254 @@
+"""Open notebooks: to the rest of the server each is one document, to the client each of its cells is.
+
+What a client asks of a cell is asked of the notebook, and what is found there is told of the cells that it lies in.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+from lsprotocol import types as lsp
+from pallas_lint.server.configuring import take_changes
+from pallas_lint.server.documents import Documents
+from pallas_lint.server.positions import from_lsp, range_of
+
+from pallas_lint.finding import Edit, Span
+from pallas_lint.notebook import Cell, Notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pallas_lint.server.app import PallasServer
+
+T = TypeVar("T")
+
+# All cells, that their numbers are those of the editor's list.
+SYNC = lsp.NotebookDocumentSyncOptions(
+    notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="jupyter-notebook")], save=True
+)
+# What is asked of a document at a place, or of all of it.
+_ASKED = (
+    lsp.TEXT_DOCUMENT_CODE_ACTION,
+    lsp.TEXT_DOCUMENT_CODE_LENS,
+    lsp.TEXT_DOCUMENT_COMPLETION,
+    lsp.TEXT_DOCUMENT_DIAGNOSTIC,
+    lsp.TEXT_DOCUMENT_HOVER,
+    lsp.TEXT_DOCUMENT_INLAY_HINT,
+)
+_PROBE = "pallasLint.probe"  # runs modules: a notebook is none
+
+
+def register(server: PallasServer) -> None:
+    """Take notebooks, and answer for their cells; to be called when all features are registered."""
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def opened(ls: PallasServer, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        ls.reporter.opened(params.notebook_document.uri)
+        ls.notebooks.put(params.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def changed(ls: PallasServer, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        ls.notebooks.put(params.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def saved(ls: PallasServer, params: lsp.DidSaveNotebookDocumentParams) -> None:
+        ls.documents.saved(params.notebook_document.uri)
+        take_changes(ls, {Documents.path(params.notebook_document.uri)})
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def closed(ls: PallasServer, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        uri = params.notebook_document.uri
+        ls.documents.close(uri)
+        ls.reporter.closed(uri, Documents.shown(uri))
+        ls.notebooks.close(uri)
+
+    features = server.protocol.fm.features
+    for method in _ASKED:
+        features[method] = _of_cells(server, features[method])
+
+
+def _of_cells(server: PallasServer, feature: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The feature, for cells too."""
+
+    async def answered(params: Any) -> Any:
+        while True:
+            asked = params.text_document.uri
+            found = server.notebooks.of_cell(asked)
+            if found is None:
+                answer = feature(params)
+                answer = await answer if inspect.isawaitable(answer) else answer
+                return server.notebooks.located(answer)
+            uri, notebook, cell = found
+            answer = feature(
+                _moved(attrs.evolve(params, text_document=lsp.TextDocumentIdentifier(uri)), cell.first - 1)
+            )
+            answer = await answer if inspect.isawaitable(answer) else answer
+            # Cells may have come and gone meanwhile: the answer is about the newest.
+            if server.documents.source(uri) is notebook or server.notebooks.of_cell(asked) is None:
+                return server.notebooks.answer(answer, uri, notebook, cell)
+
+    return answered
+
+
+class Notebooks:
+    """The notebooks that are open."""
+
+    def __init__(self, server: PallasServer) -> None:
+        self._server = server
+        self._by_cell: dict[str, str] = {}  # URI of a code cell -> of its notebook
+        self._shown: dict[str, set[str]] = {}  # notebook -> cells that have diagnostics in the client
+
+    def put(self, uri: str) -> None:
+        """A notebook was opened or changed: its cells are one document from now on."""
+        workspace = self._server.workspace
+        document = workspace.get_notebook_document(notebook_uri=uri)
+        if document is None:
+            return
+        texts: list[tuple[int, str]] = []
+        cells: dict[int, str] = {}
+        for number, cell in enumerate(document.cells, start=1):
+            text = workspace.get_text_document(cell.document)
+            if cell.kind is lsp.NotebookCellKind.Code and text.language_id == "python":
+                texts.append((number, text.source))
+                cells[number] = cell.document
+        self._by_cell = {cell: owner for cell, owner in self._by_cell.items() if owner != uri}
+        self._by_cell |= dict.fromkeys(cells.values(), uri)
+        self._server.documents.put(uri, document.version, Notebook.of(Documents.shown(uri), texts, cells))
+
+    def close(self, uri: str) -> None:
+        self._by_cell = {cell: owner for cell, owner in self._by_cell.items() if owner != uri}
+        self._shown.pop(uri, None)
+
+    def of_cell(self, uri: str) -> tuple[str, Notebook, Cell] | None:
+        """The notebook of a cell: its URI, its newest text and the cell in it; None for what is no cell with Python."""
+        owner = self._by_cell.get(uri)
+        source = self._server.documents.source(owner) if owner is not None else None
+        if owner is None or not isinstance(source, Notebook):
+            return None
+        return next(((owner, source, cell) for cell in source.cells if cell.uri == uri), None)
+
+    @staticmethod
+    def of_file(found: Sequence[lsp.Diagnostic], notebook: Notebook) -> list[lsp.Diagnostic]:
+        """The diagnostics of a notebook that is not open: there is no document for a place in a cell."""
+        start = lsp.Position(0, 0)
+        lines = [notebook.told(each.range.start.line + 1) if notebook.cells else "" for each in found]
+        return [
+            attrs.evolve(each, message=f"{line}: {each.message}", range=lsp.Range(start, start))
+            for each, line in zip(found, lines, strict=True)
+        ]
+
+    # -- to the client ---------------------------------------------------------------------------------------------
+
+    def published(self, uri: str, version: int | None, found: Sequence[lsp.Diagnostic]) -> None:
+        """Push the diagnostics of a document, or of each cell of a notebook; cells that are gone have none."""
+        judged = self._server.documents.known(uri)
+        source = judged.source if judged is not None else None
+        if not isinstance(source, Notebook):
+            for cell in self._shown.pop(uri, ()):
+                self._push(cell, None, [])
+            self._push(uri, version, self.located(list(found)))
+            return
+        parts = {cell.uri: self._in_cell(found, source, cell) for cell in source.cells}
+        for cell in self._shown.get(uri, set()) - parts.keys():
+            self._push(cell, None, [])
+        for cell, inside in parts.items():
+            text = self._server.workspace.text_documents.get(cell)
+            self._push(cell, text.version if text is not None else None, inside)
+        self._shown[uri] = set(parts)
+
+    def _push(self, uri: str, version: int | None, found: list[lsp.Diagnostic]) -> None:
+        self._server.text_document_publish_diagnostics(
+            lsp.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=found)
+        )
+
+    def answer(self, answer: Any, uri: str, notebook: Notebook, cell: Cell) -> Any:
+        """An answer about a notebook as one about its cell."""
+        up = 1 - cell.first
+        if isinstance(answer, lsp.RelatedFullDocumentDiagnosticReport):
+            return attrs.evolve(answer, items=self._in_cell(answer.items, notebook, cell))
+        if isinstance(answer, lsp.Hover):
+            return _moved(answer, up)
+        if not isinstance(answer, list):
+            return answer
+        kept: list[Any] = []
+        for each in answer:
+            if isinstance(each, lsp.CodeAction):
+                edit = self._edit(each.edit, uri, notebook) if each.edit is not None else None
+                if edit is not None:
+                    kept.append(attrs.evolve(each, edit=edit, diagnostics=_moved(each.diagnostics, up)))
+            elif isinstance(each, lsp.CodeLens):
+                runs_modules = each.command is not None and each.command.command == _PROBE
+                if _is_in(each.range.start, cell) and not runs_modules:
+                    kept.append(attrs.evolve(each, range=_moved(each.range, up)))
+            elif not isinstance(each, lsp.InlayHint) or _is_in(each.position, cell):
+                kept.append(_moved(each, up))
+        return kept
+
+    def _in_cell(self, found: Sequence[lsp.Diagnostic], notebook: Notebook, cell: Cell) -> list[lsp.Diagnostic]:
+        """Those of a notebook's diagnostics that lie in a cell."""
+        inside = [each for each in found if _is_in(each.range.start, cell)]
+        if cell is notebook.cells[0]:  # what concerns the whole notebook
+            inside = [each for each in found if each.range.start.line < cell.first - 1] + inside
+        return [self.located(attrs.evolve(each, range=_moved(each.range, 1 - cell.first))) for each in inside]
+
+    def located(self, value: T) -> T:
+        """Diagnostics, or a report of them, that point into cells where they would point into a notebook."""
+        if not self._by_cell:
+            return value
+        if isinstance(value, list):
+            return [self.located(each) for each in value]  # type: ignore[return-value]
+        if isinstance(value, lsp.RelatedFullDocumentDiagnosticReport):
+            return attrs.evolve(value, items=self.located(list(value.items)))
+        if not isinstance(value, lsp.Diagnostic) or not value.related_information:
+            return value
+        related = [attrs.evolve(each, location=self._location(each.location)) for each in value.related_information]
+        return attrs.evolve(value, related_information=related)
+
+    def _location(self, location: lsp.Location) -> lsp.Location:
+        uri = self._server.documents.uri_of(Documents.shown(location.uri))
+        source = self._server.documents.source(uri) if uri is not None else None
+        if not isinstance(source, Notebook) or not source.cells:
+            return location
+        cell = source.cell_at(location.range.start.line + 1)
+        return lsp.Location(cell.uri, _moved(location.range, 1 - cell.first))
+
+    def _edit(self, edit: lsp.WorkspaceEdit, uri: str, notebook: Notebook) -> lsp.WorkspaceEdit | None:
+        """An edit of a notebook as one of its cells; None where it cannot be."""
+        if edit.changes is None or uri not in edit.changes:
+            return edit
+        changes: dict[str, list[lsp.TextEdit]] = {each: list(of) for each, of in edit.changes.items() if each != uri}
+        codec = self._server.workspace.position_codec
+        for each in edit.changes[uri]:
+            start, end = (from_lsp(notebook, place, codec) for place in (each.range.start, each.range.end))
+            settled = notebook.settled_edit(Edit(Span(notebook.path, start, end), each.new_text))
+            if settled is None:
+                return None
+            cell = notebook.cell_at(settled.span.start.line)
+            where = _moved(range_of(notebook, settled.span, codec), 1 - cell.first)
+            changes.setdefault(cell.uri, []).append(lsp.TextEdit(where, settled.text))
+        return attrs.evolve(edit, changes=changes)
+
+
+def _is_in(place: lsp.Position, cell: Cell) -> bool:
+    return cell.first - 1 <= place.line <= cell.first - 1 + _lines(cell)
+
+
+def _lines(cell: Cell) -> int:
+    return cell.text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
+
+
+def _moved(value: T, lines: int) -> T:
+    """A message with all its places moved down, at most to the top; it must have none in other documents."""
+    if isinstance(value, lsp.Position):
+        return attrs.evolve(value, line=max(value.line + lines, 0))
+    if isinstance(value, list | tuple):
+        return [_moved(each, lines) for each in value]  # type: ignore[return-value]
+    if isinstance(value, lsp.DiagnosticRelatedInformation) or not attrs.has(type(value)):
+        return value
+    message: Any = value
+    fields = {field.name: getattr(message, field.name) for field in attrs.fields(type(message))}
+    changed = {name: _moved(each, lines) for name, each in fields.items()}
+    moved: T = attrs.evolve(message, **{name: each for name, each in changed.items() if each is not fields[name]})
+    return moved

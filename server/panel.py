@@ -1,0 +1,88 @@
+"""`pallasLint/report`: what probes found of a document, as the page that `pallas-lint probe --html` writes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.server.session import argument
+
+from pallas_lint.probe import html
+from pallas_lint.report.lines import Lines
+from pallas_lint.syntax.outline import outline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pallas_lint.server.app import PallasServer
+    from pallas_lint.server.documents import Judged
+
+    from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.source import Source
+
+
+def register(server: PallasServer) -> None:
+    """Have the server answer the request."""
+    server.feature("pallasLint/report")(_report)
+
+
+async def _report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
+    asked = argument(params)
+    document, position = argument(asked.get("textDocument")), argument(asked.get("position"))
+    uri, line = document.get("uri"), position.get("line")
+    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
+    if judged is None:
+        return None
+    at = line + 1 if isinstance(line, int) else None
+    texts = {path: source for path in _paths(judged) if (source := ls.documents.text_of(path)) is not None}
+    return await asyncio.to_thread(
+        report, judged, ls.documents.path(judged.uri), texts, at, bool(asked.get("standalone"))
+    )
+
+
+def _paths(judged: Judged) -> set[str]:
+    return {finding.span.path for finding in judged.probe_findings}
+
+
+def report(
+    judged: Judged, file: Path, texts: dict[str, Source], line: int | None, standalone: bool
+) -> dict[str, Any] | None:
+    """The answer to the request; None where nothing was probed that still holds."""
+    launches = [launch for run in judged.probed for launch in run.launches]
+    if not launches:
+        return None
+    findings = judged.probe_findings
+    parts = judged.probed[-1].parts
+    lines = Lines(file.parent, {**texts, judged.source.path: judged.source})
+    body = html.fragment(launches, findings, parts, lines.line)
+    told = [
+        {"kernel": launch.kernel, "line": _line(launch), "anchor": f"launch-{at}"} for at, launch in enumerate(launches)
+    ]
+    current = None if line is None else _current(judged, launches, line)
+    return {
+        "title": file.name,
+        "html": html.page(body) if standalone else body,
+        "launches": told,
+        "current": None if current is None else f"launch-{current}",
+    }
+
+
+def _line(launch: LaunchResult) -> int:
+    """The line of a launch, from 0."""
+    return int((launch.place or {"line": 1})["line"]) - 1
+
+
+def _current(judged: Judged, launches: Sequence[LaunchResult], line: int) -> int | None:
+    """The launch that a line is about, in the function around it or in its kernel; of several the nearest."""
+    piece = next((each for each in outline(judged.source).pieces if each.first <= line <= each.last), None)
+    if piece is None:
+        return None
+    places = [
+        (place, at)
+        for at, launch in enumerate(launches)
+        for place in (launch.facts["place"], launch.facts["kernel_place"])
+        if place is not None and place["file"] == judged.source.path
+    ]
+    near = [(abs(place["line"] - line), at) for place, at in places if piece.first <= place["line"] <= piece.last]
+    return min(near)[1] if near else None

@@ -1,0 +1,79 @@
+"""What is known from probes of an open document, as far as it holds for its text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from pallas_lint.probe import facts, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pallas_lint.server.documents import Judged
+
+    from pallas_lint.probe.facts import Run
+    from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.source import Source
+
+
+@define(eq=False)
+class Probed:
+    """The runs of files, read again where the command line or this server has written new ones."""
+
+    _read: dict[Path, tuple[int, tuple[Run, ...]]] = field(factory=dict, init=False)
+
+    def runs(self, file: Path) -> tuple[Run, ...]:
+        """Every run that is kept for a file, whatever its text is by now."""
+        place, changed = facts.stamp(file)
+        if not changed:
+            self._read.pop(place, None)
+            return ()
+        known = self._read.get(place)
+        if known is None or known[0] != changed:
+            known = self._read[place] = (changed, facts.load(file))
+        return known[1]
+
+    def settle(self, judged: Judged, file: Path, text_of: Callable[[str], Source | None]) -> Judged:
+        """The verdict with what probes found, as far as the code that they ran is still there."""
+        judgement, settings = judged.judgement, judged.settings
+        if judgement is None or settings is None:
+            return judged
+        runs = self.runs(file)
+        if not runs:
+            return judged
+        from pallas_lint.syntax.outline import outline
+
+        pieces = judgement.analysis.module.outline if judgement.analysis is not None else outline(judged.source)
+        holding = facts.fitting(runs, pieces, judged.source.path)
+        if not holding:
+            return judged
+        kept, used = settle.wanted(
+            (finding for run in holding for finding in run.findings), lambda _: settings, text_of
+        )
+        launches = [launch for run in holding for launch in run.launches]
+        found = settle.settled(judgement.result.findings, kept, launches, used)
+        result = evolve(judgement.result, findings=tuple(found))
+        return evolve(judged, judgement=evolve(judgement, result=result), probed=holding, probe_findings=tuple(kept))
+
+
+def launches_at(runs: Sequence[Run], path: str, line: int, kernel: str | None = None) -> Iterator[LaunchResult]:
+    """What was probed of the launch on a line, the newest first; of one kernel where `kernel` names it."""
+    for run in reversed(runs):
+        for launch in run.launches:
+            place = launch.place
+            if place is None or place["file"] != path or kernel not in (None, launch.kernel):
+                continue
+            if place["line"] <= line <= (place.get("end_line") or place["line"]):
+                yield launch
+
+
+def kernels_at(runs: Sequence[Run], path: str, line: int) -> Iterator[LaunchResult]:
+    """What was probed of the kernel that is defined on a line or below its decorators there, the newest first."""
+    for run in reversed(runs):
+        for launch in run.launches:
+            place = launch.facts["kernel_place"]
+            if place is not None and place["file"] == path and place["line"] == line:
+                yield launch

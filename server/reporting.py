@@ -1,0 +1,233 @@
+"""What the client is told of findings: pushed or asked for, for open documents and for the other files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+from pallas_lint.server import settings_files
+from pallas_lint.server.board import Board
+from pallas_lint.server.diagnostics import diagnostics_of, launched_kernels, problem_at
+from pygls import uris
+
+from pallas_lint.baseline import BaselineError
+from pallas_lint.cache import digest
+from pallas_lint.notebook import Notebook
+from pallas_lint.settings import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pallas_lint.server.app import PallasServer
+    from pallas_lint.server.documents import Judged
+
+    from pallas_lint.cache import Verdict
+    from pallas_lint.finding import Finding, LintError
+
+_PORTION = 50  # reports of files in one partial result
+
+
+def result_id(found: list[lsp.Diagnostic]) -> str:
+    """The same for the same diagnostics."""
+    return digest(repr(found).encode("utf-8", "surrogatepass"))
+
+
+_NOTHING = result_id([])
+
+
+class Reporter:
+    """Keeps the client's diagnostics as the verdicts are.
+
+    Open documents are pushed to clients that do not ask; files that are not open are pushed to all clients but those
+    that ask for the whole workspace.
+    """
+
+    def __init__(self, server: PallasServer) -> None:
+        self._server = server
+        self.board = Board()
+        self.pulls = False  # the client asks for the diagnostics of open documents
+        self._pulls_workspace = False
+        self._pushed: dict[str, str] = {}  # uri -> result id of what was pushed for files that are not open
+        self._given: dict[str, tuple[int | None, str]] = {}  # uri -> version and result id that the client asked for
+        self._broken: set[str] = set()  # settings files that could not be read
+        self._changed = asyncio.Event()
+        self._refreshing = False
+
+    # -- news ------------------------------------------------------------------------------------------------------
+
+    def judged(self, judged: Judged) -> None:
+        """A new verdict on an open document."""
+        touched = self.board.put(judged.verdict)
+        if isinstance(judged.problem, SettingsError):
+            self.settings_problem(judged.problem, self._server.folders.of(Path(judged.source.path)).path)
+        self._tell({judged.source.path, *touched})
+
+    def closed(self, uri: str, path: str) -> None:
+        touched = self.board.close(path)
+        self._given.pop(uri, None)
+        if not self.pulls:
+            self._push(uri, None, [])
+        self._tell({path, *touched})
+
+    def opened(self, uri: str) -> None:
+        """What was pushed for a file goes when the client asks for it instead."""
+        if self.pulls and self._pushed.pop(uri, None) is not None:
+            self._push(uri, None, [])
+
+    def swept(self, folder: Path, verdicts: Iterable[Verdict]) -> None:
+        """The verdicts of a run over a folder."""
+        self._tell(self.board.sweep(folder, verdicts))
+
+    def settings_problem(self, error: SettingsError | LintError, folder: Path) -> None:
+        """Settings that cannot be used: shown in their file, else told."""
+        file = folder / (error.path or "")
+        if error.path and file.is_file() and settings_files.is_one(file):
+            self._broken.add(file.as_posix())
+            self._tell({file.as_posix()})
+        else:
+            self._server.tell([f"{error.path}: {error.message}" if error.path else error.message])
+
+    def settings_changed(self, path: str) -> None:
+        """A settings file was edited, saved, or changed on disk."""
+        self._tell({path})
+
+    # -- diagnostics -----------------------------------------------------------------------------------------------
+
+    def diagnostics(self, path: str) -> list[lsp.Diagnostic]:
+        """All that is known of a file."""
+        server = self._server
+        if settings_files.is_one(Path(path)):
+            return self._of_settings(path)
+        uri = server.documents.uri_of(path)
+        judged = server.documents.known(uri) if uri is not None else None
+        source = judged.source if judged is not None else server.documents.text_of(path)
+        if source is None:
+            return []
+        launched = launched_kernels(judged) if judged is not None else {}
+        found = diagnostics_of(
+            self.findings(path), source, server.workspace.position_codec, server.documents.text_of, launched
+        )
+        if judged is not None and isinstance(judged.problem, str):
+            found.append(problem_at(judged.problem))
+        if judged is not None and judged.remark is not None:
+            found.append(problem_at(judged.remark, severity=lsp.DiagnosticSeverity.Information))
+        if isinstance(source, Notebook) and judged is None:
+            return self._server.notebooks.of_file(found, source)
+        return found
+
+    def findings(self, path: str) -> tuple[Finding, ...]:
+        """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
+        found = self.board.findings(path)
+        try:
+            return self._server.folders.of(Path(path)).new(found, self._server.documents.text_of)
+        except BaselineError as error:
+            self._server.tell([error.message])
+            return found
+
+    def _of_settings(self, path: str) -> list[lsp.Diagnostic]:
+        source = self._server.documents.text_of(path)
+        error = settings_files.problem(Path(path), source.text) if source is not None else None
+        if error is None:
+            self._broken.discard(path)
+            return []
+        return [problem_at(error.message, error.line or 1, source)]
+
+    def uri(self, path: str) -> str:
+        return self._server.documents.uri_of(path) or uris.from_fs_path(path) or path
+
+    # -- push ------------------------------------------------------------------------------------------------------
+
+    def _tell(self, paths: Iterable[str]) -> None:
+        for path in sorted(set(paths)):
+            uri = self.uri(path)
+            is_open = self._server.documents.source(uri) is not None
+            if (is_open and self.pulls) or (not is_open and self._pulls_workspace):
+                if is_open:
+                    self._refresh_if_stale(uri, path)
+                continue
+            found = self.diagnostics(path)
+            if is_open:
+                self._pushed.pop(uri, None)
+                judged = self._server.documents.known(uri)
+                self._push(uri, judged.version if judged is not None else None, found)
+            elif result_id(found) != self._pushed.get(uri, _NOTHING):
+                self._pushed[uri] = result_id(found)
+                self._push(uri, None, found)
+        self._changed.set()
+
+    def _push(self, uri: str, version: int | None, found: list[lsp.Diagnostic]) -> None:
+        self._server.notebooks.published(uri, version, found)
+
+    def _refresh_if_stale(self, uri: str, path: str) -> None:
+        """Have the client ask again where it has what does not hold any more, though it changed nothing itself."""
+        judged, given = self._server.documents.known(uri), self._given.get(uri)
+        version = judged.version if judged is not None else None
+        if given is None or given[0] != version or given[1] == result_id(self.diagnostics(path)):
+            return
+        workspace = self._server.client_capabilities.workspace
+        can = workspace.diagnostics if workspace is not None else None
+        if can is not None and can.refresh_support and not self._refreshing:
+            self._refreshing = True
+            asyncio.get_running_loop().call_later(0.02, self._refresh)
+
+    def _refresh(self) -> None:
+        self._refreshing = False
+        self._server.workspace_diagnostic_refresh(None)
+
+    # -- pull ------------------------------------------------------------------------------------------------------
+
+    async def document(self, params: lsp.DocumentDiagnosticParams) -> lsp.DocumentDiagnosticReport:
+        """The diagnostics of one document, or that they are those which the client has."""
+        uri = params.text_document.uri
+        path = self._server.documents.shown(uri)
+        judged = await self._server.documents.reported(uri)
+        found = self.diagnostics(path) if judged is not None or settings_files.is_one(Path(path)) else []
+        known = result_id(found)
+        if judged is not None:
+            self._given[uri] = (judged.version, known)
+        if params.previous_result_id == known:
+            return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id=known)
+        return lsp.RelatedFullDocumentDiagnosticReport(items=found, result_id=known)
+
+    async def workspace(self, params: lsp.WorkspaceDiagnosticParams) -> lsp.WorkspaceDiagnosticReport:
+        """What has changed since the client asked last; waits until something has."""
+        if not self._pulls_workspace:
+            self._pulls_workspace = True
+            for uri in self._pushed:
+                self._push(uri, None, [])
+            self._pushed.clear()
+        previous = {each.uri: each.value for each in params.previous_result_ids}
+        while True:
+            self._changed.clear()
+            reports = list(self._reports(previous))
+            if any(isinstance(report, lsp.WorkspaceFullDocumentDiagnosticReport) for report in reports):
+                break
+            await self._changed.wait()
+        if params.partial_result_token is None:
+            return lsp.WorkspaceDiagnosticReport(items=reports)
+        for start in range(0, len(reports), _PORTION):
+            portion = lsp.WorkspaceDiagnosticReportPartialResult(items=reports[start : start + _PORTION])
+            self._server.progress(lsp.ProgressParams(token=params.partial_result_token, value=portion))
+            await asyncio.sleep(0)  # what the client types meanwhile goes first
+        return lsp.WorkspaceDiagnosticReport(items=[])
+
+    def _reports(self, previous: Mapping[str, str]) -> Iterator[lsp.WorkspaceDocumentDiagnosticReport]:
+        left = dict(previous)
+        for path in (*self.board.paths, *sorted(self._broken)):
+            uri = self.uri(path)
+            judged = self._server.documents.known(uri)
+            if judged is not None and isinstance(judged.source, Notebook):
+                continue  # the client asks for its cells
+            version = judged.version if judged is not None else None
+            found = self.diagnostics(path)
+            known = result_id(found)
+            before = left.pop(uri, _NOTHING)
+            if before != known:
+                yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, found, version, result_id=known)
+            elif uri in previous:
+                yield lsp.WorkspaceUnchangedDocumentDiagnosticReport(uri, known, version)
+        for uri, before in left.items():
+            if before != _NOTHING:
+                yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, [], None, result_id=_NOTHING)

@@ -1,0 +1,165 @@
+"""A session with a client that makes mistakes: every request is answered, none of them ends the server.
+
+Against pygls: a request that cannot be read is answered with an error rather than never, so is one before `initialize`
+or after `shutdown`; `params` may be left out; objects inside messages are never taken for messages; a change of a
+document that is not open is passed over. Commands can be cancelled: pygls would answer that they are, and let them
+run on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pallas_lint.server.texts import Texts
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+logger = logging.getLogger(__name__)
+
+# Under which the client wants to be told how far the command at hand is.
+work_done_token: ContextVar[lsp.ProgressToken | None] = ContextVar("work_done_token", default=None)
+
+# By number: lsprotocol's enumeration has other values for some of the names.
+_NOT_INITIALIZED = -32002
+_INVALID_REQUEST = -32600
+_INVALID_PARAMS = -32602
+
+
+class Session(LanguageServerProtocol):
+    """`started` is called with the client's process id, where the client tells one."""
+
+    started: Callable[[int], None] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client has asked for the end."""
+        return self._shutdown
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Called by the reader for every object of a message, inner ones first: nothing is done with them yet."""
+        return data
+
+    def handle_message(self, message: Any) -> None:
+        if not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
+            logger.warning("not a message of JSON-RPC 2.0: %.200r", message)
+            return
+        method = message.get("method")
+        if method is None:
+            self._take_response(message)
+        elif "id" in message:
+            self._take_request(message, method)
+        elif method == lsp.EXIT or (self._workspace is not None and not self._shutdown):
+            self._take_notification(message, method)
+        else:
+            logger.warning("passed over: notification %.200r outside of a session", method)
+
+    def _take_request(self, message: dict[str, Any], method: object) -> None:
+        number = message["id"]
+        if isinstance(number, bool) or not isinstance(number, int | str):
+            self._refuse(number, _INVALID_REQUEST, "the id of a request is a number or a string")
+        elif not isinstance(method, str):
+            self._refuse(number, _INVALID_REQUEST, "the method of a request is a string")
+        elif self._shutdown:
+            self._refuse(number, _INVALID_REQUEST, "the server has been shut down")
+        elif self._workspace is None and method != lsp.INITIALIZE:
+            self._refuse(number, _NOT_INITIALIZED, "the server has not been initialized")
+        elif self._workspace is not None and method == lsp.INITIALIZE:
+            self._refuse(number, _INVALID_REQUEST, "the server has been initialized before")
+        else:
+            try:
+                structured = super().structure_message({"params": None, **message})
+            except JsonRpcException as error:
+                self._refuse(number, _INVALID_PARAMS, f"the parameters of {method} cannot be read: {_reason(error)}")
+            else:
+                if hasattr(structured, "id"):
+                    super().handle_message(structured)
+                else:
+                    self._refuse(number, _INVALID_REQUEST, f"{method} is a notification")
+
+    def _take_notification(self, message: dict[str, Any], method: object) -> None:
+        try:
+            structured = super().structure_message({"params": None, **message})
+        except (JsonRpcException, TypeError) as error:  # TypeError: the method cannot be looked up
+            logger.warning("passed over: notification %.200r that cannot be read: %s", method, _reason(error))
+        else:
+            super().handle_message(structured)
+
+    def _take_response(self, message: dict[str, Any]) -> None:
+        """An answer that cannot be read is an error to whoever waits for it."""
+        number = message.get("id")
+        if not isinstance(number, int | str):
+            logger.warning("passed over: answer to no request: %.200r", message)
+            return
+        if "error" not in message:
+            message = {"result": None, **message}
+        try:
+            structured = super().structure_message(message)
+        except JsonRpcException as error:
+            problem = lsp.ResponseError(_INVALID_REQUEST, f"the answer cannot be read: {_reason(error)}")
+            self._handle_response(number, None, problem)
+        else:
+            super().handle_message(structured)
+
+    def _handle_cancel_notification(self, msg_id: int | str) -> None:
+        if msg_id in self._request_futures:  # else it has been answered meanwhile
+            super()._handle_cancel_notification(msg_id)
+
+    def _refuse(self, number: object, code: int, message: str) -> None:
+        logger.warning("request refused: %s", message)
+        self._send_data({"jsonrpc": self.VERSION, "id": number, "error": {"code": code, "message": message}})
+
+    # -- what pygls does on its own ---------------------------------------------------------------------------------
+
+    @lsp_method(lsp.INITIALIZE)
+    def lsp_initialize(self, params: lsp.InitializeParams) -> Generator[Any, Any, lsp.InitializeResult]:
+        result = yield from super().lsp_initialize(params)
+        made = self.workspace
+        folders = list(made.folders.values())
+        self._workspace = Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
+        if params.process_id is not None and self.started is not None:
+            self.started(params.process_id)
+        return result
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
+        uri = params.text_document.uri
+        if self.workspace.get_text_document(uri) not in self.workspace.text_documents.values():
+            logger.warning("passed over: change of %s, which is not open", uri)
+            return
+        yield from super().lsp_text_document__did_change(params)
+
+    @lsp_method(lsp.WORKSPACE_EXECUTE_COMMAND)
+    async def lsp_workspace__execute_command(  # type: ignore[override]  # pygls awaits what is a coroutine
+        self, params: lsp.ExecuteCommandParams
+    ) -> Any:
+        """Runs the command in the task of its request, so that `$/cancelRequest` ends both."""
+        command = self.fm.commands.get(params.command)
+        if command is None:
+            raise JsonRpcInvalidParams.of(ValueError(f"there is no command {params.command!r}"))
+        work_done_token.set(params.work_done_token)
+        result = command(*(params.arguments or ()))
+        return await result if inspect.isawaitable(result) else result
+
+
+def argument(given: object) -> Mapping[str, Any]:
+    """The one object that a command or request of ours takes; empty where a client sent something else."""
+    if isinstance(given, dict):
+        return given
+    # pygls makes named tuples of the objects in requests that it does not know.
+    fields = getattr(given, "_asdict", None)
+    return fields() if fields is not None else {}
+
+
+def _reason(error: Exception) -> str:
+    """The innermost thing that is wrong, in one line."""
+    cause: BaseException = error.__cause__ or error
+    while nested := getattr(cause, "exceptions", None):
+        cause = nested[0]
+    return f"{type(cause).__name__}: {cause}".splitlines()[0]

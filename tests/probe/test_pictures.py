@@ -1,0 +1,59 @@
+"""What the pictures of blocks say: every cell has words, for those who point at it and those who do not see it."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+from pallas_lint.probe.pictures import MOST_CELLS, MOST_PANELS, blocks
+
+TITLE = re.compile(r"<rect class=\"(\w+)\"[^>]*><title>([^<]*)</title>")
+
+
+def operand(shape: list[int], block: list[int], role: str = "in") -> dict[str, Any]:
+    return {"name": "x_ref", "role": role, "shape": shape, "block": block}
+
+
+def cells(drawn: str) -> list[tuple[str, str]]:
+    return [(look, unescape(title)) for look, title in TITLE.findall(drawn)]
+
+
+def test_each_block_says_its_index_and_its_visits() -> None:
+    drawn = blocks(operand([4, 4], [2, 2]), [[0, 0], [0, 1], [0, 1]], [3])
+    assert cells(drawn) == [
+        ("once", "block (0, 0): 1 visit, at grid point (0)"),
+        ("few", "block (0, 1): 2 visits, at grid points (1), (2)"),
+        ("unread", "block (1, 0): no visit"),
+        ("unread", "block (1, 1): no visit"),
+    ]
+
+
+def test_of_many_visits_the_first_are_named() -> None:
+    (cell,) = cells(blocks(operand([8], [8], "out"), [[0]] * 6, [2, 3]))
+    assert cell == ("often", "block (0): 6 visits, at grid points (0, 0), (0, 1), (0, 2), (1, 0) and 2 more")
+
+
+def test_neighbours_that_share_a_cell_are_named_together() -> None:
+    drawn = blocks(operand([2 * MOST_CELLS + 1], [1]), [[0], [1], [96]], [3])
+    shown = cells(drawn)
+    assert shown[0] == ("few", "blocks (0 to 2): 2 visits, at grid points (0), (1)")
+    assert shown[-1] == ("once", "block (96): 1 visit, at grid point (2)")
+    assert len(shown) <= MOST_CELLS
+
+
+def test_blocks_outside_keep_their_index() -> None:
+    shown = cells(blocks(operand([4, 4], [2, 2]), [[5, 0], [6, 0], [0, -1]], [3]))
+    assert ("outside", "block (5, 0) and 1 more, outside the array: 2 visits, at grid points (0), (1)") in shown
+    assert ("outside", "block (0, -1), outside the array: 1 visit, at grid point (2)") in shown
+
+
+def test_slices_over_leading_dimensions_are_counted() -> None:
+    drawn = blocks(operand([20, 4, 4], [1, 2, 2]), [[at, 0, 0] for at in range(20)], [20])
+    assert drawn.count("<figure") == MOST_PANELS
+    assert f"and {20 - MOST_PANELS} more slices" in drawn
+    assert "block (11, 0, 0): 1 visit, at grid point (11)" in drawn
+
+
+def test_a_scalar_has_one_block() -> None:
+    assert cells(blocks(operand([], []), [[], []], [2])) == [("few", "block (): 2 visits, at grid points (0), (1)")]
