@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.problems.cases import Case, all_cases
 from tests.problems.undecided import UNDECIDED
-from tests.rules.harness import lint
+from pallas_lint.testing import lint
 
 COLUMNS = ("yes", "partly")
 
