@@ -10,6 +10,7 @@ from pallas_lint.api_names import PALLAS, ApiName, api_name, prefixes
 from pallas_lint.kernels.values import Func, options
 from pallas_lint.migration import Migration, index, operand, value
 from pallas_lint.syntax.bindings import text_of
+from pallas_lint.syntax.search import holding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     Rewrite = Callable[[Migration], "Fix | None"]
 
+_HASH = re.compile(rb"#")
 # Keys of the nested parameter dictionaries that jax took up to 0.6.0, and the module of each one's dataclass.
 _BACKENDS = {
     "mosaic": f"{PALLAS}.tpu",
@@ -49,7 +51,7 @@ def _arguments(migration: Migration, *names: str) -> dict[str, tree_sitter.Node]
 
 
 def _has_comment(node: tree_sitter.Node) -> bool:
-    return any(child.type == "comment" or _has_comment(child) for child in node.named_children)
+    return any(found.type == "comment" for found in holding(node, _HASH))
 
 
 def _absent(given: dict[str, tree_sitter.Node], *known: str) -> bool:

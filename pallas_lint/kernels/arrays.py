@@ -243,7 +243,10 @@ def _is_size(value: Value) -> bool:
 def _length(start: Value | None, stop: Value | None, step: Value) -> Dim:
     first, last, by = (value.value if isinstance(value, Const) else None for value in (start, stop, step))
     if isinstance(first, int | float) and isinstance(last, int | float) and isinstance(by, int | float) and by:
-        return max(math.ceil((last - first) / by), 0)
+        try:
+            return max(math.ceil((last - first) / by), 0)
+        except (OverflowError, ValueError):
+            return None  # infinite, or no number
     if start == Const(0) and step == Const(1) and stop is not None:
         return dim(stop)
     if step == Const(1) and start is not None and stop is not None:

@@ -81,7 +81,7 @@ class VersionGuards:
         """What a condition may be in a version; None where a part that asks about versions is not decided."""
         try:
             node = cst.parse_expression(f"({condition})")
-        except cst.ParserSyntaxError:
+        except (cst.ParserSyntaxError, cst.CSTValidationError):
             return None
         return self._possible(node, version, use)
 

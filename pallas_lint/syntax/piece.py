@@ -102,6 +102,8 @@ class Piece:
             return cst.parse_module(self._parsed_text)
         except cst.ParserSyntaxError as error:
             return self._problem(error, shift)
+        except cst.CSTValidationError as error:
+            return self._refused(error)
         except RecursionError:
             return SyntaxProblem(Position(self.first, 1), _TOO_DEEP, limit=True)
 
@@ -118,6 +120,14 @@ class Piece:
         if message.count(",") >= _MOST_EXPECTED:
             message = "invalid syntax"  # a list of all that might have stood there helps nobody
         return SyntaxProblem(self.error_at or Position(line, column + 1), message)
+
+    def _refused(self, error: cst.CSTValidationError) -> SyntaxProblem:
+        # The parser takes names of a newer Unicode than this Python's (U+FF65 may stand in one since Python 3.13). Its
+        # error has the name, not the place.
+        name = str(error).partition("'")[2].rpartition("'")[0]
+        at = self.source.line_starts[self.first - 1] + max(self.text.find(name), 0)
+        message = f"`{name}` is not a valid identifier" if name else " ".join(str(error).split())
+        return SyntaxProblem(self.error_at or self.source.position(at), message)
 
     @property
     def was_parsed(self) -> bool:

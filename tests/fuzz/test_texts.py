@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.finding import Finding
+
+HEADER = b"import jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n\n\n"
+LAUNCH = b"\n\nlaunch = pl.pallas_call(kernel, out_shape=None)\n"
 
 
 @examples(25)
@@ -46,6 +50,20 @@ def test_any_bytes(data: bytes, where: tuple[str | None, str]) -> None:
     if source.encoding in ("utf-8", "utf-8-sig", "iso-8859-1"):
         assert source.data == data
     verdict(source, *where)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        # A letter of the next Unicode: the parser takes the name, the node refuses it.
+        HEADER + "def a\uff65run(x):\n    return pl.pallas_call(kernel)(x)\n".encode(),
+        HEADER + b"def kernel(o_ref):\n    o_ref[...] = jnp.arange(1e400) + jnp.arange(0, 10**400, 0.5)\n" + LAUNCH,
+        # Too deep for a function that calls itself.
+        HEADER + b"def kernel(o_ref):\n    pl.store(o_ref, 0, o_ref" + b"(f" * 900 + b")" * 900 + b")\n" + LAUNCH,
+    ],
+)
+def test_what_stopped_it_once(data: bytes) -> None:
+    verdict(Source.from_bytes(data, "k.py"), None, "0.4.35")
 
 
 def parses(text: str) -> bool:
