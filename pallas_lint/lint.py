@@ -13,15 +13,20 @@ from pallas_lint.finding import Finding, LintError, Severity, Span
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
+from pallas_lint.kernels.index_maps import index_maps_of, maps_of
+from pallas_lint.kernels.launch import Launch, block_spec
 from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.trace import Op
+from pallas_lint.kernels.values import Made
+from pallas_lint.recall import Maps
 from pallas_lint.rule import PluginError, Rule, all_rules
 from pallas_lint.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.modules import Module
     from pallas_lint.project import Project
     from pallas_lint.recall import Recall
@@ -137,8 +142,38 @@ class _Run:
         yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
         # Rules of others may look at anything: what they find is not kept.
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
-        yield from self._launches(own, self.recall)
-        yield from self._launches([rule for rule in rules if rule not in own], None)
+        others = [rule for rule in rules if rule not in own]
+        for some, recall in ((own, self.recall), (others, None)):
+            yield from self._index_maps(
+                [rule for rule in some if rule.check_index_map is not Rule.check_index_map], recall
+            )
+            yield from self._launches(some, recall)
+
+    def _index_maps(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
+        """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
+        interpreter = self.analysis.interpreter
+        used: set[int] = set()
+        specs = [made for made in interpreter.specs_made if rules]
+        for what in (*(self.analysis.launches if rules else ()), *specs):
+            known = None if recall is None else recall.of_maps(what, used)
+            if known is not None:
+                found, maps = known
+                interpreter.entered.update(maps.entered)
+            else:
+                before, entered = self._asked, set(interpreter.entered)
+                every = list(_maps(what, interpreter))
+                unseen = [each for each in every if each.launch is not None or id(each.func.node) not in used]
+                found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
+                ran = {node: interpreter.entered[node] for node in interpreter.entered.keys() - entered}
+                maps = Maps(frozenset(id(each.func.node) for each in every), ran)
+                if recall is not None and self._asked == before:
+                    recall.keep_maps(what, maps, used, found)
+            if isinstance(what, Launch):
+                used |= maps.nodes
+            yield from found
+
+    def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
+        return self._guarded(rule, lambda r, c: r.check_index_map(index_map, c))
 
     def _launches(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
         """Run the rules on launches and kernels."""
@@ -237,6 +272,14 @@ class _Run:
             found = [evolve(finding, message=f"{finding.message}, as called from {launch.caller}") for finding in found]
         configured = self.settings.severity_of(rule.code) if found and self.settings.severity else None
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
+
+
+def _maps(what: Launch | Made, interpreter: Interpreter) -> Iterable[IndexMap]:
+    """The index maps of a launch, or of a spec by itself."""
+    if isinstance(what, Made):
+        spec = block_spec(what)
+        return () if spec is None else maps_of(spec, interpreter, None)
+    return index_maps_of(what, interpreter)
 
 
 def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:

@@ -8,25 +8,27 @@ names in a piece follows from the piece, from imports, and from what asks about 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.kernels.values import Sym
+from pallas_lint.kernels.values import Made, Sym
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.analysis import Analysis
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
-    from pallas_lint.kernels.values import Made
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
     from pallas_lint.syntax import Outline, Piece
     from pallas_lint.syntax.uses import Use
+
+T = TypeVar("T")
 
 
 @define(eq=False)
@@ -35,7 +37,35 @@ class _Said:
 
     condition: Hashable
     about: tuple[object, ...]  # kept alive, so that no other object gets the id of one of them
-    findings: list[tuple[Finding, dict[int, tuple[Piece, int]]]]
+    findings: list[Finding]
+    lines: list[dict[int, tuple[Piece, int]]]
+    maps: Maps | None = None
+    stood: list[tuple[Piece, int]] = field(init=False)  # the pieces, and on which line each began
+
+    def __attrs_post_init__(self) -> None:
+        pieces = {id(piece): piece for lines in self.lines for piece, _ in lines.values()}
+        self.stood = [(piece, piece.first) for piece in pieces.values()]
+
+    def now(self, source: Source) -> list[Finding] | None:
+        """The findings where their code stands in `source`; None where some of it is gone."""
+        if any(piece.source is not source for piece, _ in self.stood):
+            return None
+        if any(piece.first != first for piece, first in self.stood):
+            for at, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
+                now = {line: piece.first + below for line, (piece, below) in lines.items()}
+                if any(before != after for before, after in now.items()):
+                    self.findings[at] = _at_lines(finding, now, source.path)
+                    self.lines[at] = {now[line]: place for line, place in lines.items()}
+            self.stood = [(piece, piece.first) for piece, _ in self.stood]
+        return self.findings
+
+
+@frozen
+class Maps:
+    """The index maps of a launch or of a spec: the ids of their functions, and the functions that ran with them."""
+
+    nodes: frozenset[int]
+    entered: dict[int, Piece]
 
 
 @define(eq=False)
@@ -43,12 +73,14 @@ class Recall:
     """What was said of one file the last time."""
 
     settings: Settings | None = None
-    _said: dict[int, _Said] = field(factory=dict)
-    _before: dict[int, _Said] = field(factory=dict)
+    _said: dict[Hashable, _Said] = field(factory=dict)
+    _before: dict[Hashable, _Said] = field(factory=dict)
     _is_complete: bool = True  # False: the last text was abandoned in the middle
     _source: Source | None = None
+    _outline: Outline | None = None
     _lines: _Lines | None = None
     _neighbours: dict[int, tuple[Launch, ...]] = field(factory=dict)
+    _shared: dict[int, tuple[Launch, frozenset[int]]] = field(factory=dict)  # what a launch may share, by its id
     _asked: Hashable = None
     _frame: Hashable = None  # what a use of a name may depend on wherever it stands
     _analysis: Analysis | None = None
@@ -64,30 +96,45 @@ class Recall:
         known = self._said if self._is_complete else {**self._before, **self._said}
         self._before, self._said, self._is_complete = (known if settings is self.settings else {}), {}, False
         self.settings, self._source = settings, source
-        self._lines = _Lines(outline, source.path)
-        self._neighbours = _neighbours(analysis.launches)
-        self._asked = _asked_by_all(analysis)
+        self._outline, self._lines = outline, None
+        launches = analysis.launches
+        self._shared = {id(each): self._shared.get(id(each)) or (each, _shared(each)) for each in launches}
+        self._neighbours = _neighbours(launches, self._shared)
+        self._asked = _kept(self._asked, _asked_by_all(analysis))
         self._analysis, self._specs = analysis, {}
         for made in analysis.interpreter.specs_made:
             self._specs.setdefault(id(made.site.piece), []).append(made)
         replay = analysis.replay
         assert replay is not None
         asking = tuple(replay.reached_from(each) for each in analysis.guards.asking_pieces)
-        self._frame = replay.facts, asking, tuple(analysis.module.uses.bound.items())
+        self._frame = _kept(self._frame, (replay.facts, asking, tuple(analysis.module.uses.bound.items())))
 
     def end(self) -> None:
         """All has been said."""
-        self._before, self._is_complete = {}, True
+        self._before, self._is_complete, self._outline, self._lines = {}, True, None, None
 
     def of_launch(self, launch: Launch) -> list[Finding] | None:
         """What is to be said of a launch; None where that has to be found out."""
         known = self._before.get(id(launch))
         if known is None or known.condition != self._condition(launch):
             return None
-        found = self._moved(known)
-        if found is not None:
-            self._said[id(launch)] = known
-        return found
+        return self._again(id(launch), known)
+
+    def of_maps(self, what: Launch | Made, used: AbstractSet[int]) -> tuple[list[Finding], Maps] | None:
+        """What is to be said of the index maps of a launch, or of a spec of which the maps in `used` are judged."""
+        known = self._before.get((id(what), "maps"))
+        if known is None or known.maps is None or known.condition != self._maps_condition(what, known.maps, used):
+            return None
+        found = self._again((id(what), "maps"), known)
+        return None if found is None else (found, known.maps)
+
+    def keep_maps(self, what: Launch | Made, maps: Maps, used: AbstractSet[int], findings: list[Finding]) -> None:
+        """Remember what was found out of index maps."""
+        about = (what, *self._neighbours.get(id(what), ()))
+        self._keep((id(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
+
+    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[int]) -> Hashable:
+        return maps.nodes & used if isinstance(what, Made) else self._condition(what)
 
     def stored_names(self, module: Module) -> frozenset[str]:
         """The names of jax that something in the file assigns: nothing is said of their uses anywhere."""
@@ -100,7 +147,8 @@ class Recall:
                 names = frozenset(assigned), frozenset((use.alias, use.name) for use in uses if not use.imported)
             stored[id(piece)] = names
         self._module, self._stored = module, stored
-        self._all_stored = frozenset().union(*(names for names, _ in stored.values()))
+        all_stored: frozenset[str] = frozenset().union(*(names for names, _ in stored.values()))
+        self._all_stored = _kept(self._all_stored, all_stored)
         spellings: frozenset[tuple[str, str]] = frozenset().union(*(spelled for _, spelled in stored.values()))
         module.uses.stored = self._all_stored
         module.uses.spellings = frozenset(each for each in spellings if each[1] not in self._all_stored)
@@ -123,28 +171,48 @@ class Recall:
         known = self._before.get(id(piece))
         if known is None or not piece.in_tree or known.condition != self._uses_condition(piece):
             return None
-        found = self._moved(known)
-        if found is not None:
-            self._said[id(piece)] = known
-        return found
+        return self._again(id(piece), known)
 
     def keep_piece(self, piece: Piece, findings: list[Finding]) -> None:
         """Remember what was found out of the uses in a piece."""
         if not piece.in_tree:
             return  # what stands in a broken tree depends on what is broken
-        self._keep(piece, self._uses_condition(piece), (*self._specs.get(id(piece), ()), piece), findings)
+        self._keep(id(piece), self._uses_condition(piece), (*self._specs.get(id(piece), ()), piece), findings)
 
     def keep(self, launch: Launch, findings: list[Finding]) -> None:
         """Remember what was found out of a launch."""
         about = (launch, *self._neighbours.get(id(launch), ()))
-        self._keep(launch, self._condition(launch), about, findings)
+        self._keep(id(launch), self._condition(launch), about, findings)
 
-    def _keep(self, what: object, condition: Hashable, about: tuple[object, ...], findings: list[Finding]) -> None:
-        assert self._lines is not None
-        placed = [(finding, self._lines.of(finding)) for finding in findings]
-        if all(lines is not None for _, lines in placed):
-            kept = [(finding, lines) for finding, lines in placed if lines is not None]
-            self._said[id(what)] = _Said(condition, about, kept)
+    def _keep(
+        self,
+        what: Hashable,
+        condition: Hashable,
+        about: tuple[object, ...],
+        findings: list[Finding],
+        maps: Maps | None = None,
+    ) -> None:
+        lines = []
+        for finding in findings:
+            found = self._lines_of(finding)
+            if found is None:
+                return
+            lines.append(found)
+        self._said[what] = _Said(condition, about, list(findings), lines, maps)
+
+    def _lines_of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
+        if self._lines is None:
+            assert self._outline is not None and self._source is not None
+            self._lines = _Lines(self._outline, self._source.path)
+        return self._lines.of(finding)
+
+    def _again(self, what: Hashable, known: _Said) -> list[Finding] | None:
+        """What was said, where its code now stands; None where some of it is gone."""
+        assert self._source is not None
+        found = known.now(self._source)
+        if found is not None:
+            self._said[what] = known
+        return found
 
     def _uses_condition(self, piece: Piece) -> Hashable:
         """Specs tell what a use of BlockSpec was given."""
@@ -154,21 +222,6 @@ class Recall:
 
     def _condition(self, launch: Launch) -> Hashable:
         return tuple(map(id, self._neighbours.get(id(launch), ()))), self._asked, self._all_stored
-
-    def _moved(self, said: _Said) -> list[Finding] | None:
-        """The findings where their code now stands; None where some of it is gone."""
-        found = []
-        for finding, lines in said.findings:
-            if any(piece.source is not self._source for piece, _ in lines.values()):
-                return None
-            now = {line: piece.first + below for line, (piece, below) in lines.items()}
-            found.append(finding if all(a == b for a, b in now.items()) else _at_lines(finding, now, self._path))
-        return found
-
-    @property
-    def _path(self) -> str:
-        assert self._source is not None
-        return self._source.path
 
 
 class _Lines:
@@ -211,23 +264,32 @@ def _at_lines(finding: Finding, lines: dict[int, int], path: str) -> Finding:
     return finding.moved(moved)
 
 
-def _neighbours(launches: list[Launch]) -> dict[int, tuple[Launch, ...]]:
-    """For each launch, by its id, those that share a place, a kernel or a trace with it, in order."""
-    sharing: dict[int, list[Launch]] = {}
-    keys: dict[int, set[int]] = {}
+def _kept(before: T, now: T) -> T:
+    """The earlier of two equal objects: comparing it with what was made with it is then quick."""
+    return before if before == now else now
+
+
+def _shared(launch: Launch) -> frozenset[int]:
+    """A place, a kernel and traces, by which a launch may be tied to others."""
+    shared = {id(launch), launch.site.key, *(id(body.node) for body in launch.bodies)}
+    for trace in launch.traces:
+        shared |= {id(trace), trace.site.key, id(trace.launch)}
+    return frozenset(shared)
+
+
+def _neighbours(
+    launches: list[Launch], shared: dict[int, tuple[Launch, frozenset[int]]]
+) -> dict[int, tuple[Launch, ...]]:
+    """For each launch, by its id, those that share something with it and itself, in order."""
+    sharing: dict[int, list[int]] = {}
+    for at, launch in enumerate(launches):
+        for key in shared[id(launch)][1]:
+            sharing.setdefault(key, []).append(at)
+    found = {}
     for launch in launches:
-        shared = {launch.site.key, *(id(body.node) for body in launch.bodies)}
-        for trace in launch.traces:
-            shared |= {id(trace), trace.site.key, id(trace.launch)}
-        shared.add(id(launch))
-        keys[id(launch)] = shared
-        for key in shared:
-            sharing.setdefault(key, []).append(launch)
-    order = {id(launch): at for at, launch in enumerate(launches)}
-    return {
-        each: tuple(sorted({other for key in shared for other in sharing[key]}, key=lambda other: order[id(other)]))
-        for each, shared in keys.items()
-    }
+        places = {at for key in shared[id(launch)][1] for at in sharing[key]}
+        found[id(launch)] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
+    return found
 
 
 def _asked_by_all(analysis: Analysis) -> Hashable:

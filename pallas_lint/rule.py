@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Severity
+    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace, Op
     from pallas_lint.syntax.uses import Use
@@ -71,6 +72,10 @@ class Rule:
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         """One launch: kernel, grid, specs."""
+        return iter(())
+
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        """One index map of one BlockSpec: for each launch that uses the spec, or once without a launch."""
         return iter(())
 
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:

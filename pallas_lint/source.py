@@ -8,6 +8,7 @@ import re
 import tokenize
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from attrs import define, frozen
@@ -144,7 +145,10 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of each line's first character; Python's line ends only (no form feeds or U+2028)."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        if "\r" in self.text:
+            return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        lengths = map(len, self.text.split("\n")[:-1])
+        return [0, *accumulate(map((1).__add__, lengths))]
 
     @property
     def line_count(self) -> int:

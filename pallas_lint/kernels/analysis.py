@@ -22,7 +22,6 @@ from pallas_lint.kernels.version_guards import VersionGuards
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.replay import Replay
@@ -50,7 +49,6 @@ class Analysis:
     interpreter: Interpreter
     launches: list[Launch] = field(factory=list)
     replay: Replay | None = None
-    index_maps: list[IndexMap] | None = field(default=None, init=False)  # once `index_maps.index_maps` was asked
 
     @property
     def traces(self) -> list[KernelTrace]:

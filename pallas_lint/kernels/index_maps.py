@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import define, field
+from attrs import define
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
@@ -19,10 +19,8 @@ from pallas_lint.syntax.descent import children
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.analysis import Analysis
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
-    from pallas_lint.syntax import Piece
 
 
 @define(eq=False, slots=False)
@@ -34,12 +32,6 @@ class IndexMap:
     interpreter: Interpreter
     launch: Launch | None = None
     sure: bool = True  # False: one of several that a branch chooses from
-    _ran: tuple[KernelTrace | None, dict[int, Piece]] | None = field(default=None, init=False)
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """Equal for the same map of the same spec in the same launch."""
-        return id(self.spec.value), id(self.func), id(self.launch), self.sure
 
     @property
     def parameters(self) -> list[cst.Param]:
@@ -167,15 +159,13 @@ class IndexMap:
         with self.interpreter.reading(self.func):
             return self.interpreter.evaluate(node, self._env)
 
+    @cached_property
+    def _trace(self) -> KernelTrace | None:
+        return self._run()
+
     def run(self) -> KernelTrace | None:
         """What the map does on traced indices; None where it is not known what it is called with."""
-        if self._ran is None:
-            before = set(self.interpreter.entered)
-            trace = self._run()
-            entered = self.interpreter.entered
-            self._ran = trace, {node: entered[node] for node in entered.keys() - before}
-        self.interpreter.entered.update(self._ran[1])
-        return self._ran[0]
+        return self._trace
 
     def _run(self) -> KernelTrace | None:
         from pallas_lint.kernels.launching import traced
@@ -199,37 +189,14 @@ class IndexMap:
         return Site(self.func.piece, node)
 
 
-def index_maps(analysis: Analysis) -> list[IndexMap]:
-    """Every index map of every BlockSpec that the analysis met, each node once where no launch uses it."""
-    if analysis.index_maps is None:
-        known = {each.key: each for each in analysis.replay.index_maps} if analysis.replay is not None else {}
-        found = []
-        for made in _index_maps(analysis):
-            each = known.get(made.key, made)
-            each.interpreter = analysis.interpreter
-            found.append(each)
-        analysis.index_maps = found
-        if analysis.replay is not None:
-            analysis.replay.index_maps = found
-    return analysis.index_maps
+def index_maps_of(launch: Launch, interpreter: Interpreter) -> list[IndexMap]:
+    """Every index map of every BlockSpec that a launch uses."""
+    return [
+        index_map for spec, sure in _specs_of(launch) for index_map in maps_of(spec, interpreter, launch, sure=sure)
+    ]
 
 
-def _index_maps(analysis: Analysis) -> Iterator[IndexMap]:
-    seen: set[int] = set()
-    for launch in analysis.launches:
-        for spec, sure in specs_of(launch):
-            for index_map in maps_of(spec, analysis.interpreter, launch, sure=sure):
-                seen.add(id(index_map.func.node))
-                yield index_map
-    for made in analysis.interpreter.specs_made:
-        found = block_spec(made)
-        if found is not None:
-            for index_map in maps_of(found, analysis.interpreter, None):
-                if id(index_map.func.node) not in seen:
-                    yield index_map
-
-
-def specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
+def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
     """The BlockSpecs among a launch's in_specs and out_specs, nested ones too, and whether each surely is used."""
     for argument, role in (("in_specs", "in"), ("out_specs", "out")):
         stack = [(launch.argument(argument), True)]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
     from pathlib import Path
 
-    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
@@ -74,7 +73,6 @@ class Replay:
     others: dict[Path, Source | None] = field(factory=dict)  # other files it rests on, as they were
     runs: dict[tuple[Piece, str], Run] = field(factory=dict)
     again: int = 0
-    index_maps: list[IndexMap] = field(factory=list)  # those of the last analysis, with what they return
     is_stale: Callable[[], bool] = lambda: False  # whether the text at hand is an old one already
     _earlier: dict[tuple[Piece, str], Run] = field(factory=dict)
     # What the runs so far entered and traced, by the id of the piece.

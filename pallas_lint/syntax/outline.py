@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, field, frozen
 
@@ -54,13 +54,29 @@ class Import:
     target: str
 
 
+class Earlier(Protocol):
+    """The pieces of an earlier text."""
+
+    def take(self, first: int, last: int, *, nested: bool) -> Piece | None:
+        """The one that was a statement by itself and now stands on these lines, moved there."""
+
+    def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
+        """What a piece imports by name, and the modules of which it imports all."""
+
+
 @define
 class Outline:
     pieces: list[Piece] = field(factory=list)
     imports: list[tuple[Piece, Import]] = field(factory=list)  # at the top level, in order
-    stars: list[str] = field(factory=list)  # modules imported with `*`
+    star_imports: list[tuple[Piece, str]] = field(factory=list)
     tree: tree_sitter.Tree | None = None
-    data: bytes | None = None  # what the tree was made of
+    whole: tuple[tree_sitter.Tree, bytes] | None = None  # the last tree without an error, and what it was made of
+    earlier: Earlier | None = field(default=None, repr=False)  # only while it is made
+
+    @property
+    def stars(self) -> list[str]:
+        """The modules imported with `*`."""
+        return [module for _, module in self.star_imports]
 
     def walk(self) -> Iterator[Piece]:
         """Every piece that is parsed on its own: members in place of the class's body."""
@@ -78,16 +94,17 @@ def parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
 
 
-def outline(source: Source, tree: tree_sitter.Tree | None = None) -> Outline:
-    """The outline of `source`, whose tree may be at hand; never fails, whatever the text."""
+def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earlier | None = None) -> Outline:
+    """The outline of `source`, whose tree and pieces may be at hand; never fails, whatever the text."""
     data = _parsed_bytes(source.text)
-    result = Outline(tree=tree or parser().parse(data), data=data)
-    assert result.tree is not None
-    root = result.tree.root_node
+    tree = tree or parser().parse(data)
+    root = tree.root_node
+    result = Outline(tree=tree, whole=None if root.has_error else (tree, data), earlier=earlier)
     if root.is_error:  # not even the statements are told apart
         _recover(result, source, (1, source.line_count))
     else:
         _add_statements(result, source, root.children, result.pieces, nested=False)
+    result.earlier = None
     return result
 
 
@@ -117,10 +134,27 @@ def _add_statements(
     in_tree: bool = True,
 ) -> None:
     previous: Piece | None = None
+    taken: Piece | None = None
     for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
         first, last = node.start_point.row + 1, _last_line(node)
+        if taken is not None and taken is previous and first <= taken.last:
+            continue  # a statement that shares its line
+        if (
+            result.earlier is not None
+            and in_tree
+            and not node.has_error
+            and (previous is None or first > previous.last)
+        ):
+            taken = result.earlier.take(first, last, nested=nested)
+            if taken is not None:
+                pieces.append(taken)
+                names, stars = result.earlier.imports(taken)
+                result.imports += [(taken, name) for name in names]
+                result.star_imports += [(taken, star) for star in stars]
+                previous = taken
+                continue
         if previous is not None and first <= previous.last:
             if previous.suspect and last <= previous.last:
                 continue  # taken in by the recovery of what stands before it
@@ -255,7 +289,7 @@ def _add_imports(result: Outline, piece: Piece, node: tree_sitter.Node, nested: 
     prefix = _text(module) if module is not None else ""
     for child in node.children:
         if child.type == "wildcard_import":
-            result.stars.append(prefix)
+            result.star_imports.append((piece, prefix))
     for child in node.children_by_field_name("name"):
         if child.type == "aliased_import":
             original, alias = child.child_by_field_name("name"), child.child_by_field_name("alias")

@@ -66,10 +66,16 @@ class Piece:
         vars(self).pop("words", None)
         self._had.clear()
 
-    def move_problem(self, lines: int) -> None:
-        """The piece goes down by so many lines, and with it the place where it does not parse."""
+    def move(self, source: Source, lines: int) -> None:
+        """The same text stands in `source`, so many lines further down; with it, the place where it does not parse."""
+        if self.header_end:
+            self.header_end += source.line_starts[self.first + lines - 1] - self.source.line_starts[self.first - 1]
+        self.source = source
+        if not lines:
+            return
+        self.first, self.last = self.first + lines, self.last + lines
         problem = vars(self).get("_parsed")
-        if lines and isinstance(problem, SyntaxProblem):
+        if isinstance(problem, SyntaxProblem):
             place = evolve(problem.position, line=problem.position.line + lines)
             vars(self)["_parsed"] = evolve(problem, position=place)
 

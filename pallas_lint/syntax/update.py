@@ -6,34 +6,88 @@ stand where the code now stands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, AnyStr
 
 from pallas_lint.syntax.outline import Outline, outline, parser
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     import tree_sitter
 
     from pallas_lint.source import Source
+    from pallas_lint.syntax.outline import Import
     from pallas_lint.syntax.piece import Piece
 
 
 def updated(before: Outline, source: Source) -> Outline:
     """The same as `outline(source)`, with pieces of `before` in it; `before` is used up."""
-    result = outline(source, _edited(before, source.text))
+    untouched = _Untouched(before, source)
+    result = outline(source, _edited(before, source.text), untouched)
+    result.whole = result.whole or before.whole
     kept: dict[int, Piece] = {}
-    result.pieces = _adopted(before.pieces, result.pieces, kept)
+    result.pieces = _adopted(before.pieces, result.pieces, kept, untouched.taken)
     result.imports = [(kept.get(id(piece), piece), bound) for piece, bound in result.imports]
+    result.star_imports = [(kept.get(id(piece), piece), module) for piece, module in result.star_imports]
     return result
 
 
+class _Untouched:
+    """The pieces on lines above and below all that differs between two texts."""
+
+    def __init__(self, before: Outline, source: Source) -> None:
+        self.taken: set[int] = set()  # pieces that were, by their ids; not those within
+        self._source = source
+        self._known: dict[tuple[int, int], Piece] = {}
+        self._imports: dict[int, list[Import]] = {}
+        self._stars: dict[int, list[str]] = {}
+        # The last line above, the first one below, and how far that has moved.
+        self._head, self._tail, self._shift = 0, source.line_count + 1, 0
+        old = before.pieces[0].source if before.pieces else source
+        if "\r" in old.text or "\r" in source.text:
+            return  # a line may end in the middle of what is common
+        most = min(len(old.text), len(source.text))
+        above = _common(old.text, source.text, most)
+        below = _common_end(old.text, source.text, most - above)
+        self._head = source.position(above).line - 1
+        start, start_before = (each.position(len(each.text) - below) for each in (source, old))
+        self._tail = start.line + (start.column > 1 or start_before.column > 1)
+        self._shift = source.line_count - old.line_count
+        for piece in before.walk():
+            self._known[piece.first, piece.last] = piece
+        for piece, bound in before.imports:
+            self._imports.setdefault(id(piece), []).append(bound)
+        for piece, module in before.star_imports:
+            self._stars.setdefault(id(piece), []).append(module)
+
+    def take(self, first: int, last: int, *, nested: bool) -> Piece | None:
+        if last <= self._head:
+            shift = 0
+        elif first >= self._tail:
+            shift = self._shift
+        else:
+            return None
+        piece = self._known.get((first - shift, last - shift))
+        if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect:
+            return None
+        if piece.was_parsed and piece.problem is not None:
+            return None  # a problem that only shows where somebody asks for the syntax
+        self.taken.add(id(piece))
+        for each in (piece, *piece.members):
+            each.move(self._source, shift)
+        return piece
+
+    def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
+        return self._imports.get(id(piece), []), self._stars.get(id(piece), [])
+
+
 def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
-    """The new text's tree, from the old tree; None where only parsing it whole is sure to give the same."""
-    tree = before.tree
-    if tree is None or tree.root_node.has_error or before.data is None or "\r" in text:
+    """The new text's tree, from the last one without an error; None where parsing it whole may give another."""
+    if before.whole is None or "\r" in text:
         return None
     import tree_sitter
 
-    old, new = before.data, text.encode("utf-8", "surrogatepass")
+    (tree, old), new = before.whole, text.encode("utf-8", "surrogatepass")
     most = min(len(old), len(new))
     start = _common(old, new, most)
     start = new.rfind(b"\n", 0, start) + 1  # whole lines: rows and columns are then easily told
@@ -54,8 +108,8 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     return None if found.root_node.has_error else found
 
 
-def _common(old: bytes, new: bytes, most: int) -> int:
-    """How many bytes both begin with, `most` at most."""
+def _common(old: AnyStr, new: AnyStr, most: int) -> int:
+    """How much both begin with, `most` at most."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -66,7 +120,7 @@ def _common(old: bytes, new: bytes, most: int) -> int:
     return low
 
 
-def _common_end(old: bytes, new: bytes, most: int) -> int:
+def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -77,9 +131,17 @@ def _common_end(old: bytes, new: bytes, most: int) -> int:
     return low
 
 
-def _adopted(old: list[Piece], new: list[Piece], kept: dict[int, Piece]) -> list[Piece]:
-    """`new` with pieces of `old` in place of the same ones, found from both ends; `kept` is told by id of the new."""
-    result = list(new)
+def _adopted(
+    earlier: list[Piece], found: list[Piece], kept: dict[int, Piece], taken: Container[int] = ()
+) -> list[Piece]:
+    """`found` with earlier pieces in place of the same ones, looked for from both ends; those taken are in place.
+
+    `kept` is told by the id of the new one.
+    """
+    old = [piece for piece in earlier if id(piece) not in taken]
+    places = [at for at, piece in enumerate(found) if id(piece) not in taken]
+    new = [found[at] for at in places]
+    result = list(found)
     most = min(len(old), len(new))
     head = 0
     while head < most and _is_same(old[head], new[head]):
@@ -87,10 +149,8 @@ def _adopted(old: list[Piece], new: list[Piece], kept: dict[int, Piece]) -> list
     tail = 0
     while tail < most - head and _is_same(old[-1 - tail], new[-1 - tail]):
         tail += 1
-    for at in range(head):
-        result[at] = _moved(old[at], new[at], kept)
-    for at in range(1, tail + 1):
-        result[-at] = _moved(old[-at], new[-at], kept)
+    for at in (*range(head), *range(-tail, 0)):
+        result[places[at]] = _moved(old[at], new[at], kept, taken)
     return result
 
 
@@ -111,13 +171,13 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
     return None if at is None else (at.line - piece.first, at.column)
 
 
-def _moved(old: Piece, new: Piece, kept: dict[int, Piece]) -> Piece:
+def _moved(old: Piece, new: Piece, kept: dict[int, Piece], taken: Container[int]) -> Piece:
     if old.members:
-        members = _adopted(old.members, new.members, kept)
+        members = _adopted(old.members, new.members, kept, taken)
         old.forget_text()  # between members may be comments
         old.members = members
-    old.move_problem(new.first - old.first)
     old.error_at, old.in_tree = new.error_at, new.in_tree
-    old.source, old.first, old.last, old.header_end = new.source, new.first, new.last, new.header_end
+    old.move(new.source, new.first - old.first)
+    old.last, old.header_end = new.last, new.header_end
     kept[id(new)] = old
     return old

@@ -313,11 +313,32 @@ class Uses:
             if kind == "call":
                 stored.update(self._set_by_name(node, scope))
             inner = Scope(scope, bindings(node)) if kind in SCOPES else scope
-            for name, child in _evaluated(node):
+            straddles = self._part is not None and kind in ("module", "block") and not self._contains(node)
+            for name, child in self._straddling(node) if straddles else _evaluated(node):
                 if self._holds(child):
                     # Defaults of parameters are evaluated outside the function that has them.
                     stack.append((child, scope if name == "parameters" else inner))
         return found, stored
+
+    def _contains(self, node: tree_sitter.Node) -> bool:
+        assert self._part is not None
+        return self._part[0] <= node.start_byte and node.end_byte <= self._part[1]
+
+    def _straddling(self, node: tree_sitter.Node) -> Iterator[tuple[None, tree_sitter.Node]]:
+        """The statements of a block that stand in the part at hand, last first, without a look at all the others."""
+        assert self._part is not None
+        first, last = self._part
+        cursor = node.walk()
+        found: list[tree_sitter.Node] = []
+        there = cursor.goto_first_child_for_byte(first) is not None
+        while there:
+            child = cursor.node
+            if child is None or child.start_byte >= last:
+                break
+            if child.is_named:
+                found.append(child)
+            there = cursor.goto_next_sibling()
+        return ((None, child) for child in reversed(found))
 
     @cached_property
     def _names(self) -> re.Pattern[bytes] | None:

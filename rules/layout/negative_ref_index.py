@@ -9,7 +9,6 @@ import libcst as cst
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.ref_indexing import ref_indexings
 from pallas_lint.kernels.trace import LOOP_INDEX
@@ -220,12 +219,8 @@ class NegativeRefIndex(Rule):
                 op=indexing.event,
             )
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         """Scalar-prefetch refs in index maps."""
-        for index_map in index_maps(context.analysis):
-            yield from self._check_map(index_map, context)
-
-    def _check_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         names = {parameter.name.value for parameter in index_map.parameters}
         for node in index_map.subscripts:
             if not isinstance(node.value, cst.Name):

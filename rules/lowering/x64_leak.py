@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.dtypes import canonical, dtype_of, long_name
-from pallas_lint.kernels.index_maps import index_maps
+from pallas_lint.kernels.index_maps import index_maps_of
 from pallas_lint.kernels.values import Array, Const, DType, External, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -279,9 +279,7 @@ class X64Leak(Rule):
         if target is None or target.backend != "tpu" or context.module.x64 != "always" or not launch.has_grid:
             return
         severity = Severity.ERROR if _all_within(context, "0.12.0.1") else Severity.WARNING
-        for index_map in index_maps(context.analysis):
-            if index_map.launch is not launch:
-                continue
+        for index_map in index_maps_of(launch, context.analysis.interpreter):
             for node, value in index_map.results or ():
                 if isinstance(value, Const) and value.kind is int:
                     yield context.finding(

@@ -9,7 +9,7 @@ import libcst as cst
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.aliases import made_blank, pairs
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.index_maps import maps_of, specs_of
+from pallas_lint.kernels.index_maps import index_maps_of
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import UNKNOWN, Array, Made
 from pallas_lint.kernels.writes import is_copied
@@ -184,14 +184,13 @@ def _readers(launch: Launch, index: int, context: Context) -> Iterator[IndexMap]
     grid = launch.grid
     if grid is None or grid.open:
         return
-    for spec, _ in specs_of(launch):
-        for index_map in maps_of(spec, context.analysis.interpreter, launch):
-            parameters = [parameter.name.value for parameter in index_map.parameters]
-            at = len(grid.items) + index
-            star = index_map.func.node.params.star_arg
-            name = parameters[at] if at < len(parameters) else star.name.value if isinstance(star, cst.Param) else None
-            if name is not None and _mentions(index_map.func.node.body, name):
-                yield index_map
+    for index_map in index_maps_of(launch, context.analysis.interpreter):
+        parameters = [parameter.name.value for parameter in index_map.parameters]
+        at = len(grid.items) + index
+        star = index_map.func.node.params.star_arg
+        name = parameters[at] if at < len(parameters) else star.name.value if isinstance(star, cst.Param) else None
+        if name is not None and _mentions(index_map.func.node.body, name):
+            yield index_map
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.signatures import count_of, signature_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.descent import children
@@ -135,13 +134,10 @@ class IndexMapArity(Rule):
         ),
     )
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        for index_map in index_maps(context.analysis):
-            launch = index_map.launch
-            if launch is not None and launch.is_pallas:
-                yield from self._check(index_map, launch, context)
-
-    def _check(self, index_map: IndexMap, launch: Launch, context: Context) -> Iterator[Finding]:
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        launch = index_map.launch
+        if launch is None or not launch.is_pallas:
+            return
         rank, prefetch = _grid_rank(launch), launch.prefetch_count
         if rank is None or prefetch is None:
             return

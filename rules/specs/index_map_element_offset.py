@@ -8,7 +8,6 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.values import Const, Sym, Value
 from pallas_lint.rule import Example, Rule
 
@@ -88,11 +87,7 @@ class IndexMapElementOffset(Rule):
         ),
     )
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        for index_map in index_maps(context.analysis):
-            yield from self._check(index_map, context)
-
-    def _check(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         block = index_map.spec.block_shape
         results = index_map.results
         if block is None or block.open or results is None or len(results) != len(block.items):

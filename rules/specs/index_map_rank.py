@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.signatures import count_of
 from pallas_lint.kernels.values import NONE, Const, Sym
 from pallas_lint.rule import Example, Rule
@@ -101,12 +100,9 @@ class IndexMapRank(Rule):
         ),
     )
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        for index_map in index_maps(context.analysis):
-            if index_map.func.module is context.module or index_map.launch is not None:
-                yield from self._check(index_map, context)
-
-    def _check(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        if index_map.func.module is not context.module and index_map.launch is None:
+            return
         block, node = index_map.spec.block_shape, index_map.returned
         if block is None or node is None or getattr(index_map.func.node, "decorators", None):
             return

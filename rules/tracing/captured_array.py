@@ -9,7 +9,6 @@ from attrs import frozen
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.jitted import is_traced
 from pallas_lint.kernels.trace import Access, Capture, Op
 from pallas_lint.kernels.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
@@ -178,14 +177,10 @@ class CapturedArray(Rule):
 
     # -- index maps ------------------------------------------------------------------------------------------------
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        for index_map in index_maps(context.analysis):
-            launch = index_map.launch
-            if launch is not None and launch.kind == "pallas_call" and launch.is_pallas:
-                yield from self._index_map(index_map, launch, context)
-
-    @staticmethod
-    def _index_map(index_map: IndexMap, launch: Launch, context: Context) -> Iterator[Finding]:
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        launch = index_map.launch
+        if launch is None or launch.kind != "pallas_call" or not launch.is_pallas:
+            return
         for name, subscript in _names(index_map.func.node.body):
             value = index_map.value_of(name)
             if value is None:

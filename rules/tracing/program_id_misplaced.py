@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.values import Const, Made, Seq
 from pallas_lint.rule import Example, Rule
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace, Op
 
@@ -162,19 +162,19 @@ class ProgramIdMisplaced(Rule):
                     f"`pl.{_short(op)}` outside a kernel: there is no grid here",
                     help="call it in the kernel; the grid's size is known here without it",
                 )
-        for index_map in index_maps(context.analysis):
-            trace = index_map.run() if _mentions(index_map.func.piece.text) else None
-            if trace is None or index_map.launch is None:
-                continue
-            for op in trace.ops(_PROGRAM_ID):
-                on_tpu = index_map.launch.backend == "tpu"
-                yield context.finding(
-                    op.site,
-                    "`pl.program_id` in an index map: the TPU lowering has no grid there",
-                    help="the grid indices are the index map's arguments",
-                    severity=Severity.ERROR if on_tpu else Severity.WARNING,
-                    op=op,
-                )
+
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        trace = index_map.run() if _mentions(index_map.func.piece.text) else None
+        if trace is None or index_map.launch is None:
+            return
+        for op in trace.ops(_PROGRAM_ID):
+            yield context.finding(
+                op.site,
+                "`pl.program_id` in an index map: the TPU lowering has no grid there",
+                help="the grid indices are the index map's arguments",
+                severity=Severity.ERROR if index_map.launch.backend == "tpu" else Severity.WARNING,
+                op=op,
+            )
 
     @staticmethod
     def _axis(op: Op, launch: Launch, context: Context) -> Finding | None:

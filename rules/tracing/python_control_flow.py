@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.demands import demands
-from pallas_lint.kernels.index_maps import index_maps
 from pallas_lint.kernels.values import Array
 from pallas_lint.rule import Example, Rule
 from pallas_lint.when_rewrites import branch_as_when, sliced_by_ds
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.trace import Demand, KernelTrace
 
 _KEYWORDS = {
@@ -187,12 +187,10 @@ class PythonControlFlow(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         yield from self._report(trace, context, sure=True)
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        for index_map in index_maps(context.analysis):
-            if index_map.launch is not None and index_map.launch.is_pallas:
-                trace = index_map.run()
-                if trace is not None:
-                    yield from self._report(trace, context, sure=index_map.sure)
+    def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
+        trace = index_map.run() if index_map.launch is not None and index_map.launch.is_pallas else None
+        if trace is not None:
+            yield from self._report(trace, context, sure=index_map.sure)
 
     def _report(self, trace: KernelTrace, context: Context, *, sure: bool) -> Iterator[Finding]:
         asked = demands(trace)
