@@ -74,6 +74,8 @@ class Board:
         What several of them find at one place is one finding, which points at all of them.
         """
         verdicts = [self._verdict(origin) for origin in sorted(self._touching.get(path, ()))]
+        if len(verdicts) == 1 and verdicts[0] is not None:
+            return tuple(finding for finding in verdicts[0].findings if finding.span.path == path)
         found: dict[tuple[object, ...], Finding] = {}
         for finding in combine([verdict for verdict in verdicts if verdict is not None]).findings:
             if finding.span.path == path:

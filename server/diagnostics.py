@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from attrs import define, field
 from lsprotocol import types as lsp
 from pallas_lint.server.positions import range_of
 from pygls import uris
 
+from pallas_lint.cache import digest
 from pallas_lint.finding import Related, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pallas_lint.server.documents import Judged
     from pygls.workspace import PositionCodec
@@ -29,32 +32,56 @@ _UNNECESSARY = frozenset({"PAL002"})
 SOURCE = "pallas-lint"
 
 
-def diagnostics_of(
-    findings: Iterable[Finding],
-    source: Source,
-    codec: PositionCodec,
-    text_of: Callable[[str], Source | None],
-    launched: Mapping[Span, Related],
-) -> list[lsp.Diagnostic]:
-    """The diagnostics of the findings in one file. Those in a kernel point at its launch.
+@define(eq=False)
+class Diagnostics:
+    """The diagnostics of one file. After an edit most findings are the same objects: so are their diagnostics."""
 
-    Those in a launch point at the kernel, where `launched` has it by the launch's place.
-    """
-    found = []
-    for finding in findings:
-        kernel = next((kernel for place, kernel in launched.items() if _within(finding.span, place)), None)
-        pointing = (*finding.related, kernel) if kernel is not None else finding.related
-        found.append(_diagnostic(finding, pointing, source, codec, text_of))
-    return found
+    _made: dict[int, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
+    _spelled: dict[int, tuple[lsp.Diagnostic, str]] = field(factory=dict, init=False)
+
+    def of(
+        self,
+        findings: Iterable[Finding],
+        source: Source,
+        codec: PositionCodec,
+        text_of: Callable[[str], Source | None],
+        launched: Mapping[int, Sequence[tuple[Span, Related]]],
+    ) -> list[lsp.Diagnostic]:
+        """Those of the findings in the file. Those in a kernel point at its launch.
+
+        Those in a launch point at the kernel, where `launched` has it by the launch's lines.
+        """
+        known, self._made = self._made, {}
+        text_of = cache(text_of)
+        for finding in findings:
+            around = launched.get(finding.span.start.line, ())
+            kernel = next((kernel for place, kernel in around if _within(finding.span, place)), None)
+            before = known.get(id(finding))
+            if before is None or before[1] != kernel:
+                pointing = (*finding.related, kernel) if kernel is not None else finding.related
+                before = finding, kernel, _diagnostic(finding, pointing, source, codec, text_of)
+            self._made[id(finding)] = before
+        return [diagnostic for _, _, diagnostic in self._made.values()]
+
+    def identify(self, found: list[lsp.Diagnostic]) -> str:
+        """The same for the same diagnostics, those that are no finding's included."""
+        spelled = {}
+        for each in found:
+            spelled[id(each)] = self._spelled.get(id(each)) or (each, repr(each))
+        self._spelled = spelled
+        return digest("".join(text for _, text in spelled.values()).encode("utf-8", "surrogatepass"))
 
 
-def launched_kernels(judged: Judged) -> dict[Span, Related]:
-    """The kernel behind each launch in a document, by the place of the launch."""
-    found: dict[Span, Related] = {}
+def launched_kernels(judged: Judged) -> dict[int, list[tuple[Span, Related]]]:
+    """The kernel behind each launch in a document, with the launch's place, by every line of that."""
+    found: dict[int, list[tuple[Span, Related]]] = {}
     for launch in judged.judgement.analysis.launches if judged.judgement and judged.judgement.analysis else ():
         for body in launch.bodies[:1]:
-            where = body.piece.span(getattr(body.node, "name", body.node))
-            found[launch.called_at.span] = Related(where, f"the kernel `{body.name}`")
+            place = launch.called_at.span
+            kernel = Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
+            if place.path == judged.source.path:
+                for line in range(place.start.line, place.end.line + 1):
+                    found.setdefault(line, []).append((place, kernel))
     return found
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 from pallas_lint.server import settings_files
 from pallas_lint.server.board import Board
-from pallas_lint.server.diagnostics import diagnostics_of, launched_kernels, problem_at
+from pallas_lint.server.diagnostics import Diagnostics, launched_kernels, problem_at
 from pygls import uris
 
 from pallas_lint.baseline import BaselineError
-from pallas_lint.cache import digest
 from pallas_lint.notebook import Notebook
 from pallas_lint.settings import SettingsError
 
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
 _PORTION = 50  # reports of files in one partial result
 
 
-def result_id(found: list[lsp.Diagnostic]) -> str:
-    """The same for the same diagnostics."""
-    return digest(repr(found).encode("utf-8", "surrogatepass"))
-
-
-_NOTHING = result_id([])
+_NO_DIAGNOSTICS = Diagnostics()
+_NOTHING = _NO_DIAGNOSTICS.identify([])
 
 
 class Reporter:
@@ -51,6 +46,7 @@ class Reporter:
         self._pulls_workspace = False
         self._pushed: dict[str, str] = {}  # uri -> result id of what was pushed for files that are not open
         self._given: dict[str, tuple[int | None, str]] = {}  # uri -> version and result id that the client asked for
+        self._made: dict[str, Diagnostics] = {}  # by path
         self._broken: set[str] = set()  # settings files that could not be read
         self._changed = asyncio.Event()
         self._refreshing = False
@@ -67,6 +63,7 @@ class Reporter:
     def closed(self, uri: str, path: str) -> None:
         touched = self.board.close(path)
         self._given.pop(uri, None)
+        self._made.pop(path, None)
         if not self.pulls:
             self._push(uri, None, [])
         self._tell({path, *touched})
@@ -106,9 +103,9 @@ class Reporter:
         if source is None:
             return []
         launched = launched_kernels(judged) if judged is not None else {}
-        found = diagnostics_of(
-            self.findings(path), source, server.workspace.position_codec, server.documents.text_of, launched
-        )
+        findings, codec, text_of = self.findings(path), server.workspace.position_codec, server.documents.text_of
+        made = self._made.setdefault(path, Diagnostics()) if judged is not None else Diagnostics()
+        found = made.of(findings, source, codec, text_of, launched)
         if judged is not None and isinstance(judged.problem, str):
             found.append(problem_at(judged.problem))
         if judged is not None and judged.remark is not None:
@@ -116,6 +113,10 @@ class Reporter:
         if isinstance(source, Notebook) and judged is None:
             return self._server.notebooks.of_file(found, source)
         return found
+
+    def _result_id(self, path: str, found: list[lsp.Diagnostic]) -> str:
+        """The same for the same diagnostics."""
+        return self._made.get(path, _NO_DIAGNOSTICS).identify(found)
 
     def findings(self, path: str) -> tuple[Finding, ...]:
         """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
@@ -152,8 +153,8 @@ class Reporter:
                 self._pushed.pop(uri, None)
                 judged = self._server.documents.known(uri)
                 self._push(uri, judged.version if judged is not None else None, found)
-            elif result_id(found) != self._pushed.get(uri, _NOTHING):
-                self._pushed[uri] = result_id(found)
+            elif self._result_id(path, found) != self._pushed.get(uri, _NOTHING):
+                self._pushed[uri] = self._result_id(path, found)
                 self._push(uri, None, found)
         self._changed.set()
 
@@ -164,7 +165,7 @@ class Reporter:
         """Have the client ask again where it has what does not hold any more, though it changed nothing itself."""
         judged, given = self._server.documents.known(uri), self._given.get(uri)
         version = judged.version if judged is not None else None
-        if given is None or given[0] != version or given[1] == result_id(self.diagnostics(path)):
+        if given is None or given[0] != version or given[1] == self._result_id(path, self.diagnostics(path)):
             return
         workspace = self._server.client_capabilities.workspace
         can = workspace.diagnostics if workspace is not None else None
@@ -184,7 +185,7 @@ class Reporter:
         path = self._server.documents.shown(uri)
         judged = await self._server.documents.reported(uri)
         found = self.diagnostics(path) if judged is not None or settings_files.is_one(Path(path)) else []
-        known = result_id(found)
+        known = self._result_id(path, found)
         if judged is not None:
             self._given[uri] = (judged.version, known)
         if params.previous_result_id == known:
@@ -222,7 +223,7 @@ class Reporter:
                 continue  # the client asks for its cells
             version = judged.version if judged is not None else None
             found = self.diagnostics(path)
-            known = result_id(found)
+            known = self._result_id(path, found)
             before = left.pop(uri, _NOTHING)
             if before != known:
                 yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, found, version, result_id=known)

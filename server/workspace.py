@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
+@lru_cache(maxsize=1024)
 def file_of(uri: str) -> Path | None:
     """The file at a URI; None for one that names no file, or in no way that a file could have."""
     try:
