@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server import configuring, features, lenses, notebooks, panel, probing
+from pallas_lint.server import configuring, features, notebooks, panel, probing
 from pallas_lint.server.documents import Documents
 from pallas_lint.server.reporting import Reporter
 from pallas_lint.server.session import Session
@@ -79,7 +79,6 @@ def create(*, allow_probe: bool = False) -> PallasServer:
     server = PallasServer(allow_probe=allow_probe)
     configuring.register(server)
     features.register(server)
-    lenses.register(server)
     probing.register(server)
     panel.register(server)
     notebooks.register(server)

@@ -41,6 +41,12 @@ _EDITOR_NAMES = {
 }
 
 
+def client_commands(options: object) -> frozenset[str]:
+    """What a client says in its initialization options that it can do: `{"clientCommands": [...]}`."""
+    given = options.get("clientCommands") if isinstance(options, dict) else None
+    return frozenset(each for each in given if isinstance(each, str)) if isinstance(given, list) else frozenset()
+
+
 def _text_or_table(value: object) -> str | dict[str, Any]:
     if not isinstance(value, (str, dict)):
         raise OptionError("expected the path of a settings file, or an object of settings")

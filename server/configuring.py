@@ -49,6 +49,7 @@ def register(server: PallasServer) -> None:
 
     @server.feature(lsp.INITIALIZED)
     async def initialized(ls: PallasServer, _: lsp.InitializedParams) -> None:
+        ls.documents.warm_up()
         await reconfigure(ls, None)
         await _watch(ls)
         ls.sweeper.request()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attrs import define, field, frozen
-from pallas_lint.server import fixing
 from pallas_lint.server.client_settings import ClientSettings
 from pallas_lint.server.probed import Probed
 from pallas_lint.server.workspace import file_of
@@ -20,8 +19,6 @@ from pallas_lint.server.workspace import file_of
 from pallas_lint import notebook
 from pallas_lint.cache import Verdict
 from pallas_lint.fixer import SYNTAX_ERROR
-from pallas_lint.kernels.replay import Abandoned
-from pallas_lint.lint import judge, may_have_kernels
 from pallas_lint.notebook import SUFFIX, Notebook
 from pallas_lint.project import Project
 from pallas_lint.settings import SettingsError
@@ -274,10 +271,9 @@ class Documents:
         await self.ready.wait()
         loop = asyncio.get_running_loop()
         found = None
-        while found is None:
+        while found is None:  # as long as the text is replaced meanwhile, without this task being cancelled
             version, source = self._texts[uri]
-            with contextlib.suppress(Abandoned):  # replaced meanwhile, without this task being cancelled
-                found = await loop.run_in_executor(self._executor, self._judge, uri, version, source)
+            found = await loop.run_in_executor(self._executor, self._judge, uri, version, source)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
         current = self._texts.get(uri)
@@ -290,8 +286,14 @@ class Documents:
                 self.published(found)
         return found
 
-    def _judge(self, uri: str, version: int | None, source: Source) -> Judged:
-        """Runs on the judging thread; a crash of the engine is a problem of this document, not of the server."""
+    def _judge(self, uri: str, version: int | None, source: Source) -> Judged | None:
+        """Runs on the judging thread; None where a newer text has come.
+
+        A crash of the engine is a problem of this document, not of the server.
+        """
+        from pallas_lint.kernels.replay import Abandoned
+        from pallas_lint.lint import judge, may_have_kernels
+
         file = self.path(uri)
         folder = self.folders.of(file)
         client = folder.client
@@ -305,7 +307,7 @@ class Documents:
                 return Judged(uri, version, source, settings, remark=remark, client=client)
             judgement = judge(source, settings, self._with_overlay(), partial(self._is_stale, uri, source))
         except Abandoned:
-            raise
+            return None
         except SettingsError as error:
             return Judged(uri, version, source, None, problem=error, client=client)
         except Exception as error:
@@ -331,10 +333,16 @@ class Documents:
 
     async def fixed(self, judged: Judged, line: int) -> Source | None:
         """A document with all its safe fixes, a notebook with those of the cell at a line; None: nothing changes."""
+        from pallas_lint.server import fixing
+
         cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
         # Not the project that judges the documents: what it keeps of them moves with the texts that it sees.
         project = Project(Path(os.sep), self._overlay(), absolute_names=True)
         return await self.on_thread(fixing.fixed, judged, project, cell=cell)
+
+    def warm_up(self) -> None:
+        """Have the engine imported, which the first verdict would wait for."""
+        self._executor.submit(import_module, "pallas_lint.lint")
 
     async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a function that uses the engine, called on the thread that judging happens on."""

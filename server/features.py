@@ -1,4 +1,8 @@
-"""What the server does for documents: keeps their texts, and answers requests about them."""
+"""What the server does for documents: keeps their texts, and answers requests about them.
+
+What shows the engine's work is imported when there is some: the engine takes longer to import than clients should wait
+for the answer to `initialize`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server import actions, information, settings_files, views
+from pallas_lint.server import actions, information, settings_files
+from pallas_lint.server.client_settings import client_commands
 from pallas_lint.server.completion import completions
 from pallas_lint.server.configuring import take_changes
 from pallas_lint.server.documents import Documents
@@ -114,14 +119,30 @@ def _requests(server: PallasServer) -> None:
             text = settings_files.hover(Documents.path(uri), source, place.line, place.column)
             return lsp.Hover(contents=text) if text is not None else None
         judged = await ls.documents.judged(uri)
-        return views.hover(judged, params.position, codec) if judged is not None and judged.client.hover else None
+        if judged is None:
+            return None
+        from pallas_lint.server import views
+
+        return views.hover(judged, params.position, codec)
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
         judged = await ls.documents.judged(params.text_document.uri)
-        if judged is None or not judged.client.inlay_hints:
+        if judged is None:
             return []
+        from pallas_lint.server import views
+
         return views.inlay_hints(judged, params.range, ls.workspace.position_codec)
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS, lsp.CodeLensOptions(resolve_provider=False))
+    async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        judged = await ls.documents.judged(params.text_document.uri)
+        if judged is None:
+            return []
+        from pallas_lint.server.lenses import code_lenses
+
+        can = client_commands(ls.initial_settings)
+        return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can)
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["=", ",", ":", '"', "["]))
     def completion(ls: PallasServer, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:

@@ -12,7 +12,6 @@ from pallas_lint.server.positions import range_of
 
 from pallas_lint import fixer
 from pallas_lint.finding import Span
-from pallas_lint.lint import lint_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,6 +31,8 @@ def fixed(judged: Judged, project: Project, *, cell: int | None = None) -> Sourc
 
     Called on the judging thread. `project` has the open documents; what it has of this one is put back.
     """
+    from pallas_lint.lint import lint_source
+
     settings = judged.settings
     if settings is None or not judged.findings:
         return None

@@ -16,7 +16,6 @@ from pallas_lint.server.probed import kernels_at, launches_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.app import PallasServer
     from pallas_lint.server.documents import Judged
     from pygls.workspace import PositionCodec
 
@@ -26,24 +25,6 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 SHOW_LAYOUT = "pallasLint.showLayout"
-
-
-def register(server: PallasServer) -> None:
-    """Have the server answer requests for lenses."""
-
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS, lsp.CodeLensOptions(resolve_provider=False))
-    async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
-        judged = await ls.documents.judged(params.text_document.uri)
-        if judged is None:
-            return []
-        can = client_commands(ls.initial_settings)
-        return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can)
-
-
-def client_commands(options: object) -> frozenset[str]:
-    """What a client says in its initialization options that it can do: `{"clientCommands": [...]}`."""
-    given = options.get("clientCommands") if isinstance(options, dict) else None
-    return frozenset(each for each in given if isinstance(each, str)) if isinstance(given, list) else frozenset()
 
 
 def code_lenses(judged: Judged, codec: PositionCodec, client_commands: frozenset[str]) -> list[lsp.CodeLens]:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.server.session import argument
 
-from pallas_lint.probe import html
 from pallas_lint.report.lines import Lines
-from pallas_lint.syntax.outline import outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +47,8 @@ def report(
     judged: Judged, file: Path, texts: dict[str, Source], line: int | None, standalone: bool
 ) -> dict[str, Any] | None:
     """The answer to the request; None where nothing was probed that still holds."""
+    from pallas_lint.probe import html
+
     launches = [launch for run in judged.probed for launch in run.launches]
     if not launches:
         return None
@@ -75,6 +75,8 @@ def _line(launch: LaunchResult) -> int:
 
 def _current(judged: Judged, launches: Sequence[LaunchResult], line: int) -> int | None:
     """The launch that a line is about, in the function around it or in its kernel; of several the nearest."""
+    from pallas_lint.syntax.outline import outline
+
     piece = next((each for each in outline(judged.source).pieces if each.first <= line <= each.last), None)
     if piece is None:
         return None

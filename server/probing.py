@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, evolve, field, frozen
 from lsprotocol import types as lsp
-from pallas_lint.server import choosing
-from pallas_lint.server.choosing import NoFunction
-from pallas_lint.server.lenses import client_commands
+from pallas_lint.server.client_settings import client_commands
 from pallas_lint.server.progress import Progress
 from pallas_lint.server.session import argument
 
@@ -22,7 +20,6 @@ from pallas_lint.notebook import SUFFIX
 from pallas_lint.options import TARGETS, OptionError
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
-from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
@@ -168,6 +165,8 @@ def _answer(outcome: str, message: str, **more: Any) -> dict[str, Any]:
 
 
 def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
+    from pallas_lint.probe.findings import all_findings
+
     def progress(text: str) -> None:
         if cancelled.is_set():
             raise _Cancelled
@@ -260,6 +259,8 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     spec = _spec(ls, judged, chosen, arguments)
     file = ls.documents.path(uri)
     if spec is None or asking:
+        from pallas_lint.server import choosing
+
         assert judged.judgement is not None and judged.judgement.analysis is not None
         analysis, runs = judged.judgement.analysis, ls.documents.probed.runs(file)
         suggested = await ls.documents.on_thread(choosing.suggestion, chosen, analysis, runs)
@@ -285,10 +286,12 @@ async def _chosen(ls: PallasServer, uri: str, function: str | None, line: int | 
     analysis = judged.judgement.analysis
     if analysis is None:
         raise Failed("no kernel is launched in this file")
+    from pallas_lint.server import choosing
+
     at = None if line is None else line + 1
     try:
         return judged, await ls.documents.on_thread(choosing.choose, analysis, function, at)
-    except NoFunction as error:
+    except choosing.NoFunction as error:
         raise Failed(str(error)) from error
 
 

@@ -381,8 +381,9 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
     loud = tmp_path / "loud.py"
     loud.write_text(
         "import os, subprocess, sys\n"
-        "from pallas_lint.server import app, documents, serving\n"
-        "judged = documents.judge\n"
+        "from pallas_lint import lint\n"
+        "from pallas_lint.server import app, serving\n"
+        "judged = lint.judge\n"
         "def noisy(*args, **kwargs):\n"
         "    print('a print')\n"
         "    os.write(1, b'a write\\n')\n"
@@ -390,7 +391,7 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
         "    subprocess.run([sys.executable, '-c', 'import sys; print(len(sys.stdin.read()), \"read\")'], check=True)\n"
         "    sys.stdout.flush()\n"
         "    return judged(*args, **kwargs)\n"
-        "documents.judge = noisy\n"
+        "lint.judge = noisy\n"
         "raise SystemExit(serving.on_standard_streams(app.create()))\n"
     )
     with Wire([sys.executable, str(loud)]) as wire:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
-from pallas_lint.server import documents
 from pallas_lint.server.client_settings import ClientSettings, parse
 
+from pallas_lint import lint
 from tests.server.clients import LIMIT, codes, session
 from tests.server.test_protocol import CODE
 
@@ -187,14 +187,14 @@ async def test_findings_on_save_only(tmp_path: Path) -> None:
 async def test_who_waits_for_a_text_that_is_replaced_gets_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, judge = threading.Event(), documents.judge
+    begun, judge = threading.Event(), lint.judge
 
     def slow(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
         while source.text.startswith("# slow") and not is_stale():
             begun.set()
         return judge(source, settings, project, is_stale)
 
-    monkeypatch.setattr(documents, "judge", slow)
+    monkeypatch.setattr(lint, "judge", slow)
     uri = (tmp_path / "k.py").as_uri()
     hovered = lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(9, 20))
     async with session("minimal", tmp_path, options={"jaxVersion": "0.10.2", "lint": {"run": "onSave"}}) as editor:

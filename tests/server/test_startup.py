@@ -200,3 +200,15 @@ def test_processes_that_help(method: str, tmp_path: Path) -> None:
     done = linted([sys.executable, str(start)], workspace, *files, "--no-cache", "--jobs", "2", "--statistics")
     assert done.returncode == 1 and "PAL101" in done.stdout, done.stderr
     assert found.ran == []
+
+
+def test_initialize_does_not_wait_for_the_engine(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pallas_lint.server.app import create\n"
+        "create()\n"
+        "heavy = {'libcst', 'tree_sitter', 'multiprocessing', 'pallas_lint.lint', 'pallas_lint.kernels'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
