@@ -56,6 +56,7 @@ class Judged:
     client: ClientSettings = field(factory=ClientSettings)
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
+    probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -64,6 +65,11 @@ class Judged:
             return ()
         found = self.judgement.result.findings
         return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
+
+    @property
+    def rests_on(self) -> frozenset[str]:
+        """The other files that the verdict rests on."""
+        return self.probe_rests_on.union(self.judgement.result.dependencies if self.judgement is not None else ())
 
     @property
     def verdict(self) -> Verdict:
@@ -183,8 +189,7 @@ class Documents:
                 continue
             # One that is being judged may have read what is no longer so; of a first verdict nobody knows on what.
             known = self._judged.get(uri) or self._reported.get(uri)
-            judgement = known.judgement if known is not None else None
-            if known is None or (judgement is not None and not names.isdisjoint(judgement.result.dependencies)):
+            if known is None or not names.isdisjoint(known.rests_on):
                 self._judged.pop(uri, None)
                 self._schedule(uri)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from pallas_lint.probe import facts, settle
+from pallas_lint.probe import facts, footing, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pallas_lint.server.documents import Judged
 
@@ -24,6 +24,7 @@ class Probed:
     """The runs of files, read again where the command line or this server has written new ones."""
 
     _read: dict[Path, tuple[int, tuple[Run, ...]]] = field(factory=dict, init=False)
+    _others: dict[str, tuple[str, Mapping[str, int]]] = field(factory=dict, init=False)  # text and its statements
 
     def runs(self, file: Path) -> tuple[Run, ...]:
         """Every run that is kept for a file, whatever its text is by now."""
@@ -44,10 +45,15 @@ class Probed:
         runs = self.runs(file)
         if not runs:
             return judged
+        judged = evolve(judged, probe_rests_on=frozenset(each.file for run in runs for each in run.rests_on))
         from pallas_lint.syntax.outline import outline
 
         pieces = judgement.analysis.module.outline if judgement.analysis is not None else outline(judged.source)
-        holding = facts.fitting(runs, pieces, judged.source.path)
+
+        def places_in(path: str) -> Mapping[str, int]:
+            return footing.places(pieces) if path == judged.source.path else self._places(path, text_of)
+
+        holding = facts.fitting(runs, judged.source.path, places_in)
         if not holding:
             return judged
         kept, used = settle.wanted(
@@ -57,6 +63,18 @@ class Probed:
         found = settle.settled(judgement.result.findings, kept, launches, used)
         result = evolve(judgement.result, findings=tuple(found))
         return evolve(judged, judgement=evolve(judgement, result=result), probed=holding, probe_findings=tuple(kept))
+
+    def _places(self, path: str, text_of: Callable[[str], Source | None]) -> Mapping[str, int]:
+        """Where the statements of another file are; anybody may have written what file that is."""
+        from pallas_lint.syntax.outline import outline
+
+        source = text_of(path) if Path(path).is_file() else None
+        if source is None:
+            return {}
+        known = self._others.get(path)
+        if known is None or known[0] != source.text:
+            known = self._others[path] = (source.text, footing.places(outline(source)))
+        return known[1]
 
 
 def launches_at(runs: Sequence[Run], path: str, line: int, kernel: str | None = None) -> Iterator[LaunchResult]:

@@ -1,8 +1,8 @@
 """What probes found, kept beside the linter's cache: an editor shows it without running anything.
 
 One file for each source file, in it a run for each function that was probed and for each launch that was captured. A
-run names the statements that it rests on by their text: it holds as long as all of them are there, wherever they have
-moved to.
+run names the statements that it rests on by their text, those of other files too: it holds as long as all of them are
+there, wherever they have moved to.
 """
 
 from __future__ import annotations
@@ -18,30 +18,20 @@ from attrs import evolve, frozen
 
 from pallas_lint.cache import FOLDER, digest
 from pallas_lint.finding import Finding, Span
+from pallas_lint.probe import footing
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.project import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cattrs import Converter
 
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.source import Source
-    from pallas_lint.syntax.outline import Outline
-    from pallas_lint.syntax.piece import Piece
 
-_LAYOUT = 3
+_LAYOUT = 4
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
-
-
-@frozen
-class Statement:
-    """A statement at the top of a file, by the digest of its text; it went from line `first` to line `last`."""
-
-    digest: str
-    first: int
-    last: int
 
 
 @frozen
@@ -55,7 +45,7 @@ class Run:
     arguments: str
     launches: tuple[LaunchResult, ...]
     findings: tuple[Finding, ...]
-    rests_on: tuple[Statement, ...]
+    rests_on: tuple[footing.Statement, ...]
     parts: dict[str, str | None]  # versions of jax and the compilers
 
     @property
@@ -105,10 +95,15 @@ def runs_of(
         for group in groups:
             mine = tuple(_own_paths(each, cwd, file) for each in findings if _concerns(each, group, cwd, file))
             function = spec.function if spec is not None else None
-            lines = set(_lines(group, mine, file))
-            rests = tuple(_statements(source, lines, (function or "").partition(".")[0]))
+            rests = footing.statements(
+                source,
+                (function or "").partition(".")[0],
+                set(_lines(group, mine, file)),
+                [loaded for name in result.files if (loaded := Path(name).resolve()) != file],
+                lambda path: texts.get(path) or _read(path),
+            )
             arguments = spec.spelled if spec is not None else ""
-            yield file, Run(function, arguments, tuple(group), mine, rests, dict(result.parts))
+            yield file, Run(function, arguments, tuple(group), mine, tuple(rests), dict(result.parts))
 
 
 def _concerns(finding: Finding, launches: Sequence[LaunchResult], cwd: Path, file: Path) -> bool:
@@ -128,39 +123,15 @@ def _own_paths(finding: Finding, cwd: Path, file: Path) -> Finding:
     return evolve(finding, span=moved(finding.span), related=related, fixes=())
 
 
-def _lines(launches: Sequence[LaunchResult], findings: Sequence[Finding], file: Path) -> Iterator[int]:
-    """The lines of the file that a run speaks of."""
+def _lines(launches: Sequence[LaunchResult], findings: Sequence[Finding], file: Path) -> Iterator[tuple[str, int]]:
+    """The lines that a run speaks of, with their files' paths: an empty one for `file` itself."""
     for launch in launches:
         for place in (launch.facts["place"], launch.facts["kernel_place"], *launch.facts.get("stack", ())):
-            if place is not None and Path(place["file"]).resolve() == file:
-                yield int(place["line"])
+            if place is not None:
+                path = Path(place["file"]).resolve()
+                yield "" if path == file else str(path), int(place["line"])
     for finding in findings:
-        yield from (each.start.line for each in (finding.span, *(r.span for r in finding.related)) if not each.path)
-
-
-def _statements(source: Source, lines: set[int], name: str) -> Iterator[Statement]:
-    """The statements on these lines or binding `name`, and those that bind what they speak of."""
-    from pallas_lint.syntax.outline import outline
-
-    pieces = outline(source).pieces
-    binders: dict[str, list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        # What an `if` or a `try` binds is not known without parsing it: any of its words may be.
-        for bound in piece.words if piece.kind == "block" else piece.names:
-            binders[bound].append(piece)
-    waiting = [piece for piece in pieces if name in piece.names or any(piece.first <= n <= piece.last for n in lines)]
-    reached: dict[int, Piece] = {}
-    while waiting:
-        piece = waiting.pop()
-        if piece.first not in reached:
-            reached[piece.first] = piece
-            waiting += [binder for word in piece.words for binder in binders.get(word, ())]
-    for _, piece in sorted(reached.items()):
-        yield Statement(_digest(piece.text), piece.first, piece.last)
-
-
-def _digest(text: str) -> str:
-    return digest(text.rstrip().replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
+        yield from ((each.path, each.start.line) for each in (finding.span, *(r.span for r in finding.related)))
 
 
 def _read(file: Path) -> Source | None:
@@ -227,37 +198,37 @@ def _converter() -> Converter:
     return Converter()
 
 
-def fitting(runs: Iterable[Run], pieces: Outline, path: str) -> tuple[Run, ...]:
-    """The runs that hold for a text with this outline, with their lines as they are in it; `path` is the file's."""
+def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[str, int]]) -> tuple[Run, ...]:
+    """The runs that hold, with their lines as they are now in the file, whose path is `path`, and in others.
+
+    `places_in` tells where the statements of a file are (`footing.places`).
+    """
     runs = tuple(runs)
-    if not runs:
-        return ()
-    where: dict[str, int] = {}
-    for piece in pieces.pieces:
-        where.setdefault(_digest(piece.text), piece.first)
+    files = {"", *(statement.file for run in runs for statement in run.rests_on)}
+    where = {file: places_in(file or path) for file in files} if runs else {}
     return tuple(
-        _moved(run, where, path) for run in runs if all(statement.digest in where for statement in run.rests_on)
+        _moved(run, path, where) for run in runs if all(each.digest in where[each.file] for each in run.rests_on)
     )
 
 
-def _moved(run: Run, where: Mapping[str, int], path: str) -> Run:
-    def line(number: int) -> int:
+def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
+    def line(file: str, number: int) -> int:
         for statement in run.rests_on:
-            if statement.first <= number <= statement.last:
-                return number - statement.first + where[statement.digest]
+            if statement.file == file and statement.first <= number <= statement.last:
+                return number - statement.first + where[file][statement.digest]
         return number
 
     def place(known: dict[str, Any] | None) -> dict[str, Any] | None:
-        if known is None or Path(known["file"]) not in files:
-            return known
-        end = {"end_line": line(known["end_line"])} if known.get("end_line") else {}
-        return {**known, "file": path, "line": line(known["line"]), **end}
+        if known is None:
+            return None
+        own = Path(known["file"]) in files
+        file = "" if own else known["file"]
+        end = {"end_line": line(file, known["end_line"])} if known.get("end_line") else {}
+        return {**known, "file": path if own else file, "line": line(file, known["line"]), **end}
 
     def span(known: Span) -> Span:
-        if known.path:
-            return known
-        start, end = evolve(known.start, line=line(known.start.line)), evolve(known.end, line=line(known.end.line))
-        return Span(path, start, end)
+        start, end = (evolve(each, line=line(known.path, each.line)) for each in (known.start, known.end))
+        return Span(known.path or path, start, end)
 
     files = {Path(launch.place["file"]) for launch in run.launches if launch.place is not None}
     launches = tuple(

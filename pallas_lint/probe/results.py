@@ -74,6 +74,7 @@ class ProbeResult:
     errors: list[str] = field(factory=list)
     compared: dict[str, Any] | None = None  # what the comparison with a reference came to
     culprit: dict[str, Any] | None = None  # of a bisection
+    files: list[str] = field(factory=list)  # of the user's own, that were imported
     modules: list[dict[str, Any]] = field(factory=list)  # what is left to be compiled by another process
 
 
@@ -87,6 +88,8 @@ def collect(
         match event["event"]:
             case "parts":
                 result.parts = event["parts"]
+            case "files":
+                result.files = event["files"]
             case "launch":
                 # A fresh child describes every launch again.
                 known = found.get(event["launch"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
-from pallas_lint.probe import facts
+from pallas_lint.probe import facts, footing
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argument, parse_arguments, parse_target
 from pallas_lint.source import Source
@@ -102,6 +102,11 @@ def test_comments_whatever_the_lines_end_with(data: st.DataObject, end: str) -> 
     assert (spec.function, spec.line) == ("f", above.count("\n") + 1)
 
 
+def fitting(file: Path) -> tuple[facts.Run, ...]:
+    statements = footing.places(outline(Source.read(file, "k.py")))
+    return facts.fitting(facts.load(file), "k.py", lambda path: statements if path == "k.py" else {})
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     """A file, where what is known of it is kept, and that."""
@@ -115,7 +120,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     )
     span = Span("", Position(20, 5), Position(20, 9))
     finding = Finding("PAL307", "x", Severity.ERROR, "m", span, related=(Related(span, "r"),), origin="probe")
-    statement = facts.Statement(facts._digest(KERNEL.splitlines()[0]), 1, 1)
+    statement = footing.Statement(footing._digest(KERNEL.splitlines()[0]), 1, 1)
     facts._write(place, [facts.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})])
     assert facts.load(file)
     return file, place, place.read_text()
@@ -143,7 +148,7 @@ def test_any_kept_facts(kept: tuple[Path, Path, str], data: st.DataObject) -> No
     """Whoever wrote into that folder: an editor opens the file."""
     file, place, text = kept
     place.write_text(text)
-    (original,) = facts.fitting(facts.load(file), outline(Source.read(file, "k.py")), "k.py")
+    (original,) = fitting(file)
     document = json.loads(text)
     for _ in range(data.draw(st.integers(0, 3))):
         document["runs"] = json.loads(document["runs"])
@@ -156,6 +161,5 @@ def test_any_kept_facts(kept: tuple[Path, Path, str], data: st.DataObject) -> No
     text = json.dumps(document)
     at = data.draw(st.integers(0, len(text)))
     place.write_text(data.draw(st.sampled_from([text, text, text[:at], "[" * 100_000])))
-    source = Source.read(file, "k.py")
-    for run in facts.fitting(facts.load(file), outline(source), "k.py"):
+    for run in fitting(file):
         assert run == original

@@ -362,12 +362,12 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
 
 
 def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
-    from pallas_lint.probe import facts
+    from pallas_lint.probe import facts, footing
     from pallas_lint.source import Source
     from pallas_lint.syntax.outline import outline
 
     def fitting(text: str) -> tuple[facts.Run, ...]:
-        return facts.fitting(facts.load(file), outline(Source("shown.py", text)), "shown.py")
+        return facts.fitting(facts.load(file), "shown.py", lambda _: footing.places(outline(Source("shown.py", text))))
 
     code = COMMENTED.replace("x_ref[-1]", "jax.numpy.sort(x_ref[0])")
     file = tmp_path / "k.py"
@@ -387,6 +387,74 @@ def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
     assert run.findings
     assert fitting(code.replace("x_ref[0]", "x_ref[1]")) == ()
     assert fitting(code.replace("import jax\n", "import jax \n", 1)), "white space at the end"
+
+
+IMPORTING = """
+import jax
+import pkg.sizes as sizes
+from jax.experimental import pallas as pl
+from pkg import double
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = double(x_ref[...])
+
+
+# pallas-lint: probe(f32[16,128])
+def run(x):
+    spec = pl.BlockSpec((sizes.ROWS, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel,
+        grid=(x.shape[0] // sizes.ROWS,),
+        in_specs=[spec],
+        out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)
+"""
+IMPORTED = {
+    "pkg/__init__.py": "from .maths import double\n",
+    "pkg/maths.py": "from .factors import *\ndef half(x):\n    return x / TWO\n\ndef double(x):\n    return x * TWO\n",
+    "pkg/factors.py": "TWO = 2.0\nTHREE = 3.0\n",
+    "pkg/sizes.py": "ROWS = 8\nOTHER = 16\n",
+    "pkg/unused.py": "TWO = 3.0\n",
+}
+
+
+def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
+    from pallas_lint.probe import facts, footing
+    from pallas_lint.source import Source
+    from pallas_lint.syntax.outline import outline
+
+    def fitting() -> tuple[facts.Run, ...]:
+        def places(path: str) -> dict[str, int]:
+            return footing.places(outline(Source.read(Path(path), path)))
+
+        return facts.fitting(facts.load(file), str(file), places)
+
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "pkg").mkdir()
+    for name, text in IMPORTED.items():
+        (tmp_path / name).write_text(text)
+    file = tmp_path / "k.py"
+    file.write_text(IMPORTING)
+    lint(tmp_path, "--probe", "k.py", "--no-cache")
+    (run,) = fitting()
+    assert {Path(each.file).name for each in run.rests_on} == {"", "__init__.py", "maths.py", "factors.py", "sizes.py"}
+    for name, old, new, holds in (
+        ("pkg/maths.py", "x * TWO", "x * TWO + 1", False),
+        ("pkg/maths.py", "x / TWO", "x / 2", True),
+        ("pkg/maths.py", "def double", "# moved\n\n\ndef double", True),
+        ("pkg/factors.py", "TWO = 2.0", "TWO = 4.0", False),
+        ("pkg/factors.py", "THREE = 3.0", "THREE = 4.0", True),
+        ("pkg/sizes.py", "ROWS = 8", "ROWS = 16", False),
+        ("pkg/sizes.py", "OTHER = 16", "OTHER = 8", True),
+        ("pkg/__init__.py", "double", "half as double", False),
+        ("pkg/unused.py", "3.0", "4.0", True),
+    ):
+        (tmp_path / name).write_text(IMPORTED[name].replace(old, new))
+        assert bool(fitting()) is holds, (name, new)
+        (tmp_path / name).write_text(IMPORTED[name])
+    assert fitting() == (run,)
 
 
 def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:

@@ -246,6 +246,33 @@ async def test_facts_follow_edits_and_go_with_their_code(tmp_path: Path) -> None
 
 
 @pytest.mark.asyncio
+async def test_facts_go_with_code_of_other_files(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.py"
+    sizes.write_text("B = 128\nOTHER = 1\n")
+    async with editor(tmp_path, "--allow-probe", text=CODE.replace("B = 128", "from sizes import B")) as e:
+
+        async def confirmed() -> bool:
+            return any("the probe confirms" in each.message for each in await e.diagnostics())
+
+        def written(text: str) -> None:
+            sizes.write_text(text)
+            changes = [lsp.FileEvent(sizes.as_uri(), lsp.FileChangeType.Changed)]
+            e.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams(changes))
+
+        await e.probe(function="run", arguments="f32[32,128]")
+        assert await confirmed()
+        written("B = 128\nOTHER = 2\n")
+        assert await confirmed(), "it rests on one statement of it"
+        written("B = 256\nOTHER = 2\n")
+        assert not await confirmed()
+        written("B = 128\n")
+        assert await confirmed()
+        item = lsp.TextDocumentItem(uri=sizes.as_uri(), language_id="python", version=1, text="B = 8 * 16\n")
+        e.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        assert not await confirmed(), "the editor's text counts"
+
+
+@pytest.mark.asyncio
 async def test_the_text_in_the_editor_is_probed(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("raise RuntimeError('the text on disk')\n")
     async with editor(tmp_path, "--allow-probe", options={"probe": {"targets": ["triton", "tpu:v6e"]}}) as e:

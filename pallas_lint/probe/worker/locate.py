@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import sysconfig
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
@@ -29,6 +29,7 @@ def _folders() -> tuple[str, ...]:
     return (*(folder + os.sep for folder in modules), here + os.sep, sysconfig.get_path("stdlib") + os.sep)
 
 
+_INSTALLED = {"site-packages", "dist-packages"}
 _OTHER_TOOLS = ("/_pytest/", "/pluggy/", "/absl/", "/site-packages/pytest", "/numpy/")
 
 
@@ -39,6 +40,18 @@ def is_users(file: str) -> bool:
     if os.sep + "site-packages" + os.sep in file:
         return not file.startswith(_folders())
     return not file.startswith(_folders())
+
+
+def imported() -> list[str]:
+    """The files of the user's own that have been imported; packages that are installed are not."""
+    found = set()
+    for module in list(sys.modules.values()):
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and file.endswith(".py") and is_users(file):
+            real = os.path.realpath(file)
+            if not _INSTALLED & set(real.split(os.sep)):
+                found.add(real)
+    return sorted(found)
 
 
 def stack(depth: int = 1) -> list[Place]:
