@@ -91,7 +91,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _finish(linted: _Run, probed: Probing | None = None) -> int:
     options = linted.options
-    return _fix(linted, probed) if options.fix or options.diff or options.add_suppressions else _report(linted)
+    if options.fix or options.diff or options.add_suppressions:
+        return _fix(linted, probed)
+    return _report(_settled(linted, probed))
+
+
+def _settled(linted: _Run, probed: Probing | None) -> _Run:
+    """The run with what the probe says of it."""
+    if probed is None:
+        return linted
+    result = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
+    return evolve(linted, result=result, errors=[*linted.errors, *probed.errors], launches=probed.documents)
 
 
 def _with_probe(linted: _Run) -> int:
@@ -103,10 +113,9 @@ def _with_probe(linted: _Run) -> int:
     settings = {file.shown: file.settings for file in linted.files}
     own = SettingsFinder(overrides.from_options(linted.options), linted.cwd).for_folder(linted.cwd).probe
     conditions, python = Conditions.of(own, tuple(dict.fromkeys(targets))), linted.options.python or own.get("python")
-    with probing(_sources(linted), settings, linted.cwd, conditions, python) as probed:
-        settled = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
-        errors = [*linted.errors, *probed.errors]
-        return _finish(evolve(linted, result=settled, errors=errors, launches=probed.documents), probed)
+    unsaved = linted.texts.values()
+    with probing(_sources(linted), settings, linted.cwd, conditions, python, unsaved) as probed:
+        return _finish(linted, probed)
 
 
 def _sources(linted: _Run) -> Iterator[Source]:
@@ -168,11 +177,12 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     from pallas_lint import fixer
 
     options = linted.options
-    outcome, relinter = _fixed(linted, probed)
+    before = _settled(linted, probed)
+    outcome, relinter = _fixed(before, probed)
     errors = [*linted.errors, *outcome.problems]
     on_stdin = options.paths == ["-"]
     if options.diff:
-        return _show_diff(evolve(linted, errors=errors), outcome)
+        return _show_diff(evolve(before, errors=[*before.errors, *outcome.problems]), outcome)
     written = set(outcome.changed)
     if not on_stdin:
         written, problems = fixer.write(outcome.changed, outcome.groups, linted.cwd)
@@ -185,6 +195,9 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     texts = {**linted.texts, **outcome.sources}
     fixed = sum(outcome.fixed.values()) if written else 0
     after = evolve(linted, result=relinter.result(), errors=errors, texts=texts, fixed=fixed)
+    if probed is not None:
+        probed.probe_changed({path: outcome.sources[path] for path in written})
+        after = _settled(after, probed)
     if options.add_suppressions:
         after = evolve(after, fixed=0, notes=[*linted.notes, f"{counted(fixed, 'finding')} silenced by a comment"])
     if on_stdin:

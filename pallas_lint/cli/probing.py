@@ -23,26 +23,74 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding, LintError
-    from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.probe.results import LaunchResult, ProbeResult
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
 
 
 @define
 class Probing:
-    """What the probe found for the comments of a run, and the session to ask more."""
+    """What the probe finds for the comments of a run, and the session to ask more."""
 
     session: Session
-    specs: dict[str, list[specs.Spec]] = field(factory=dict)  # by path as shown
-    findings: list[Finding] = field(factory=list)
-    launches: list[LaunchResult] = field(factory=list)
-    errors: list[LintError] = field(factory=list)
-    silencing: set[tuple[str, int]] = field(factory=set)  # comments, by path and line
+    settings: Mapping[str, Settings]  # of each source, by its path as shown
+    lines: Lines
+    specs: dict[str, list[specs.Spec]]  # by path as shown
+    findings: list[Finding] = field(factory=list, init=False)
+    launches: list[LaunchResult] = field(factory=list, init=False)
+    errors: list[LintError] = field(factory=list, init=False)
+    silencing: set[tuple[str, int]] = field(factory=set, init=False)  # comments, by path and line
+    _results: dict[str, list[ProbeResult]] = field(factory=dict, init=False)
 
     @property
     def documents(self) -> list[dict[str, Any]]:
         """The launches as JSON has them."""
         return [launch_document(launch, self.session.cwd) for launch in self.launches]
+
+    def probe(self, paths: Iterable[str]) -> None:
+        """Probe the functions of these files and keep what is found. Raises UsageError."""
+        fresh: list[ProbeResult] = []
+        try:
+            for path in paths:
+                self._results[path] = [self.session.probe(spec) for spec in self.specs[path]]
+                fresh += self._results[path]
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
+        everything = self._judge()
+        cwd = self.session.cwd
+        texts = {(cwd / path).resolve(): source for path, source in self.lines.texts.items()}
+        facts.store(project_root(cwd), cwd, fresh, everything, texts)
+
+    def _judge(self) -> list[Finding]:
+        """Take stock of the results; all findings, those that nobody wants to see too."""
+        everything: list[Finding] = []
+        self.findings, self.launches, self.errors, self.silencing = [], [], [], set()
+        for path, result in ((each, result) for each in self.specs for result in self._results[each]):
+            findings, errors = findings_of(result, self.session.cwd, self.lines.line)
+            kept, silencing = settle.wanted(findings, lambda _, of=path: self.settings[of], self.lines.source)  # type: ignore[misc]
+            everything += findings
+            self.findings += [finding for finding in kept if finding not in self.findings]
+            self.silencing |= silencing
+            self.errors += errors
+            self.launches += result.launches
+        return everything
+
+    def probe_changed(self, changed: Mapping[str, Source]) -> None:
+        """The same for the functions whose code is in files that have these texts now. Raises UsageError."""
+        if not changed:
+            return
+        self.lines.texts.update(changed)
+        files = {str((self.session.cwd / path).resolve()): source.text for path, source in changed.items()}
+        self.session.texts = {**self.session.texts, **files}  # byte code on disk may be that of the old text
+        for path in self.specs.keys() & changed.keys():
+            self.specs[path] = list(specs.comments_in(changed[path].text, path))
+        self.probe(
+            [
+                path
+                for path, results in self._results.items()
+                if path in changed or not all(each.files and files.keys().isdisjoint(each.files) for each in results)
+            ]
+        )
 
     def settled(self, static: Iterable[Finding]) -> list[Finding]:
         """The static findings and the probe's, each cause once."""
@@ -59,11 +107,16 @@ class Probing:
 
 @contextlib.contextmanager
 def probing(
-    sources: Iterable[Source], settings: Mapping[str, Settings], cwd: Path, conditions: Conditions, python: str | None
+    sources: Iterable[Source],
+    settings: Mapping[str, Settings],
+    cwd: Path,
+    conditions: Conditions,
+    python: str | None,
+    unsaved: Iterable[Source] = (),
 ) -> Iterator[Probing]:
     """Probe every commented function of these sources; the worker lives as long as the context. Raises UsageError.
 
-    `settings` are those of each source, by its path as shown.
+    `settings` are those of each source, by its path as shown; `unsaved` are texts that are not as on disk.
     """
     wanted: dict[str, list[specs.Spec]] = {}
     texts = {source.path: source for source in sources if "pallas-lint" in source.text}
@@ -76,22 +129,7 @@ def probing(
     except (specs.SpecError, InterpreterError) as error:
         raise UsageError(str(error)) from error
     with Worker(interpreter, cwd) as worker, progress.shown() as tell:
-        lines = Lines(cwd, texts)
-        result = Probing(Session(worker, cwd, conditions, tell), wanted)
-        results = []
-        everything: list[Finding] = []
-        try:
-            for path, spec in ((path, spec) for path, each in wanted.items() for spec in each):
-                probed = result.session.probe(spec)
-                results.append(probed)
-                findings, errors = findings_of(probed, cwd, lines.line)
-                kept, silencing = settle.wanted(findings, lambda _, of=path: settings[of], lines.source)  # type: ignore[misc]
-                everything += findings
-                result.findings += [finding for finding in kept if finding not in result.findings]
-                result.silencing |= silencing
-                result.errors += errors
-                result.launches += probed.launches
-        except WorkerError as error:
-            raise UsageError(str(error)) from error
-        facts.store(project_root(cwd), cwd, results, everything)
+        given = {str((cwd / source.path).resolve()): source.text for source in unsaved}
+        result = Probing(Session(worker, cwd, conditions, tell, given), settings, Lines(cwd, texts), wanted)
+        result.probe(wanted)
         yield result
