@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.settings import Settings
 
 _FOLDER = "PALLAS_LINT_CAPTURE"
 
@@ -51,11 +52,13 @@ class _Examiner:
         try:
             for target in targets:
                 parse_target(target)
-            settings = SettingsFinder(cwd=config.rootpath).for_folder(config.rootpath)
+            self.finder = SettingsFinder(cwd=config.rootpath)
+            settings = self.finder.for_folder(config.rootpath)
         except TargetError as error:
             raise pytest.UsageError(f"--pallas-lint-target: {error}") from error
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from error
+        self.settings = settings
         self.conditions = Conditions.of(settings.probe, targets)
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         if _FOLDER not in os.environ:  # else a process of pytest-xdist, or pytest under `pallas-lint probe --capture`
@@ -76,7 +79,8 @@ class _Examiner:
         self.results = capture.read_results(Path(self.folder.name), self.conditions.timeout)
         self.folder.cleanup()
         findings, _, _ = self._findings()
-        if session.exitstatus == pytest.ExitCode.OK and any(finding.severity.rank > 0 for finding in findings):
+        failing = (each for each in findings if each.severity.rank >= self._settings_of(each.span.path).fail_on.rank)
+        if session.exitstatus == pytest.ExitCode.OK and any(failing):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -111,10 +115,22 @@ class _Examiner:
             terminalreporter.write_line(f"{error.path}: {error.message}")
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:
+        """The findings that settings and comments leave, what went wrong, and the text of files."""
+        from pallas_lint.probe import settle
         from pallas_lint.probe.findings import all_findings
         from pallas_lint.report.lines import Lines
 
         cwd = Path.cwd()
         lines = Lines(cwd)
-        findings, errors = all_findings(self.results, cwd, lines.line)
+        found, errors = all_findings(self.results, cwd, lines.line)
+        findings, _ = settle.wanted(found, self._settings_of, lines.source)
         return findings, errors, lines
+
+    def _settings_of(self, path: str) -> Settings:
+        """The settings for a file; those of the tests where its own cannot be read, which linting tells."""
+        from pallas_lint.settings import SettingsError
+
+        try:
+            return self.finder.for_folder((Path.cwd() / path).parent)
+        except SettingsError:
+            return self.settings

@@ -248,14 +248,36 @@ def test_sum():
 """
 
 
-def test_the_pytest_plugin(tmp_path: Path) -> None:
-    (tmp_path / "kernels.py").write_text(KERNELS.read_text())
-    (tmp_path / "test_kernels.py").write_text(TESTS)
-    done = subprocess.run(
+def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
+    (folder / "kernels.py").write_text(kernels)
+    (folder / "test_kernels.py").write_text(TESTS)
+    return subprocess.run(
         [python(), "-m", "pytest", "-q", "--pallas-lint"],  # the installed package's entry point
-        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "comment", "told"),
+    [
+        ('[severity]\nPAL404 = "info"\n', "", True),
+        ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
+        ("", "# pallas-lint: disable-file=PAL404\n", False),
+    ],
+)
+def test_settings_and_comments_hold_for_the_pytest_plugin(
+    tmp_path: Path, settings: str, comment: str, told: bool
+) -> None:
+    (tmp_path / "pallas-lint.toml").write_text(settings)
+    done = run_tests(tmp_path, comment + KERNELS.read_text())
+    assert "2 launches of 2 kernels examined" in done.stdout, done.stdout + done.stderr
+    assert ("PAL404" in done.stdout) is told
+    assert done.returncode == 0
+
+
+def test_the_pytest_plugin(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, KERNELS.read_text())
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     assert "2 launches of 2 kernels examined" in done.stdout
     assert "PAL404" in done.stdout
