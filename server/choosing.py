@@ -142,6 +142,11 @@ def launching_function(analysis: Analysis, launch: Launch) -> str:
     return _dotted(analysis, piece, launch.scope if piece.kind == "class" else piece.names[0])
 
 
+def called_as(analysis: Analysis, piece: Piece) -> str:
+    """The name by which a function of the file is called."""
+    return _dotted(analysis, piece, piece.names[0])
+
+
 def _dotted(analysis: Analysis, piece: Piece, name: str) -> str:
     if piece.nested:
         owner = next(each for each in analysis.module.outline.pieces if piece in each.members)

@@ -27,9 +27,10 @@ def launch_name(launch: Launch) -> str:
 
 def summary(launch: Launch, probed: LaunchResult | None = None) -> str:
     """ "TPU, grid (4, n)"; with the numbers where it was probed."""
-    parts = [BACKENDS.get(launch.backend or (probed.backend if probed else None) or "", "backend not known")]
-    if probed is not None and probed.facts["grid"]:
-        parts.append(f"grid ({', '.join(map(str, probed.facts['grid']))})")
+    parts = [_on(launch, probed)]
+    known = _probed_grid(probed)
+    if known is not None:
+        parts.append(known)
     elif launch.grid is not None:
         sizes = ", ".join(_size(item) for item in launch.grid.items)
         parts.append(f"grid ({sizes}{', …' if launch.grid.open else ''})")
@@ -38,10 +39,34 @@ def summary(launch: Launch, probed: LaunchResult | None = None) -> str:
     return ", ".join(parts)
 
 
+def passed_summary(kernel: str, launch: Launch, probed: LaunchResult | None) -> str:
+    """The same, with its name, of a kernel that is passed to a launch which the analysis knows with another one.
+
+    Grid and memory of that one need not be its own.
+    """
+    through = f"launched through `{launch.scope}`" if launch.scope else ""
+    told = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
+    return f"{kernel}: {', '.join(filter(None, told))}"
+
+
 def known_of(judged: Judged, launch: Launch) -> LaunchResult | None:
     """What the last probe saw of a launch."""
     line, kernel = launch.called_at.span.start.line, launch.traces[0].name if launch.traces else None
     return next(launches_at(judged.probed, judged.source.path, line, kernel), None)
+
+
+def _on(launch: Launch, probed: LaunchResult | None) -> str:
+    return BACKENDS.get(launch.backend or (probed.backend if probed else None) or "", "backend not known")
+
+
+def _probed_grid(probed: LaunchResult | None) -> str | None:
+    grid = probed.facts["grid"] if probed is not None else None
+    return f"grid ({', '.join(map(str, grid))})" if grid else None
+
+
+def _probed_memory(probed: LaunchResult | None) -> str | None:
+    known = probed.facts.get("memory") if probed is not None else None
+    return f"VMEM {size(known['bytes'])} of {size(known['limit'])} ({known['device']})" if known else None
 
 
 def budget_of(launch: Launch, judged: Judged) -> Budget | None:
@@ -66,9 +91,9 @@ def limits(budget: Budget, judged: Judged) -> dict[str, int]:
 
 def memory_text(launch: Launch, judged: Judged, probed: LaunchResult | None) -> str | None:
     """ "VMEM 384 KiB of 16 MiB (v5e)", as probed; "VMEM at least 384 KiB of 16 MiB", as far as the text tells."""
-    known = probed.facts.get("memory") if probed is not None else None
-    if known:
-        return f"VMEM {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
+    known = _probed_memory(probed)
+    if known is not None:
+        return known
     budget = budget_of(launch, judged)
     if budget is None:
         return None

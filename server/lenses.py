@@ -9,7 +9,8 @@ import libcst as cst
 from attrs import frozen
 from lsprotocol import types as lsp
 from pallas_lint.server.choosing import NoFunction, launching_function
-from pallas_lint.server.figures import known_of, launch_name, memory_text, summary
+from pallas_lint.server.figures import known_of, launch_name, memory_text, passed_summary, summary
+from pallas_lint.server.passed import Passed, passed_kernels
 from pallas_lint.server.positions import range_of
 from pallas_lint.server.probed import kernels_at, launches_at
 
@@ -46,12 +47,18 @@ class _Place:
 
     span: Span
     launches: list[Launch]
+    kernel: str | None  # the one that is passed to the launch, of which the analysis follows another
     probed: list[LaunchResult]
     function: str | None  # by which it is probed
 
 
 def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
     """Each launch of the file and each kernel in it, in order; of several on one line the first."""
+    passed: dict[Span, Passed] = {}
+    callers: dict[tuple[Span, str], str | None] = {}  # of launchers, by the launch and the kernel
+    for each in passed_kernels(analysis):
+        passed.setdefault(each.span, each)
+        callers.setdefault((each.launch.called_at.span, each.name), each.function)
     path = judged.source.path
     launches: dict[Span, list[Launch]] = defaultdict(list)
     kernels: dict[Span, list[Launch]] = defaultdict(list)
@@ -65,13 +72,18 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
     seen: set[int] = set()
-    for span, mine in sorted({**kernels, **launches}.items()):
+    for span, mine in sorted({**{span: [each.launch] for span, each in passed.items()}, **kernels, **launches}.items()):
         if span.start.line in seen:
             continue
         seen.add(span.start.line)
         probed = [] if span in launches else list(kernels_at(judged.probed, path, span.start.line))
         probed += list(launches_at(judged.probed, path, span.start.line)) if span in launches else []
-        yield _Place(span, mine[:1] if span in launches else mine, probed, _function(analysis, mine[0]))
+        if span in launches or span in kernels:
+            first = next((launch for launch in mine if launch.bodies), mine[0])
+            function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
+            yield _Place(span, [first] if span in launches else mine, None, probed, function)
+        else:
+            yield _Place(span, mine, passed[span].name, probed, passed[span].function)
 
 
 def _function(analysis: Analysis, launch: Launch) -> str | None:
@@ -85,7 +97,9 @@ def _commands(
     judged: Judged, place: _Place, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
     # What only tells something has no command: clients show its title.
-    if len(place.launches) == 1:
+    if place.kernel is not None:
+        title = passed_summary(place.kernel, place.launches[0], next(iter(place.probed), None))
+    elif len(place.launches) == 1:
         (launch,) = place.launches
         known = known_of(judged, launch)
         memory = memory_text(launch, judged, known)
