@@ -226,7 +226,15 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
 
 STRING = Kind(_string, {"type": "string"})
 BOOLEAN = Kind(_boolean, {"type": "boolean"})
-NUMBER = Kind(_positive, {"type": "number", "exclusiveMinimum": 0})
+NUMBER = Kind(_positive, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_SECONDS})
+# Of amounts near the least one the pattern takes some that `memory_in` finds too small: it looks at digits.
+_AMOUNT = (
+    r"^\s*(?:0*[1-9]\d{6,14}(?:\.\d+)?|0*[1-9]\d{3,14}(?:\.\d+)?\s*[kK]|0*[1-9]\d{0,14}(?:\.\d+)?\s*[mM]"
+    r"|\d{1,15}(?:\.\d+)?\s*[gGtT])\s*(?:[iI]?[bB])?\s*$"
+)
+MEMORY = Kind(
+    _memory, {"anyOf": [{"type": "integer", "minimum": LEAST_MEMORY}, {"type": "string", "pattern": _AMOUNT}]}
+)
 PATTERNS = Kind(_strings, {"type": "array", "items": {"type": "string"}})
 SELECTORS = Kind(_selectors, {"type": "array", "items": {"$ref": "#/definitions/selector"}})
 SEVERITY = Kind(lambda value: Severity(one_of(*SEVERITIES).parse(value)), {"enum": list(SEVERITIES)})
@@ -261,7 +269,7 @@ PROBE = record(
         "python": STRING,
         "stage": one_of(*STAGES),
         "timeout": NUMBER,
-        "memory-limit": Kind(_memory, {"type": ["string", "integer"]}),
+        "memory-limit": MEMORY,
         "all-targets": BOOLEAN,
     }
 )
