@@ -17,6 +17,7 @@ from pallas_lint.server.configuring import take_changes
 from pallas_lint.server.documents import Documents
 from pallas_lint.server.positions import from_lsp
 from pallas_lint.server.session import argument
+from pallas_lint.server.workspace import file_of
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
@@ -168,8 +169,14 @@ def _own_requests(server: PallasServer) -> None:
     @server.command("pallasLint.createConfig")
     async def create_config(ls: PallasServer, *given: Any) -> dict[str, Any]:
         told = argument(given[0] if given else None)
-        first = next(iter(ls.folders), ls.folders.rest)
-        return await settings_files.create(ls, Path(told["folder"]) if told.get("folder") else first.path)
+        uri, folder = told.get("uri"), told.get("folder")
+        if isinstance(uri, str):
+            path = file_of(uri)
+        else:
+            path = Path(str(folder)) if folder else next(iter(ls.folders), ls.folders.rest).path
+        if path is None:
+            return {"outcome": "failed", "uri": uri, "message": f"{uri} is no folder on a disk"}
+        return await settings_files.create(ls, path)
 
     @server.feature("pallasLint/rule")
     def rule(ls: PallasServer, params: Any) -> dict[str, str] | None:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _QUIET = 0.5  # seconds without news before a run starts by itself
 # The search path is that of this process, whatever lies in the folder that the server was started in.
-_START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from pallas_lint.server.sweep import main; main()"
+_START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from pallas_lint.server.folder_run import main; main()"
+)
 
 
 class Sweeper:

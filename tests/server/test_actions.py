@@ -144,9 +144,13 @@ async def test_a_settings_file_is_made_where_there_is_none(tmp_path: Path) -> No
         assert isinstance(edit, lsp.TextDocumentEdit)
         assert applied("", edit.edits) == 'ignore = ["PAL301"]\n'
         result = await editor.client.workspace_execute_command_async(
-            lsp.ExecuteCommandParams("pallasLint.createConfig", [{"folder": str(tmp_path)}])
+            lsp.ExecuteCommandParams("pallasLint.createConfig", [{"uri": tmp_path.as_uri()}])
         )
         assert result["outcome"] == "done" and len(editor.applied) == 1
+        result = await editor.client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams("pallasLint.createConfig", [{"uri": "untitled:Untitled-1"}])
+        )
+        assert result["outcome"] == "failed" and "no folder" in result["message"]
         (tmp_path / "pallas-lint.toml").write_text("")
         result = await editor.client.workspace_execute_command_async(
             lsp.ExecuteCommandParams("pallasLint.createConfig", [{"folder": str(tmp_path)}])

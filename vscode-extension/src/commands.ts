@@ -119,9 +119,9 @@ async function chooseRule(codes: readonly string[]): Promise<string | undefined>
 }
 
 async function createConfig(server: Server, given: string | undefined): Promise<void> {
-  const folder = given ?? (await chooseFolder())?.uri.fsPath;
+  const folder = given !== undefined ? vscode.Uri.file(given) : (await chooseFolder())?.uri;
   if (folder !== undefined) {
-    await execute(server, SERVER_COMMANDS.createConfig, [{ folder }]);
+    await execute(server, SERVER_COMMANDS.createConfig, [{ uri: folder.toString() }]);
   }
 }
 
