@@ -354,4 +354,6 @@ class Documents:
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
 
     def shutdown(self) -> None:
+        for uri in list(self._running):
+            self._stop(uri)
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -18,7 +18,7 @@ from pallas_lint.finding import Edit, Span
 from pallas_lint.notebook import Cell, Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pallas_lint.server.app import PallasServer
 
@@ -150,13 +150,21 @@ class Notebooks:
                 self._push(cell, None, [])
             self._push(uri, version, self.located(list(found)))
             return
-        parts = {cell.uri: self._in_cell(found, source, cell) for cell in source.cells}
-        for cell in self._shown.get(uri, set()) - parts.keys():
+        parts = list(self.by_cell(found, source))
+        cells = {cell for cell, _, _ in parts}
+        for cell in self._shown.get(uri, set()) - cells:
             self._push(cell, None, [])
-        for cell, inside in parts.items():
-            text = self._server.workspace.text_documents.get(cell)
-            self._push(cell, text.version if text is not None else None, inside)
-        self._shown[uri] = set(parts)
+        for cell, version, inside in parts:
+            self._push(cell, version, inside)
+        self._shown[uri] = cells
+
+    def by_cell(
+        self, found: Sequence[lsp.Diagnostic], notebook: Notebook
+    ) -> Iterator[tuple[str, int | None, list[lsp.Diagnostic]]]:
+        """The URI of each cell of a notebook with its version and its part of the diagnostics."""
+        for cell in notebook.cells:
+            text = self._server.workspace.text_documents.get(cell.uri)
+            yield cell.uri, text.version if text is not None else None, self._in_cell(found, notebook, cell)
 
     def _push(self, uri: str, version: int | None, found: list[lsp.Diagnostic]) -> None:
         self._server.text_document_publish_diagnostics(

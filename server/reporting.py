@@ -217,18 +217,23 @@ class Reporter:
     def _reports(self, previous: Mapping[str, str]) -> Iterator[lsp.WorkspaceDocumentDiagnosticReport]:
         left = dict(previous)
         for path in (*self.board.paths, *sorted(self._broken)):
-            uri = self.uri(path)
-            judged = self._server.documents.known(uri)
-            if judged is not None and isinstance(judged.source, Notebook):
-                continue  # the client asks for its cells
-            version = judged.version if judged is not None else None
-            found = self.diagnostics(path)
-            known = self._result_id(path, found)
-            before = left.pop(uri, _NOTHING)
-            if before != known:
-                yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, found, version, result_id=known)
-            elif uri in previous:
-                yield lsp.WorkspaceUnchangedDocumentDiagnosticReport(uri, known, version)
+            for uri, version, found in self._parts(path):
+                known = self._result_id(path, found)
+                before = left.pop(uri, _NOTHING)
+                if before != known:
+                    yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, found, version, result_id=known)
+                elif uri in previous:
+                    yield lsp.WorkspaceUnchangedDocumentDiagnosticReport(uri, known, version)
         for uri, before in left.items():
             if before != _NOTHING:
                 yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, [], None, result_id=_NOTHING)
+
+    def _parts(self, path: str) -> Iterator[tuple[str, int | None, list[lsp.Diagnostic]]]:
+        """The documents that a file is to the client, with versions and diagnostics: of an open notebook the cells."""
+        uri = self.uri(path)
+        judged = self._server.documents.known(uri)
+        found = self.diagnostics(path)
+        if judged is not None and isinstance(judged.source, Notebook):
+            yield from self._server.notebooks.by_cell(found, judged.source)
+        else:
+            yield uri, judged.version if judged is not None else None, found

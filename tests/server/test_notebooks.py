@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import Editor, document, everywhere, session
+from tests.server.clients import LIMIT, Editor, codes, document, everywhere, session
 from tests.server.test_protocol import applied
 from tests.test_notebook import IMPORTS, KERNEL, LAUNCH, SILENT
 from tests.test_notebook import document as content
@@ -147,6 +148,28 @@ async def test_cells_come_go_and_move(tmp_path: Path) -> None:
         assert await cells.found() == {1: [("PAL301", 1)], 4: [("PAL101", 1)]}
         cells.splice(0, 5)
         assert await cells.found() == {}
+
+
+async def test_the_workspace_asked_for_has_the_cells_of_open_notebooks(tmp_path: Path) -> None:
+    async with session("pull", tmp_path, options=OPTIONS) as editor:
+
+        async def asked(previous: list[lsp.PreviousResultId]) -> dict[str, list[object]]:
+            params = lsp.WorkspaceDiagnosticParams(previous)
+            report = await asyncio.wait_for(editor.client.workspace_diagnostic_async(params), LIMIT)
+            known.update({each.uri: str(each.result_id) for each in report.items})
+            full = [each for each in report.items if isinstance(each, lsp.WorkspaceFullDocumentDiagnosticReport)]
+            return {each.uri: codes(each.items) for each in full}
+
+        known: dict[str, str] = {}
+        cells = Cells(editor, tmp_path / "n.ipynb", ("markdown", "# pallas"), IMPORTS, KERNEL, LAUNCH)
+        await cells.found()
+        _, _, kernel, launch = cells.names
+        assert await asked([]) == {kernel: ["PAL101"], launch: ["PAL301"]}
+        cells.type(3, lsp.Range(lsp.Position(0, 0), lsp.Position(100, 0)), SILENT)
+        await cells.found()
+        assert await asked([lsp.PreviousResultId(uri, known[uri]) for uri in (kernel, launch)]) == {launch: []}
+        cells.close()
+        assert await asked([lsp.PreviousResultId(kernel, known[kernel])]) == {kernel: []}
 
 
 async def test_half_a_function_costs_only_its_own_findings(tmp_path: Path) -> None:
