@@ -25,7 +25,46 @@ FILE = Path("/nonexistent/edited.py")
 CHOSEN = SettingsFinder(
     Overrides({"select": ["ALL"], "jax-version": "0.10.2"}, isolated=True), Path("/nonexistent")
 ).for_folder(Path("/nonexistent"))
-TEXTS = [file.read_text() for file in sorted((ROOT / "examples").glob("*.py"))] + [composed(250)]
+# What the top level makes is used by several launches, and found through a block and a name that is bound twice too.
+SHARED = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+try:
+    rows = 96 // jax.device_count()
+except RuntimeError:
+    rows = 96
+spec = pl.BlockSpec((rows, 100), lambda i: (i,))
+whole = pl.BlockSpec(memory_space=pl.ANY)
+pair = spec, whole
+out = jax.ShapeDtypeStruct((960, 100), jnp.float32)
+
+
+def copy_kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def first(x):
+    return pl.pallas_call(copy_kernel, out, grid=(10,), in_specs=[spec], out_specs=spec)(x)
+
+
+def second(x):
+    return pl.pallas_call(copy_kernel, out, grid=(10,), in_specs=[pair[0]], out_specs=pair[0])(x)
+
+
+def third(x):
+    return pl.pallas_call(copy_kernel, out, in_specs=[whole], out_specs=whole)(x)
+
+
+spec = pl.BlockSpec((7, 100), lambda i, j: (i, 0))
+
+
+def fourth(x):
+    return jax.grad(pl.pallas_call(copy_kernel, out, grid=(10,), in_specs=[spec], out_specs=spec))(x)
+"""
+TEXTS = [*(file.read_text() for file in sorted((ROOT / "examples").glob("*.py"))), composed(250), SHARED]
 # Typed somewhere: what starts, ends or changes statements, names and numbers.
 TYPED = ("(", ")", ":", "\n", "\n\n", "    ", "x", "128", "1", " = ", "#", '"""', "pl.", "del ", "jnp.sum(x_ref[...])")
 
@@ -96,6 +135,19 @@ def test_an_edit_in_one_kernel_runs_only_what_reaches_it() -> None:
     assert every > 5
     result(text.replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1), project)
     assert every - 2 <= replay.again < every
+
+
+def test_launches_that_share_what_the_top_level_makes_are_told_alone() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    result(SHARED, project)
+    replay = project.graph().syntax.replay(FILE)
+    text = SHARED
+    for old, new in (("[whole], out_specs=whole", "None"), ("[pair[0]]", "[spec]"), ("return jax.grad", "jax.grad")):
+        text = text.replace(old, new)
+        assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
+        again, every = replay.again, len(replay.runs)
+        assert every > 5
+        assert again >= every - 2
 
 
 def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:

@@ -104,7 +104,7 @@ def captured_names(pattern: cst.MatchPattern) -> list[str]:
 def lookup(i: Interpreter, name: str, env: Env) -> Value:
     value = env.find(name)
     if value is None:
-        value = env.module.lookup(name, i)
+        value = env.module.named(name, i)
     if value is None:
         return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     return value

@@ -16,10 +16,11 @@ from attrs import define, evolve, field
 
 from pallas_lint.kernels import expressions, externals, jitted, members
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.notes import Notes
 from pallas_lint.kernels.recorder import TOP_LEVEL, Recorder
 from pallas_lint.kernels.scope import Bindings, Env, merge
 from pallas_lint.kernels.statements import COMPOUND, SMALL
-from pallas_lint.kernels.trace import Event, Guard, KernelTrace, Op, refs_in
+from pallas_lint.kernels.trace import Event, Guard, KernelTrace, refs_in
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -69,16 +70,9 @@ class Interpreter(Recorder):
     entered: dict[int, Piece] = field(factory=dict)  # ids of functions that ran, whatever for, with their pieces
     # (launch site, kernel) -> how often it was traced, and the pieces of both
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
-    specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
+    notes: Notes = field(factory=Notes)  # of the run, or of the lookup, that goes on; in the end those of all
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
-    checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
-    checkified_unknown: bool = False  # something that is not known was handed to it too
-    derived: set[int] = field(factory=set)  # ids of functions that bring derivatives of their own
-    differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
-    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
-    outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
-    remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
-    divisors: set[Sym] = field(factory=set)  # ... and by what
+    checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
@@ -100,7 +94,6 @@ class Interpreter(Recorder):
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
     # Functions of a module's top level that were named outside kernels while one ran, by the id of both.
     named: dict[tuple[int, int], Func] = field(factory=dict)
-    below: list[Func] = field(factory=list)  # the same while a name of a module is looked up
 
     def begin(self) -> None:
         """Start counting steps anew; the more a module has cost already, the less is left for the next root."""
@@ -114,7 +107,7 @@ class Interpreter(Recorder):
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
         before, run = getattr(self, "module", env.module), self.running
         self.module = env.module
-        marks = self.noted
+        launches = len(self.launches)
         if piece is not self.running_piece:
             self.running = TOP_LEVEL
         with self._within(piece), self.outside_kernels():
@@ -123,7 +116,7 @@ class Interpreter(Recorder):
             else:
                 self._block(piece.body, env)
         self.module, self.running = before, run
-        if piece is not self.running_piece and self.noted != marks:
+        if piece is not self.running_piece and len(self.launches) != launches:
             self.entangled = True
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from pallas_lint.kernels.notes import Notes
 from pallas_lint.kernels.replay import Replay
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import UNKNOWN, External, Func, Value
@@ -20,7 +21,7 @@ from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.wide_types import WideTypes
@@ -46,8 +47,7 @@ class Module:
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[int] = field(factory=set, init=False)  # pieces that ran
     moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
-    _below: dict[str, list[Func]] = field(factory=dict, init=False)  # functions that were named to find a name's value
-    _derived: dict[str, set[int]] = field(factory=dict, init=False)  # ... and that were given derivatives
+    _notes: dict[str, list[Notes]] = field(factory=dict, init=False)  # taken when a name's value was found
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
@@ -159,19 +159,35 @@ class Module:
         """The value of a global of this module; None where the module does not bind it."""
         if name not in self._resolved:
             self._resolved.add(name)
-            before, derived = interpreter.below, interpreter.derived
-            interpreter.below, interpreter.derived = [], set()
-            self._resolve(name, interpreter)
-            self._below[name], self._derived[name] = interpreter.below, interpreter.derived
-            interpreter.below, interpreter.derived = before, derived
+            with self._noting((name,), interpreter):
+                self._resolve(name, interpreter)
+        return self._heard(name, interpreter)
+
+    def named(self, name: str, interpreter: Interpreter) -> Value | None:
+        """The same for a name in code of this module: what has been bound so far goes before what is still to run."""
+        return self._heard(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
+
+    def _heard(self, name: str, interpreter: Interpreter) -> Value | None:
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.name(value)
-        # Whoever looks a name up says what finding its value said, not only who comes first.
-        for func in self._below.get(name, ()):
-            interpreter.name(func)
-        interpreter.derived.update(self._derived.get(name, ()))
+        for notes in self._notes.get(name, ()):
+            interpreter.hear(notes)
         return value
+
+    @contextmanager
+    def _noting(self, names: Iterable[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
+        """What is noted within is noted by all who look up one of these names."""
+        notes = Notes()
+        for name in names:
+            self._notes.setdefault(name, []).append(notes)
+        try:
+            with interpreter.looking_up(notes, piece):
+                yield
+        finally:
+            if notes.is_empty:
+                for name in names:
+                    self._notes[name].remove(notes)
 
     def _resolve(self, name: str, interpreter: Interpreter) -> None:
         for piece, bound in self.outline.imports if name in self._rebound else ():
@@ -184,9 +200,10 @@ class Module:
         for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
             if id(piece) not in self._done:
                 self._done.add(id(piece))
-                with self.at(piece.first):
+                names = piece.words if piece.kind == "block" else piece.names
+                with self.at(piece.first), self._noting(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)
-                    for bound in self._rebound.keys() & (piece.words if piece.kind == "block" else piece.names):
+                    for bound in self._rebound.keys() & names:
                         self._remember(bound, piece.first)
         # `x, y = ...` ran for one of its names: what rebinds the other has to run too, or it would mean the first one.
         together = {each for piece in self._binders.get(name, ()) for each in piece.names}

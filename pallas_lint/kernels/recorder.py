@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,10 +13,11 @@ from pallas_lint.kernels.values import UNKNOWN, Array, Choice, Func, Made, Ref, 
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Iterator
 
     from pallas_lint.kernels.arguments import Arguments
     from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.notes import Notes
     from pallas_lint.kernels.scope import Env
     from pallas_lint.kernels.trace import Asking, Event, Guard, KernelTrace
     from pallas_lint.syntax import Piece
@@ -34,22 +36,14 @@ class Recorder:
     guards: tuple[Guard, ...]
     uncertain: int
     hidden: tuple[cst.CSTNode, Value] | None
-    outside: list[tuple[Op, tuple[Func, ...]]]
     stack: list[Func]
     running: object
     entangled: bool
     launches: list[Launch]
-    specs_made: list[Made]
-    differentiated: list[tuple[Func, str, Site]]
-    not_entered: list[tuple[Func, tuple[Func, ...]]]
-    derived: set[int]
-    checkified: set[int]
-    remainders: set[Sym]
-    divisors: set[Sym]
+    notes: Notes
     entered: dict[int, Piece]
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
     named: dict[tuple[int, int], Func]
-    below: list[Func]
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
 
     def site(self, node: cst.CSTNode) -> Site:
@@ -112,26 +106,71 @@ class Recorder:
 
     # -- who does what to whom -----------------------------------------------------------------------------------
 
-    @property
-    def noted(self) -> tuple[int, ...]:
-        """How much has been noted that is noted once, by whoever comes first."""
-        noted: tuple[Sized, ...] = (
-            self.launches, self.specs_made, self.differentiated, self.not_entered, self.outside,
-            self.checkified, self.remainders, self.divisors, self.entered, self.contexts,
-        )  # fmt: skip
-        return tuple(map(len, noted))
-
     def change(self, made_by: object) -> None:
         """Something is changed that `made_by` made."""
         if made_by is not self.running:
             self.entangled = True  # type: ignore[misc]  # the interpreter has the slot
 
+    @property
+    def specs_made(self) -> list[Made]:
+        return self.notes.specs_made
+
+    @property
+    def differentiated(self) -> list[tuple[Func, str, Site]]:
+        return self.notes.differentiated
+
+    @property
+    def not_entered(self) -> list[tuple[Func, tuple[Func, ...]]]:
+        return self.notes.not_entered
+
+    @property
+    def outside(self) -> list[tuple[Op, tuple[Func, ...]]]:
+        return self.notes.outside
+
+    @property
+    def derived(self) -> set[int]:
+        return self.notes.derived
+
+    @property
+    def checkified(self) -> set[int]:
+        return self.notes.checkified
+
+    @property
+    def remainders(self) -> set[Sym]:
+        return self.notes.remainders
+
+    @property
+    def divisors(self) -> set[Sym]:
+        return self.notes.divisors
+
     def name(self, func: Func) -> None:
         """A function of a module's top level was looked up."""
-        if self.running is TOP_LEVEL:
-            self.below.append(func)
+        if self.notes.lookup:
+            self.notes.named.append(func)
         elif self.kernel is None and self.stack:
             self.named[id(self.stack[0].node), id(func.node)] = func
+
+    @contextmanager
+    def looking_up(self, notes: Notes, piece: Piece | None = None) -> Iterator[None]:
+        """What is noted within goes to `notes`: it belongs to the value that is found, not to who looks first."""
+        before, self.notes = self.notes, notes  # type: ignore[misc]  # the interpreter has the slot
+        notes.lookup = notes.is_open = True
+        try:
+            yield
+        finally:
+            self.notes = before  # type: ignore[misc]  # the interpreter has the slot
+            notes.close(piece)
+
+    def hear(self, notes: Notes) -> None:
+        """Somebody looks up a value of which this was noted when it was found."""
+        for each in notes.together():
+            if each is self.notes:
+                continue
+            if each.is_open and not any(each is other for other in self.notes.beside):
+                self.notes.beside.append(each)
+            self.notes.add(each)
+            for func in each.named:
+                self.name(func)
 
     def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
         """Functions defined while `outer` ran that did not run themselves."""

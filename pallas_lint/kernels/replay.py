@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import define, field
 
+from pallas_lint.kernels.notes import Notes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
     from pathlib import Path
@@ -30,17 +32,15 @@ _BY_TEXT = re.compile(
 )
 _ELSEWHERE = 0  # stands for the pieces of all other modules
 _DUNDER = re.compile(r"__\w+__$")
-_LISTS = ("specs_made", "differentiated", "not_entered", "outside", "inner")
-_NOTES = ("checkified", "derived", "remainders", "divisors")  # only written while code runs
-_SETS = (*_NOTES, "outer", "frames")
+_SETS = ("outer", "frames")
 
 
 class _Marks(NamedTuple):
     """How much an interpreter had noted when a run began."""
 
     launches: int
-    lists: tuple[int, ...]
-    sets: tuple[frozenset[Any], ...]
+    inner: int
+    sets: tuple[frozenset[int], ...]
     entered: dict[int, Piece]
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
     spent: int
@@ -58,8 +58,9 @@ class Run:
     state: Hashable
     result: Any = None
     launches: list[Launch] = field(factory=list)
-    lists: tuple[list[Any], ...] = ()
-    sets: tuple[frozenset[Any], ...] = ()
+    inner: list[Any] = field(factory=list)
+    notes: Notes = field(factory=Notes)
+    sets: tuple[frozenset[int], ...] = ()
     entered: dict[int, Piece] = field(factory=dict)
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
     spent: int = 0
@@ -127,13 +128,11 @@ class Replay:
             self.again += 1
         else:
             marks = _marks(i)
-            notes = [getattr(i, name) for name in _NOTES]
-            for name in _NOTES:
-                setattr(i, name, set())
+            before, i.notes = i.notes, Notes()
             result = run()
-            known = _since(i, marks, Run(reached, state, result))
-            for name, before in zip(_NOTES, notes, strict=True):
-                getattr(i, name).update(before)
+            known = _since(i, marks, Run(reached, state, result, notes=i.notes))
+            i.notes = before
+            i.notes.add(known.notes)
         self.runs[piece, phase] = known
         self._note(known)
         return known.result
@@ -191,8 +190,8 @@ def _facts(i: Interpreter, module: Module) -> Hashable:
 def _marks(i: Interpreter) -> _Marks:
     return _Marks(
         len(i.launches),
-        tuple(len(getattr(i, name)) for name in _LISTS),
-        tuple(frozenset() if name in _NOTES else frozenset(getattr(i, name)) for name in _SETS),
+        len(i.inner),
+        tuple(frozenset(getattr(i, name)) for name in _SETS),
         dict(i.entered),
         dict(i.contexts),
         i.spent + i.steps,
@@ -201,7 +200,7 @@ def _marks(i: Interpreter) -> _Marks:
 
 def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
     run.launches = i.launches[marks.launches :]
-    run.lists = tuple(getattr(i, name)[at:] for name, at in zip(_LISTS, marks.lists, strict=True))
+    run.inner = i.inner[marks.inner :]
     run.sets = tuple(frozenset(getattr(i, name) - old) for name, old in zip(_SETS, marks.sets, strict=True))
     run.entered = {node: piece for node, piece in i.entered.items() if node not in marks.entered}
     run.contexts = {key: seen for key, seen in i.contexts.items() if marks.contexts.get(key) != seen}
@@ -211,8 +210,8 @@ def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
 
 def _repeat(i: Interpreter, run: Run) -> None:
     i.launches += run.launches
-    for name, more in zip(_LISTS, run.lists, strict=True):
-        getattr(i, name).extend(more)
+    i.inner += run.inner
+    i.notes.add(run.notes)
     for name, new in zip(_SETS, run.sets, strict=True):
         getattr(i, name).update(new)
     i.entered.update(run.entered)

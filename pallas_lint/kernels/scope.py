@@ -34,8 +34,8 @@ class Env:
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
-        env: Env | None = self
-        while env is not None:
+        env: Env = self
+        while env.parent is not None:
             value = env.vars.get(name)
             if value is not None and (env is self or not env.is_class):
                 return value

@@ -1,0 +1,88 @@
+"""What is written down while code runs, apart from launches: by a root's run, or while a module's name is looked up.
+
+What the top level of a module notes is noted by everybody who looks up what it bound, not only by who comes first:
+a run can then be told alone. All together it is noted once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.values import Func, Made, Sym
+    from pallas_lint.syntax import Piece, Site
+
+_LISTS = ("specs_made", "differentiated", "not_entered", "outside")
+_SETS = ("derived", "checkified", "remainders", "divisors")
+# The piece of a module's top level, what kind of thing it noted, and the how manieth of these.
+_Place = tuple["Piece", str, int]
+
+
+@define(eq=False)
+class Notes:
+    """In the order in which things happened."""
+
+    specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
+    differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
+    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
+    outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
+    derived: set[int] = field(factory=set)  # ids of functions that bring derivatives of their own
+    checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
+    remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
+    divisors: set[Sym] = field(factory=set)  # ... and by what
+    lookup: bool = False  # taken while a name was looked up
+    named: list[Func] = field(factory=list)  # ... functions of a module's top level that were named for it
+    is_open: bool = False  # ... that goes on: there may be more to come
+    beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
+    _places: dict[int, _Place] = field(factory=dict)  # of what the top level noted, by its id
+    _known: set[_Place] = field(factory=set)
+
+    def add(self, other: Notes) -> None:
+        """Note all of `other` that is not noted yet."""
+        for name in _LISTS:
+            for item in getattr(other, name):
+                self._add(getattr(self, name), item, other._places.get(id(item)))
+        for name in _SETS:
+            getattr(self, name).update(getattr(other, name))
+
+    def _add(self, items: list[Any], item: Any, place: _Place | None) -> None:
+        if place in self._known:
+            return
+        items.append(item)
+        if place is not None:
+            self._place(item, place)
+
+    def _place(self, item: Any, place: _Place) -> None:
+        self._places[id(item)] = place
+        self._known.add(place)
+
+    def close(self, piece: Piece | None) -> None:
+        """Nothing more comes; `piece` ran meanwhile."""
+        self.is_open = False
+        if piece is None:
+            return
+        for name in _LISTS:
+            for at, item in enumerate(getattr(self, name)):
+                if id(item) not in self._places:
+                    self._place(item, (piece, name, at))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody needs to hear of it."""
+        return not (self.named or self.beside or any(getattr(self, name) for name in (*_LISTS, *_SETS)))
+
+    def together(self) -> list[Notes]:
+        """This and what belongs to it."""
+        if not self.beside:
+            return [self]
+        found: dict[int, Notes] = {}
+        stack = [self]
+        while stack:
+            each = stack.pop()
+            if id(each) not in found:
+                found[id(each)] = each
+                stack += each.beside
+        return list(found.values())
