@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import define
+from attrs import define, evolve
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
@@ -221,4 +221,7 @@ def maps_of(
     found = options(spec.index_map) if spec.index_map is not None else ()
     for option in found:
         if isinstance(option, Func):
+            if launch is None and option.module.file == interpreter.root.file:
+                # A run that was not repeated has it from the file's text before: it is this module's all the same.
+                option = evolve(option, module=interpreter.root)
             yield IndexMap(spec, option, interpreter, launch, sure and len(found) == 1)
