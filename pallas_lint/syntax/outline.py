@@ -134,30 +134,25 @@ def _add_statements(
     in_tree: bool = True,
 ) -> None:
     previous: Piece | None = None
-    taken: Piece | None = None
+    earlier = result.earlier if in_tree else None
+    done = 0  # the last line of what is not looked at again: taken as it was, or recovered line by line
     for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
         first, last = node.start_point.row + 1, _last_line(node)
-        if taken is not None and taken is previous and first <= taken.last:
-            continue  # a statement that shares its line
-        if (
-            result.earlier is not None
-            and in_tree
-            and not node.has_error
-            and (previous is None or first > previous.last)
-        ):
-            taken = result.earlier.take(first, last, nested=nested)
+        if last <= done:
+            continue
+        shares_line = previous is not None and first <= previous.last
+        if earlier is not None and not shares_line and not node.has_error:
+            taken = earlier.take(first, last, nested=nested)
             if taken is not None:
                 pieces.append(taken)
-                names, stars = result.earlier.imports(taken)
+                names, stars = earlier.imports(taken)
                 result.imports += [(taken, name) for name in names]
                 result.star_imports += [(taken, star) for star in stars]
-                previous = taken
+                previous, done = taken, last
                 continue
-        if previous is not None and first <= previous.last:
-            if previous.suspect and last <= previous.last:
-                continue  # taken in by the recovery of what stands before it
+        if previous is not None and shares_line:
             # `a = 1; b = 2`: statements that share a line are one piece.
             previous.last = max(previous.last, last)
             previous.names += _bound_names(node)
@@ -179,7 +174,7 @@ def _add_statements(
                     break
                 last = max(last, _last_line(follower))
             _recover(result, source, (first, last))
-            previous = pieces[-1]
+            previous, done = pieces[-1], last
             continue
         _add_imports(result, piece, node, nested)
         if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):

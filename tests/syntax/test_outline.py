@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pallas_lint
+from benchmarks.latency import composed
 from pallas_lint.finding import Position
 from pallas_lint.source import Source
 from pallas_lint.syntax import Outline, Piece, outline
@@ -271,3 +272,15 @@ def test_five_megabytes_of_literals_are_outlined_in_good_time() -> None:
     found = outlined(text)
     assert [piece.names for piece in found.pieces] == [("TABLE",), ("f",)]
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("typed", [" + (", "[", " = {", "'''", "."])
+def test_a_half_written_statement_leaves_the_other_pieces_as_they_are(typed: str) -> None:
+    text = composed(350)
+    lines = text.split("\n")
+    whole = [(piece.first, piece.last, (piece.kind, piece.names, piece.text)) for piece in outlined(text).walk()]
+    for at in range(0, len(lines), 7):
+        if lines[at].startswith("    "):
+            edited = "\n".join([*lines[:at], lines[at] + typed, *lines[at + 1 :]])
+            found = {(piece.kind, piece.names, piece.text) for piece in outlined(edited).walk()}
+            assert [other for first, last, other in whole if not first <= at + 1 <= last and other not in found] == []
