@@ -138,18 +138,23 @@ class Recall:
 
     def stored_names(self, module: Module) -> frozenset[str]:
         """The names of jax that something in the file assigns: nothing is said of their uses anywhere."""
-        stored: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = {}
+        kept: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = {}
+        stored = []
         self._uses = {}
         for piece in module.outline.walk():
-            names = self._stored.get(id(piece)) if piece.in_tree and id(piece) in self._before else None
-            if names is None:
+            names = self._stored.get(id(piece)) if id(piece) in self._before else None
+            if names is not None:
+                kept[id(piece)] = names
+            if names is None or not piece.in_tree:
                 uses, assigned = self._read_uses(piece, module)
                 names = frozenset(assigned), frozenset((use.alias, use.name) for use in uses if not use.imported)
-            stored[id(piece)] = names
-        self._module, self._stored = module, stored
-        all_stored: frozenset[str] = frozenset().union(*(names for names, _ in stored.values()))
+                if piece.in_tree:
+                    kept[id(piece)] = names
+            stored.append(names)
+        self._module, self._stored = module, kept
+        all_stored: frozenset[str] = frozenset().union(*(names for names, _ in stored))
         self._all_stored = _kept(self._all_stored, all_stored)
-        spellings: frozenset[tuple[str, str]] = frozenset().union(*(spelled for _, spelled in stored.values()))
+        spellings: frozenset[tuple[str, str]] = frozenset().union(*(spelled for _, spelled in stored))
         module.uses.stored = self._all_stored
         module.uses.spellings = frozenset(each for each in spellings if each[1] not in self._all_stored)
         return self._all_stored
@@ -169,7 +174,10 @@ class Recall:
     def of_piece(self, piece: Piece) -> list[Finding] | None:
         """What is to be said of the uses in a piece; None where that has to be found out."""
         known = self._before.get(id(piece))
-        if known is None or not piece.in_tree or known.condition != self._uses_condition(piece):
+        if known is not None and not piece.in_tree:
+            self._said[id(piece)] = known  # for when the text around it is whole again
+            return None
+        if known is None or known.condition != self._uses_condition(piece):
             return None
         return self._again(id(piece), known)
 

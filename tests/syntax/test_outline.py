@@ -284,3 +284,14 @@ def test_a_half_written_statement_leaves_the_other_pieces_as_they_are(typed: str
             edited = "\n".join([*lines[:at], lines[at] + typed, *lines[at + 1 :]])
             found = {(piece.kind, piece.names, piece.text) for piece in outlined(edited).walk()}
             assert [other for first, last, other in whole if not first <= at + 1 <= last and other not in found] == []
+
+
+def test_an_error_that_ends_in_the_middle_of_a_line_does_not_change_what_stands_there() -> None:
+    text = """
+        def first():
+            a = f(1) + (
+            def inner(x):
+                o[...] = x[...] * 2
+        b = [c.d((8, 128), "e")]
+    """
+    assert pieces(text)[-1] == ("assign", 5, 5, ("b",))
