@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from attrs import define
 
 from pallas_lint.kernels.trace import Access, Op
 from pallas_lint.kernels.values import UNKNOWN, Array, Seq, Value
@@ -43,28 +46,71 @@ def inputs(op: Op) -> Iterator[Value]:
 
 def is_among(value: Value, identities: set[int]) -> bool:
     """Whether the value is one of these; an operation's result is that of the operation it comes from."""
-    if id(value) in identities:
-        return True
-    return isinstance(value, Array) and value.origin is not None and id(value.origin.result) in identities
+    return not identities.isdisjoint(_identities(value))
+
+
+def _identities(value: Value) -> tuple[int, ...]:
+    if isinstance(value, Array) and value.origin is not None:
+        return id(value), id(value.origin.result)
+    return (id(value),)
+
+
+@define(eq=False, slots=False)
+class Flow:
+    """What goes where in a finished trace, by the identities of values: asked once for every load."""
+
+    trace: KernelTrace
+
+    @cached_property
+    def steps(self) -> list[tuple[frozenset[int], int]]:
+        """Of each operation, in order: what goes into it, and its result."""
+        return [
+            (frozenset(each for value in inputs(op) for each in _identities(value)), id(op.result))
+            for op in self.trace.ops()
+        ]
+
+    @cached_property
+    def taken(self) -> frozenset[int]:
+        """What goes into some operation."""
+        return frozenset().union(*(taken for taken, _ in self.steps))
+
+    @cached_property
+    def mentioned(self) -> frozenset[int]:
+        """The same with what gives an operation its shape only."""
+        return frozenset(each for op in self.trace.ops() for value in operands(op) for each in _identities(value))
+
+    @cached_property
+    def accesses(self) -> dict[int, list[Access]]:
+        """The accesses that load or store a value."""
+        found: dict[int, list[Access]] = {}
+        for access in self.trace.accesses():
+            for each in _identities(access.value):
+                found.setdefault(each, []).append(access)
+        return found
+
+
+def _flow(trace: KernelTrace) -> Flow:
+    known = trace.flow
+    if known is None or known[0] != len(trace.events):
+        known = trace.flow = len(trace.events), Flow(trace)
+    return known[1]
 
 
 def derived(load: Access, trace: KernelTrace) -> set[int]:
     """The identities of what was loaded and of all that operations made of it."""
     tainted = {id(load.value)}
-    for op in trace.ops():
-        if any(is_among(value, tainted) for value in inputs(op)):
-            tainted.add(id(op.result))
+    for taken, result in _flow(trace).steps:
+        if not taken.isdisjoint(tainted):
+            tainted.add(result)
     return tainted
 
 
 def only_shape(load: Access, trace: KernelTrace) -> bool:
     """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
-    loaded = {id(load.value)}
-    if not any(is_among(value, loaded) for op in trace.ops() for value in operands(op)):
+    loaded, flow = id(load.value), _flow(trace)
+    if loaded not in flow.mentioned:
         return False  # where it goes is not seen
-    if any(is_among(value, loaded) for op in trace.ops() for value in inputs(op)):
-        return False
-    return not any(is_among(access.value, loaded) for access in trace.accesses() if access is not load)
+    return loaded not in flow.taken and all(access is load for access in flow.accesses.get(loaded, ()))
 
 
 def reaches_result(load: Access, trace: KernelTrace) -> bool:

@@ -11,6 +11,7 @@ from pallas_lint.kernels.values import UNKNOWN, Array, Const, Ref, Value, option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.kernels.dataflow import Flow
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.uses import Buffer
     from pallas_lint.syntax import Site
@@ -159,6 +160,8 @@ class KernelTrace:
     returned: Value = UNKNOWN
     # What `uses.buffers_of` found once the trace was complete, by the launch's id: several rules ask.
     buffers: dict[int, list[Buffer]] = field(factory=dict, init=False, repr=False)
+    # What `dataflow` found out when there were so many events.
+    flow: tuple[int, Flow] | None = field(default=None, init=False, repr=False)
     scopes: set[int] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
 
     def owns(self, ref: Ref) -> bool:

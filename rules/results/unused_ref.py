@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -268,15 +269,21 @@ def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
 
 def _is_mentioned(name: str, func: Func, place: cst.CSTNode) -> bool:
     """Whether the body names a ref for more than its shape and dtype."""
-    stack: list[cst.CSTNode] = [func.node.body]
+    return any(node is not place for node in _mentions(func.node.body).get(name, ()))
+
+
+@lru_cache(maxsize=16)  # asked for every ref of a kernel
+def _mentions(body: cst.CSTNode) -> dict[str, list[cst.Name]]:
+    found: dict[str, list[cst.Name]] = {}
+    stack = [body]
     while stack:
         node = stack.pop()
         if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.attr.value in _STATIC:
             continue
-        if isinstance(node, cst.Name) and node.value == name and node is not place:
-            return True
+        if isinstance(node, cst.Name):
+            found.setdefault(node.value, []).append(node)
         stack.extend(children(node))
-    return False
+    return found
 
 
 def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
