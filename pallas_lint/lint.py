@@ -152,7 +152,8 @@ class _Run:
     def _index_maps(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         interpreter = self.analysis.interpreter
-        used: set[int] = set()
+        failing = [launch for launch in interpreter.launches if launch.meant_to_fail] if rules else []
+        used = {id(each.func.node) for launch in failing for each in index_maps_of(launch, interpreter)}
         specs = [made for made in interpreter.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             known = None if recall is None else recall.of_maps(what, used)

@@ -107,7 +107,8 @@ def analyse(
         replay.abandon(interpreter)
         raise
     replay.end(interpreter, module)
-    result.launches, result.replay = interpreter.launches, replay
+    result.launches = [launch for launch in interpreter.launches if not launch.meant_to_fail]
+    result.replay = replay
     return result
 
 
@@ -269,7 +270,7 @@ def _run_missed(replay: Replay, i: Interpreter, module: Module, roots: list[Piec
     for piece in reversed(roots):
         if piece.kind != "def":
             continue
-        met = {launch.site.key for launch in i.launches if launch.site.piece is piece}
+        met = {launch.site.key for launch in i.launches if launch.site.piece is piece and not launch.meant_to_fail}
         node = next((node for node in piece.body if isinstance(node, cst.FunctionDef)), None)
         if node is not None and id(node) in i.entered and len(met) < len(_LAUNCHING.findall(piece.text)):
             del i.entered[id(node)]

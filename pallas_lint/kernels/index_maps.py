@@ -12,7 +12,7 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import KernelTrace
-from pallas_lint.kernels.values import Array, Const, Func, Made, Ref, Seq, Sym, Value, options
+from pallas_lint.kernels.values import Array, Const, Dictionary, Func, Made, Ref, Seq, Sym, Value, options
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.descent import children
 
@@ -209,6 +209,8 @@ def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
             for option in found:
                 if isinstance(option, Seq):
                     stack.extend((item, sure) for item in option.items)
+                elif isinstance(option, Dictionary):
+                    stack.extend((item, sure) for _, item in option.items)
                 elif isinstance(option, Made):
                     spec = block_spec(option, role)  # type: ignore[arg-type]
                     if spec is not None:

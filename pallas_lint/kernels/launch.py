@@ -111,6 +111,8 @@ class Launch:
     scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
     returned: Made | None = None  # the value of the launching call
     made_by: object = None  # the run that met it
+    expects_failure: bool = False  # it stands in `with pytest.raises(...)`
+    failing_calls: int = 0  # how many calls of the result stand there
     caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
     blocks: tuple[Blocks | None] | None = None  # once `blocks.blocks_of` was asked, when the analysis was done
 
@@ -130,6 +132,11 @@ class Launch:
         """The kernels that it surely runs; none where a branch decides which."""
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.kind == "kernel" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
+
+    @property
+    def meant_to_fail(self) -> bool:
+        """Whether it only serves to show that something raises."""
+        return self.expects_failure or 0 < self.failing_calls == len(self.called_by)
 
     @property
     def called_at(self) -> Site:

@@ -85,6 +85,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         certain=i.uncertain == 0,
         moment=i.module.moment,
         made_by=i.running,
+        expects_failure=i.fails_on_purpose,
     )
     i.launches.append(result)
     if i.kernel is None:
@@ -150,10 +151,12 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
     if result.kind == "pipeline" or (result.kind == "core_map" and i.kernel is not None):
         run_here(i, result, arguments)
         return UNKNOWN
+    is_first = result.meant_to_fail or result.operands is None
     result.called_by.append(tuple(i.stack))
+    result.failing_calls += i.fails_on_purpose
     if i.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
-    if result.operands is None:
+    if is_first:
         result.operands = list(arguments.positional)
         result.operands_open = arguments.open
     return results_of(result)
@@ -219,7 +222,8 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
         if isinstance(body, Func):
             context = (result.site.key, id(body.node))
             count = i.contexts[context][0] + 1 if context in i.contexts else 1
-            i.contexts[context] = count, result.site.piece, body.piece
+            if not result.meant_to_fail:
+                i.contexts[context] = count, result.site.piece, body.piece
             if count <= _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
         elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":

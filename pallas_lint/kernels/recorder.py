@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Piece
 
 
+_FAILING = re.compile(r"\b(?:mark\.xfail|expectedFailure)\b")
 TOP_LEVEL = "top level"  # what runs while a name of a module is looked up
 
 
@@ -76,6 +78,15 @@ class Recorder:
         if traced:
             certain &= not isinstance(value, Choice)
             self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
+
+    @property
+    def fails_on_purpose(self) -> bool:
+        """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
+        if any(guard.kind == "raises" for guard in self.guards):
+            return True
+        outermost = self.stack[0] if self.stack else None
+        decorators = getattr(outermost.node, "decorators", ()) if outermost is not None else ()
+        return any(_FAILING.search(outermost.piece.code(each)) for each in decorators)  # type: ignore[union-attr]
 
     def lose_sight(self) -> None:
         """Code runs of which nothing is known: what it closes over may be read or written."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter import Interpreter
 
-_EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|suppress)\s*\(")
+_EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
 
 def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
@@ -201,16 +201,35 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
 
 
 def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
+    raises = False
     for item in node.items:
         value = i.evaluate(item.item, env)
-        if i.calling and i.kernel is None and _EXPECTS_FAILURE.search(i.piece.code(item.item)):
+        failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
+        if failure is not None and i.calling and i.kernel is None:
             return False  # what is called in there is not meant to work
+        raises |= failure is not None and failure[1] is None
         if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
             i.assign(item.asname.name, value if isinstance(value, Instance) else UNKNOWN, env)
         if isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval":
             with i.maybe():
                 return i.suite(node.body, env)
+    if raises:
+        _meant_to_fail(i, node, env)
+        return False
     return i.suite(node.body, env)
+
+
+def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
+    """The body of `with pytest.raises(...)`: launches that are only called in there are not judged."""
+    if i.kernel is not None:
+        i.lose_sight()
+        return
+    before = set(i.entered)
+    with i.under(Guard("raises", UNKNOWN, i.site(node))):
+        i.suite(node.body, env)
+    for func in i.entered.keys() - before:
+        if i.entered[func] is not i.piece:
+            del i.entered[func]  # a function of others, which is still to be judged for itself
 
 
 def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 class Guard:
     """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
 
-    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made.
+    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. "raises" is none either:
+    the code stands in `with pytest.raises(...)`, outside kernels.
     """
 
-    kind: Literal["when", "cond", "if", "loop", "checkify"]
+    kind: Literal["when", "cond", "if", "loop", "checkify", "raises"]
     condition: Value
     site: Site
     negated: bool = False
