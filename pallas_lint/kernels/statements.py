@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.kernels import expressions
+from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.narrowing import narrowed
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import Guard, refs_in
-from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Instance, Made, Ref, Seq, Sym, truth
+from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Func, Instance, Made, Ref, Seq, Sym, Value, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,22 +202,32 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
 
 
 def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
-    raises = False
+    raises = computed = False
+    entered: list[Instance] = []
     for item in node.items:
         value = i.evaluate(item.item, env)
         failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
         if failure is not None and i.calling and i.kernel is None:
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
+        computed |= isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval"
+        result: Value = UNKNOWN
+        if isinstance(value, Instance):
+            entered.append(value)
+            enter = expressions.attribute_of(i, value, "__enter__", item.item)
+            result = i.call_function(enter, Arguments()) if isinstance(enter, Func) else value
         if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
-            i.assign(item.asname.name, value if isinstance(value, Instance) else UNKNOWN, env)
-        if isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval":
-            with i.maybe():
-                return i.suite(node.body, env)
+            i.assign(item.asname.name, result, env)
     if raises:
         _meant_to_fail(i, node, env)
         return False
-    return i.suite(node.body, env)
+    with i.maybe() if computed else nullcontext():
+        ended = i.suite(node.body, env)
+    for value in reversed(entered):
+        leave = expressions.attribute_of(i, value, "__exit__", node)
+        if isinstance(leave, Func):
+            i.call_function(leave, Arguments([NONE] * 3))
+    return ended
 
 
 def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
