@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, jitted, launching
+from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, jitted, launching, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -244,6 +244,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return UNKNOWN
     if not isinstance(decorator, Made):
         return UNKNOWN
+    if decorator.function == "method:setter":
+        return _made(i, members.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:

@@ -440,8 +440,7 @@ class Interpreter(Recorder):
         elif isinstance(target, cst.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(owner, Instance):
-                self.change(owner.made_by)
-                owner.attributes[target.attr.value] = value
+                members.set_attribute(self, owner, target.attr.value, value)
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, env: Env) -> None:
         elements = target.elements

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.scope import Env
 
+PROPERTY = "property"  # what `@value.setter` makes of the getter and the setter
+
 # Methods of arrays and the functions that they are; the array is the first argument.
 _ARRAY_METHODS = {
     name: f"jax.numpy.{name}"
@@ -173,9 +175,21 @@ def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: cst.CS
         if _is_decorated(member, "property", "cached_property"):
             return i.call_function(evolve(member, method_of=owner), Arguments())
         return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
+    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[0], Func):
+        return i.call_function(evolve(member.args[0], method_of=owner), Arguments())
     if member is not None:
         return member
     return Sym(f"self.{name}", id(owner))
+
+
+def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> None:
+    """`owner.name = value`, by the class's own setter where it has one."""
+    member = None if name in owner.attributes else class_member(i, owner.cls, name)
+    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[1], Func):
+        i.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
+        return
+    i.change(owner.made_by)
+    owner.attributes[name] = value
 
 
 def _is_decorated(func: Func, *names: str) -> bool:
