@@ -135,6 +135,18 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
     return consumed
 
 
+def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
+    """Whether surely no operation takes what was loaded: then it is never loaded."""
+    if trace.seen_until is not None or not trace.complete:
+        return False
+    accesses = list(trace.accesses())
+    loaded, plain = {id(load.value)}, {id(access.value) for access in accesses if access.kind == "load"}
+    taken = [value for op in trace.ops() for value in operands(op)]
+    for access in accesses:
+        taken += [access.index] if access.kind == "load" else [access.index, access.value]
+    return not any(is_among(value, loaded) or (id(value) not in plain and is_obscure(value)) for value in taken)
+
+
 def is_obscure(value: Value) -> bool:
     """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
     return value is UNKNOWN or (

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.dataflow import goes_nowhere
 from pallas_lint.kernels.trace import Access, Op
 from pallas_lint.kernels.values import Array, Ref, Seq
 from pallas_lint.rule import Example, Rule
@@ -144,6 +145,8 @@ class TritonPowerOfTwo(Rule):
         for event in trace.events:
             if isinstance(event, Access):
                 odd = _odd_access(event)
+                if odd is not None and event.kind == "load" and goes_nowhere(event, trace):
+                    continue
             elif isinstance(event, Op):
                 odd = _odd_operation(event, used)
             else:

@@ -34,6 +34,9 @@ REFUSED = [
     kernel("o_ref[...] = jnp.broadcast_to(x_ref[0], (5,))", "(8,)", "(5,)"),
     kernel("o_ref[...] = jnp.zeros_like(o_ref)", "(8,)", "(5,)"),
     kernel("o_ref[pl.ds(0, 5)] = 0.0", "(8,)", "(64,)"),
+    kernel("x = x_ref[...]\no_ref[...] = jnp.ones_like(x)", "(5,)", "(5,)"),
+    kernel("x = x_ref[...]\no_ref[...] = jnp.zeros((8,)) + lax.fori_loop(0, 3, lambda i, c: c + i, x).sum()", "(5,)"),
+    kernel("x = x_ref[...]\no_ref[...] = jnp.where(jnp.arange(8) < 4, x[0], 1.0)", "(5,)"),
     kernel("o_ref[...] = jnp.sum(x_ref[...], axis=0)", "(5, 8)"),
     kernel("o_ref[...] = 2.0", "(8,)", "(3, 4)"),
 ]
@@ -53,6 +56,9 @@ FINE = [
     kernel("o_ref[...] = jnp.zeros((8,))", "(5,)"),
     kernel("k = jnp.arange(8)\no_ref[...] = plgpu.load(x_ref.at[k], mask=k < 5, other=0.0)", "(5,)"),
     kernel("n = x_ref.shape[0]\no_ref[...] = x_ref[pl.ds(0, n)]", "(8,)"),
+    # What nothing takes but for its shape is not loaded.
+    kernel("x = x_ref[...]\no_ref[...] = jnp.zeros((8,)) + x.shape[0]", "(5,)"),
+    kernel("x = x_ref[...]\ny = x_ref[pl.ds(0, 4)]\no_ref[...] = jnp.zeros(8) + y.sum() * x.ndim", "(5,)"),
     launch("o_ref[...] = x_ref[...]", "triton"),  # of whatever shape the caller passes
 ]
 
