@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -267,15 +267,25 @@ def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
 
 def _run_missed(replay: Replay, i: Interpreter, module: Module, roots: list[Piece]) -> None:
     """Launches behind a flag that all callers seen set the same way: run their functions with nothing known."""
+    met: dict[int, set[int]] = {}  # the launches in each piece
+    seen = 0
     for piece in reversed(roots):
         if piece.kind != "def":
             continue
-        met = {launch.site.key for launch in i.launches if launch.site.piece is piece and not launch.meant_to_fail}
+        for launch in i.launches[seen:]:
+            if not launch.meant_to_fail:
+                met.setdefault(id(launch.site.piece), set()).add(launch.site.key)
+        seen = len(i.launches)
         node = next((node for node in piece.body if isinstance(node, cst.FunctionDef)), None)
-        if node is not None and id(node) in i.entered and len(met) < len(_LAUNCHING.findall(piece.text)):
+        if node is not None and id(node) in i.entered and len(met.get(id(piece), ())) < _launch_count(piece.text):
             del i.entered[id(node)]
             replay.forget(piece, id(node))
             _run(replay, i, module, piece, "missed")
+
+
+@lru_cache(maxsize=4096)  # the same texts at every edit
+def _launch_count(text: str) -> int:
+    return len(_LAUNCHING.findall(text))
 
 
 def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:

@@ -286,6 +286,12 @@ class Uses:
         part.bound, part._names, part._part = self.bound, self._names, place
         return part._found()
 
+    def called_at(self, place: Position) -> Use | None:
+        """The first use of which the call begins at a place."""
+        uses, _ = self.within(place.line, place.line)
+        calling = (use for use in uses if use.name not in self.stored and use.call is not None)
+        return next((use for use in calling if use.call and self.span(use.call).start == place), None)
+
     def _found(self) -> tuple[list[Use], set[str]]:
         found: list[Use] = []
         stored: set[str] = set()

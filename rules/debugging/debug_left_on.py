@@ -28,11 +28,11 @@ _LAUNCHERS = frozenset(
 _MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
 # Settings that make compilers write files or print what they do.
 _SWITCHES = re.compile(rb"\b(?:interpret|debug)\b")
-_ANYTHING = re.compile(rb"(?s).")
 _DUMPING = re.compile(
     r"MOSAIC_GPU_DUMP_\w+|JAX_PALLAS_DUMP\w*|jax_pallas_dump\w*|JAX_DUMP_IR_TO|jax_dump_ir_to|jax_pallas_verbose\w*"
     r"|--xla_mosaic_dump_to|--xla_dump_to|--xla_jf_dump\w*|--xla_mosaic_enable_dump\w*|TRITON_KERNEL_DUMP"
 )
+_OF_INTEREST = re.compile(_SWITCHES.pattern + b"|" + _DUMPING.pattern.encode())
 _SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
 
 
@@ -171,8 +171,7 @@ class DebugLeftOn(Rule):
         dumping = _DUMPING.search(text) is not None
         if not defaults and not dumping:
             return
-        # Without a dump it is about parameters of these names only.
-        for node in holding(tree.root_node, _ANYTHING if dumping else _SWITCHES):
+        for node in holding(tree.root_node, _OF_INTEREST if dumping else _SWITCHES):
             if node.type in ("default_parameter", "typed_default_parameter") and defaults:
                 yield from self._default(node, context)
             elif node.type in ("assignment", "call") and dumping:

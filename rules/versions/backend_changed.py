@@ -183,14 +183,7 @@ def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
     module = f"{PALLAS}.{wanted}"
     names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]
     known = next((name for name in names if all(_has(name, version) for version in context.versions)), None)
-    use = next(
-        (
-            use
-            for use in context.module.uses.all
-            if use.call is not None and use.span_of(use.call).start == launch.site.span.start
-        ),
-        None,
-    )
+    use = context.module.uses.called_at(launch.site.span.start)
     if known is None or use is None or use.call is None or not use.keywords:
         return []
     spelled, imports = context.spell(known)

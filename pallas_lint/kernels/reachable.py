@@ -1,0 +1,147 @@
+"""Which pieces of a file a piece can reach by the words in it: more than what it really looks up.
+
+The answers are kept from text to text. An edit has only those asked again that name what it touched.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pallas_lint.syntax import Outline, Piece
+
+# Code that may reach names which do not stand in it.
+_BY_TEXT = re.compile(
+    r"\b(?:globals|locals|vars|eval|exec|__import__)\s*\(|__dict__|\b[gs]etattr\((?!\s*[\w.]+\s*,\s*[\"'])"
+)
+_DUNDER = re.compile(r"__\w+__$")
+
+
+class Reached(NamedTuple):
+    """The pieces that one can reach, itself included: in the file's order, and by their ids."""
+
+    pieces: tuple[Piece, ...]
+    ids: frozenset[int]
+
+
+@define(eq=False)
+class _Known:
+    """A piece as it was in the last text."""
+
+    piece: Piece
+    owner: Piece | None  # the class that it is a member of
+    members: tuple[Piece, ...]
+    bound: frozenset[str]
+    at: int = 0  # its number in the file
+
+
+@define(eq=False)
+class Reachable:
+    """Of the pieces of one outline after the other."""
+
+    _known: dict[int, _Known] = field(factory=dict, init=False)  # all by the id of the piece
+    _binders: dict[str, dict[int, Piece]] = field(factory=dict, init=False)
+    _next: dict[int, tuple[Piece, ...]] = field(factory=dict, init=False)
+    _reached: dict[int, Reached] = field(factory=dict, init=False)
+
+    def update(self, outline: Outline) -> None:
+        """The text is another one."""
+        before, now = self._known, {}
+        same_order, last = True, -1
+        for owner, piece in _owned(outline):
+            known, members = before.get(id(piece)), tuple(piece.members)
+            if known is None or known.owner is not owner or known.members != members:
+                known = _Known(piece, owner, members, _bound(piece))
+            else:
+                same_order &= known.at > last
+                last = known.at
+            now[id(piece)] = known
+        gone = [each for key, each in before.items() if now.get(key) is not each]
+        new = [each for key, each in now.items() if before.get(key) is not each]
+        for at, known in enumerate(now.values()):
+            known.at = at
+        self._known = now
+        if gone or new:
+            self._forget(gone, new, everything=not same_order)
+
+    def _forget(self, gone: list[_Known], new: list[_Known], *, everything: bool) -> None:
+        touched: set[str] = set()
+        for known in gone:
+            touched |= known.bound
+            for name in known.bound:
+                del self._binders[name][id(known.piece)]
+        for known in new:
+            touched |= known.bound
+            for name in known.bound:
+                self._binders.setdefault(name, {})[id(known.piece)] = known.piece
+        stale = {id(known.piece) for known in (*gone, *new)}
+        for key, known in self._known.items():
+            if not touched.isdisjoint(_words(known.piece)) or known.piece.has(_BY_TEXT):
+                stale.add(key)
+        self._next = {} if everything else {key: each for key, each in self._next.items() if key not in stale}
+        self._reached = (
+            {} if everything else {key: each for key, each in self._reached.items() if stale.isdisjoint(each.ids)}
+        )
+
+    def has(self, piece: Piece) -> bool:
+        """Whether the piece is one of the file."""
+        return id(piece) in self._known
+
+    def of(self, root: Piece) -> Reached:
+        """What a piece can reach."""
+        known = self._reached.get(id(root))
+        if known is None:
+            known = self._reached[id(root)] = self._closure(root)
+        return known
+
+    def _closure(self, root: Piece) -> Reached:
+        found = {id(root): root}
+        stack = [root]
+        while stack:
+            for piece in self._following(stack.pop()):
+                if id(piece) not in found:
+                    found[id(piece)] = piece
+                    stack.append(piece)
+        order = sorted(found, key=lambda key: self._known[key].at)
+        return Reached(tuple(found[key] for key in order), frozenset(found))
+
+    def _following(self, piece: Piece) -> Iterable[Piece]:
+        known = self._next.get(id(piece))
+        if known is None:
+            known = self._next[id(piece)] = tuple({id(each): each for each in self._found(piece)}.values())
+        return known
+
+    def _found(self, piece: Piece) -> Iterator[Piece]:
+        known = self._known[id(piece)]
+        if piece.has(_BY_TEXT):
+            yield from (each.piece for each in self._known.values())
+            return
+        # What is called without being named; class bodies run whole.
+        yield from (member for member in known.members if member.kind != "def" or _DUNDER.match(member.names[0]))
+        if known.owner is not None:
+            yield known.owner
+        for word in self._binders.keys() & _words(piece):
+            yield from self._binders[word].values()
+
+
+def _owned(outline: Outline) -> Iterator[tuple[Piece | None, Piece]]:
+    for piece in outline.pieces:
+        yield None, piece
+        for member in piece.members:
+            yield piece, member
+
+
+def _words(piece: Piece) -> frozenset[str]:
+    return piece.header_words if piece.members else piece.words
+
+
+def _bound(piece: Piece) -> frozenset[str]:
+    """The names that a piece may bind; a block, any that stand in it, unless it is broken."""
+    if piece.kind != "block":
+        return frozenset(piece.names)
+    return frozenset() if piece.suspect and piece.problem is not None else piece.words
