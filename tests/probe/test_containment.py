@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.test_probe import HERE, X, probe, run
+from tests.probe.running import HERE, X, probe, run
 from tests.rules.interpreted import python
 
 pytestmark = pytest.mark.slow

@@ -17,20 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import (
-    arguments,
-    bisect,
-    checks,
-    devices,
-    environment,
-    grid,
-    interpret,
-    launches,
-    locate,
-    lowering,
-    memory,
-    unsaved,
-)
+from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory, unsaved
+from .locate import imported
 from .recorder import Record, Recorder
 from .tasks import Emit, problem, stage, task
 
@@ -306,7 +294,7 @@ def examine(
     `whole` tells whether the function that made the launches returns nothing but finite numbers.
     """
     emit({"event": "parts", "parts": environment.parts()})
-    emit({"event": "files", "files": locate.imported()})
+    emit({"event": "files", "files": imported()})
     for at, record in enumerate(records):
         _Examination(at, launches.describe(record), request, stages, skip, emit, elsewhere, whole).run()
 
