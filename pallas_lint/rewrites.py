@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Rewrite = Callable[[Migration], "Fix | None"]
 
-_HASH = re.compile(rb"#")
 # Keys of the nested parameter dictionaries that jax took up to 0.6.0, and the module of each one's dataclass.
 _BACKENDS = {
     "mosaic": f"{PALLAS}.tpu",
@@ -51,7 +50,7 @@ def _arguments(migration: Migration, *names: str) -> dict[str, tree_sitter.Node]
 
 
 def _has_comment(node: tree_sitter.Node) -> bool:
-    return any(found.type == "comment" for found in holding(node, _HASH))
+    return any(found.type == "comment" for found in holding(node, b"#"))
 
 
 def _absent(given: dict[str, tree_sitter.Node], *known: str) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +46,18 @@ def mentioned(module: Module, *words: str) -> bool:
     return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
 
 
+_of_tests: WeakKeyDictionary[Module, bool] = WeakKeyDictionary()
+
+
 def is_test_file(module: Module) -> bool:
     """Whether a file is one of tests: by its name, or that of a folder of its project."""
+    known = _of_tests.get(module)
+    if known is None:
+        known = _of_tests[module] = _is_test_file(module)
+    return known
+
+
+def _is_test_file(module: Module) -> bool:
     if module.file is None:
         return _TEST_FILE.search(module.source.path) is not None
     root = _root(module.file)

@@ -57,6 +57,9 @@ class Import:
 class Earlier(Protocol):
     """The pieces of an earlier text."""
 
+    def split(self, root: tree_sitter.Node) -> tuple[list[Piece], list[tree_sitter.Node], list[Piece]]:
+        """Pieces that now stand at the beginning and at the end of a tree without an error, and the nodes between."""
+
     def take(self, first: int, last: int, *, nested: bool) -> Piece | None:
         """The one that was a statement by itself and now stands on these lines, moved there."""
 
@@ -102,8 +105,15 @@ def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earli
     result = Outline(tree=tree, whole=None if root.has_error else (tree, data), earlier=earlier)
     if root.is_error:  # not even the statements are told apart
         _recover(result, source, (1, source.line_count))
-    else:
+    elif earlier is None or root.has_error:
         _add_statements(result, source, root.children, result.pieces, nested=False)
+    else:
+        head, nodes, tail = earlier.split(root)
+        for piece in head:
+            _take_over(result, piece, result.pieces)
+        _add_statements(result, source, nodes, result.pieces, nested=False)
+        for piece in tail:
+            _take_over(result, piece, result.pieces)
     result.earlier = None
     return result
 
@@ -139,17 +149,14 @@ def _add_statements(
     for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
-        first, last = node.start_point.row + 1, _last_line(node)
+        first, last = node.start_point.row + 1, last_line(node)
         if last <= done:
             continue
         shares_line = previous is not None and first <= previous.last
         if earlier is not None and not shares_line and not node.has_error:
             taken = earlier.take(first, last, nested=nested)
             if taken is not None:
-                pieces.append(taken)
-                names, stars = earlier.imports(taken)
-                result.imports += [(taken, name) for name in names]
-                result.star_imports += [(taken, star) for star in stars]
+                _take_over(result, taken, pieces)
                 previous, done = taken, last
                 continue
         if previous is not None and shares_line:
@@ -172,7 +179,7 @@ def _add_statements(
             for follower in nodes[at + 1 :]:
                 if follower.start_point.column == 0:
                     break
-                last = max(last, _last_line(follower))
+                last = max(last, last_line(follower))
             _recover(result, source, (first, last))
             previous, done = pieces[-1], last
             continue
@@ -181,6 +188,15 @@ def _add_statements(
             _add_members(result, piece, node, in_tree)
         pieces.append(piece)
         previous = piece
+
+
+def _take_over(result: Outline, piece: Piece, pieces: list[Piece]) -> None:
+    assert result.earlier is not None
+    pieces.append(piece)
+    if piece.kind in ("import", "block"):  # one that shares its line with another statement is a block
+        names, stars = result.earlier.imports(piece)
+        result.imports += [(piece, name) for name in names]
+        result.star_imports += [(piece, star) for star in stars]
 
 
 def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree: bool) -> None:
@@ -194,7 +210,8 @@ def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree:
     _add_statements(result, piece.source, body.children, piece.members, nested=True, in_tree=in_tree)
 
 
-def _last_line(node: tree_sitter.Node) -> int:
+def last_line(node: tree_sitter.Node) -> int:
+    """The line, from 1, on which a statement ends."""
     end = node.end_point
     return max(node.start_point.row + 1, end.row + (1 if end.column else 0))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, AnyStr
 
-from pallas_lint.syntax.outline import Outline, outline, parser
+from pallas_lint.syntax.outline import Outline, last_line, outline, parser
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -37,7 +37,7 @@ class _Untouched:
 
     def __init__(self, before: Outline, source: Source) -> None:
         self.taken: set[int] = set()  # pieces that were, by their ids; not those within
-        self._source = source
+        self._before, self._source = before, source
         self._known: dict[tuple[int, int], Piece] = {}
         self._imports: dict[int, list[Import]] = {}
         self._stars: dict[int, list[str]] = {}
@@ -53,12 +53,40 @@ class _Untouched:
         start, start_before = (each.position(len(each.text) - below) for each in (source, old))
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
         self._shift = source.line_count - old.line_count
-        for piece in before.walk():
-            self._known[piece.first, piece.last] = piece
         for piece, bound in before.imports:
             self._imports.setdefault(id(piece), []).append(bound)
         for piece, module in before.star_imports:
             self._stars.setdefault(id(piece), []).append(module)
+
+    def split(self, root: tree_sitter.Node) -> tuple[list[Piece], list[tree_sitter.Node], list[Piece]]:
+        pieces, whole = self._before.pieces, self._before.whole
+        if whole is None or whole[0] is not self._before.tree or any(map(_is_refused, self._before.walk())):
+            return [], root.children, []
+        # The last statement above the edit may go on in it. The first one below is looked for in the tree: where it
+        # is one again, so are all that follow.
+        head = max(sum(piece.last <= self._head for piece in pieces) - 1, 0)
+        tail = sum(piece.first + self._shift < self._tail for piece in pieces)
+        cursor = root.walk()
+        if tail < len(pieces):
+            row = pieces[tail].first + self._shift - 1
+            found = cursor.goto_first_child_for_point((row, 0)) is not None
+            node = cursor.node if found else None
+            if node is None or node.start_point != (row, 0) or last_line(node) != pieces[tail].last + self._shift:
+                return [], root.children, []
+        rows = (
+            pieces[head - 1].last if head else 0,
+            pieces[tail].first + self._shift - 1 if tail < len(pieces) else None,
+        )
+        cursor = root.walk()
+        nodes = []
+        there = cursor.goto_first_child_for_point((rows[0], 0)) is not None
+        while there and cursor.node is not None and (rows[1] is None or cursor.node.start_point[0] < rows[1]):
+            nodes.append(cursor.node)
+            there = cursor.goto_next_sibling()
+        for some, shift in ((pieces[:head], 0), (pieces[tail:], self._shift)):
+            for piece in some:
+                self._move(piece, shift)
+        return pieces[:head], nodes, pieces[tail:]
 
     def take(self, first: int, last: int, *, nested: bool) -> Piece | None:
         if last <= self._head:
@@ -67,15 +95,18 @@ class _Untouched:
             shift = self._shift
         else:
             return None
+        if not self._known:
+            self._known = {(piece.first, piece.last): piece for piece in self._before.walk()}
         piece = self._known.get((first - shift, last - shift))
-        if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect:
+        if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or _is_refused(piece):
             return None
-        if piece.was_parsed and piece.problem is not None:
-            return None  # a problem that only shows where somebody asks for the syntax
+        self._move(piece, shift)
+        return piece
+
+    def _move(self, piece: Piece, shift: int) -> None:
         self.taken.add(id(piece))
         for each in (piece, *piece.members):
             each.move(self._source, shift)
-        return piece
 
     def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
         return self._imports.get(id(piece), []), self._stars.get(id(piece), [])
@@ -154,11 +185,16 @@ def _adopted(
     return result
 
 
+def _is_refused(piece: Piece) -> bool:
+    """Whether it has a problem that only shows where somebody asks for the syntax."""
+    return not piece.suspect and piece.was_parsed and piece.problem is not None
+
+
 def _is_same(old: Piece, new: Piece) -> bool:
     if (old.kind, old.names, old.nested, old.deep) != (new.kind, new.names, new.nested, new.deep):
         return False
-    if old.was_parsed and old.problem is not None and not old.suspect:
-        return False  # a problem that only shows where somebody asks for the syntax
+    if _is_refused(old):
+        return False
     if old.suspect != new.suspect or _error_below(old) != _error_below(new):
         return False
     if old.members and new.members:

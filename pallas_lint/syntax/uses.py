@@ -283,7 +283,7 @@ class Uses:
             before = len(text[: starts[first - 1]].encode("utf-8", "surrogatepass"))
             place = before, before + len(text[starts[first - 1] : end].encode("utf-8", "surrogatepass"))
         part = Uses(self.source, self.root, self)
-        part.bound, part._names, part._part = self.bound, self._names, place
+        part.bound, part._names, part._exits, part._part = self.bound, self._names, self._exits, place
         return part._found()
 
     def called_at(self, place: Position) -> Use | None:

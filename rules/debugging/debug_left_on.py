@@ -27,12 +27,12 @@ _LAUNCHERS = frozenset(
 )
 _MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
 # Settings that make compilers write files or print what they do.
-_SWITCHES = re.compile(rb"\b(?:interpret|debug)\b")
-_DUMPING = re.compile(
-    r"MOSAIC_GPU_DUMP_\w+|JAX_PALLAS_DUMP\w*|jax_pallas_dump\w*|JAX_DUMP_IR_TO|jax_dump_ir_to|jax_pallas_verbose\w*"
-    r"|--xla_mosaic_dump_to|--xla_dump_to|--xla_jf_dump\w*|--xla_mosaic_enable_dump\w*|TRITON_KERNEL_DUMP"
-)
-_OF_INTEREST = re.compile(_SWITCHES.pattern + b"|" + _DUMPING.pattern.encode())
+_SWITCHES = (b"interpret", b"debug")
+_DUMPS = (
+    "MOSAIC_GPU_DUMP_", "JAX_PALLAS_DUMP", "jax_pallas_dump", "JAX_DUMP_IR_TO", "jax_dump_ir_to", "jax_pallas_verbose",
+    "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
+)  # fmt: skip
+_DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})\w*")
 _SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
 
 
@@ -168,10 +168,11 @@ class DebugLeftOn(Rule):
         if tree is None or "pallas" not in text:
             return
         defaults = "interpret" in text or "debug" in text
-        dumping = _DUMPING.search(text) is not None
+        dumping = any(word in text for word in _DUMPS)
         if not defaults and not dumping:
             return
-        for node in holding(tree.root_node, _OF_INTEREST if dumping else _SWITCHES):
+        words = (*_SWITCHES, *(word.encode() for word in _DUMPS)) if dumping else _SWITCHES
+        for node in holding(tree.root_node, *words):
             if node.type in ("default_parameter", "typed_default_parameter") and defaults:
                 yield from self._default(node, context)
             elif node.type in ("assignment", "call") and dumping:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
 
-_INTERPRETED = re.compile(rb"interpret=True")
 _CLASSES = (f"{PALLAS}.tpu.InterpretParams", f"{PALLAS}.tpu.TPUInterpretParams")
 
 
@@ -125,7 +123,7 @@ class InterpretHidesBugs(Rule):
         known = [name for name in _CLASSES if all(_has(name, version) for version in context.versions)]
         if not known:
             return
-        for node in holding(tree.root_node, _INTERPRETED):
+        for node in holding(tree.root_node, b"interpret=True"):
             if node.type != "keyword_argument" or text_of(node) != "interpret=True":
                 continue
             call = node.parent.parent if node.parent is not None else None

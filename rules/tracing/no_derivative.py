@@ -98,30 +98,24 @@ class NoDerivative(Rule):
     def check_module(self, context: Context) -> Iterator[Finding]:
         interpreter = context.analysis.interpreter
         done: set[int] = set()
+        through = _launches_through(context.analysis.launches) if interpreter.differentiated else {}
         for func, transform, site in interpreter.differentiated:
             if site.key in done or site.piece.source is not context.module.source:
                 continue
-            for launch in context.analysis.launches:
-                if launch.kind not in ("pallas_call", "kernel") or not launch.is_pallas:
+            for launch, way in through.get(id(func.node), ()):
+                why = _refusal(launch, transform) if _reaches(func, way, interpreter.derived) else None
+                if why is None or any("stop_gradient" in caller.piece.text for caller in way):
                     continue
-                for way in (launch.callers, *launch.called_by):
-                    if not _reaches(func, way, interpreter.derived):
-                        continue
-                    why = _refusal(launch, transform)
-                    if why is None or any("stop_gradient" in caller.piece.text for caller in way):
-                        continue
-                    done.add(site.key)
-                    sure = _is_operand(func, launch) and "argnums" not in site.code
-                    yield context.finding(
-                        _name_of(site),
-                        f"`{transform}` through {_described(launch)}, {why}",
-                        help="wrap the launching function in `jax.custom_vjp` (`jax.custom_jvp` for forward mode)",
-                        severity=Severity.ERROR if sure else Severity.WARNING,
-                        related=[(launch.called_at, "the launch")],
-                    )
-                    break
-                if site.key in done:
-                    break
+                done.add(site.key)
+                sure = _is_operand(func, launch) and "argnums" not in site.code
+                yield context.finding(
+                    _name_of(site),
+                    f"`{transform}` through {_described(launch)}, {why}",
+                    help="wrap the launching function in `jax.custom_vjp` (`jax.custom_jvp` for forward mode)",
+                    severity=Severity.ERROR if sure else Severity.WARNING,
+                    related=[(launch.called_at, "the launch")],
+                )
+                break
             if site.key not in done and transform in REVERSE:
                 yield from self._other_module(func, transform, site, context)
 
@@ -141,6 +135,17 @@ class NoDerivative(Rule):
                     severity=Severity.WARNING,
                 )
                 return
+
+
+def _launches_through(launches: list[Launch]) -> dict[int, list[tuple[Launch, tuple[Func, ...]]]]:
+    """The launches with the calls that lead to each, by every function on the way."""
+    found: dict[int, list[tuple[Launch, tuple[Func, ...]]]] = {}
+    for launch in launches:
+        if launch.kind in ("pallas_call", "kernel") and launch.is_pallas:
+            for way in (launch.callers, *launch.called_by):
+                for node in {id(caller.node) for caller in way}:
+                    found.setdefault(node, []).append((launch, way))
+    return found
 
 
 def _reaches(func: Func, way: tuple[Func, ...], derived: set[int]) -> bool:
