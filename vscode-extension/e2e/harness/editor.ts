@@ -51,32 +51,28 @@ export class Editor {
     return this.server.channel(CHANNEL);
   }
 
-  private async quickInput(text: string): Promise<Locator> {
+  /** Choose a row of the quick input by its name, after a text has been typed there. */
+  private async choose(text: string, name: string): Promise<void> {
     const widget = this.page.locator(".quick-input-widget");
     const input = widget.locator("input.input");
-    // The window may still be drawing, or closing another input: ask until there is one.
+    // The window may still be drawing, closing another input, or loading what brings the row: ask until it is there.
+    // Its name, not the first row: that one may still be of the list before.
     await expect(async () => {
       await this.page.keyboard.press("F1");
       await expect(input).toBeVisible({ timeout: 3_000 });
       await input.fill(text, { timeout: 3_000 });
+      await widget.getByRole("option", { name }).first().click({ timeout: 5_000 });
     }).toPass();
-    return widget;
   }
 
   /** Run a command by the title that the command palette shows. */
   async command(title: string): Promise<void> {
-    const widget = await this.quickInput(`>${title}`);
-    // Clicked by its name: the first row may still be one of the list before.
-    await widget.getByRole("option", { name: title }).first().click();
+    await this.choose(`>${title}`, title);
   }
 
   /** Open a file of the workspace in the editor. */
   async open(name: string): Promise<void> {
-    const widget = await this.quickInput(name);
-    await widget
-      .getByRole("option", { name: path.basename(name) })
-      .first()
-      .click();
+    await this.choose(name, path.basename(name));
     await expect(this.page.getByRole("tab", { name: path.basename(name) })).toBeVisible();
   }
 

@@ -73,7 +73,8 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
   await editor.page.reload();
   await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible();
 
-  // As a page of its own, wherever one likes.
+  // As a page of its own, wherever one likes; also while the panel and not the code is where one is.
+  await panel.getByRole("heading", { name: "matmul_kernel" }).click();
   await editor.command("pallas-lint: Export Report…");
   const dialog = editor.page.locator(".quick-input-widget");
   await expect(dialog.locator("input.input")).toHaveValue(/matmul-pallas\.html$/);
