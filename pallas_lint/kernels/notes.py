@@ -34,7 +34,7 @@ class Notes:
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     divisors: set[Sym] = field(factory=set)  # ... and by what
     lookup: bool = False  # taken while a name was looked up
-    named: list[Func] = field(factory=list)  # ... functions of a module's top level that were named for it
+    named: dict[int, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come
     beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
     _places: dict[int, _Place] = field(factory=dict)  # of what the top level noted, by its id
@@ -49,7 +49,8 @@ class Notes:
             getattr(self, name).update(getattr(other, name))
 
     def _add(self, items: list[Any], item: Any, place: _Place | None) -> None:
-        if place in self._known:
+        # What is still open has no place yet, and is heard again and again by what it waits for.
+        if place in self._known or (place is None and any(item is other for other in items)):
             return
         items.append(item)
         if place is not None:

@@ -157,7 +157,7 @@ class Recorder:
     def name(self, func: Func) -> None:
         """A function of a module's top level was looked up."""
         if self.notes.lookup:
-            self.notes.named.append(func)
+            self.notes.named[id(func.node)] = func
         elif self.kernel is None and self.stack:
             self.named[id(self.stack[0].node), id(func.node)] = func
 
@@ -180,7 +180,7 @@ class Recorder:
             if each.is_open and not any(each is other for other in self.notes.beside):
                 self.notes.beside.append(each)
             self.notes.add(each)
-            for func in each.named:
+            for func in each.named.values():
                 self.name(func)
 
     def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
