@@ -43,18 +43,21 @@ class Notes:
     def add(self, other: Notes) -> None:
         """Note all of `other` that is not noted yet."""
         for name in _LISTS:
-            for item in getattr(other, name):
-                self._add(getattr(self, name), item, other._places.get(id(item)))
+            new = getattr(other, name)
+            if not new:
+                continue
+            items = getattr(self, name)
+            # What is still open has no place yet, and is heard again and again by what it waits for.
+            present = {id(item) for item in items} if other.lookup else ()
+            for item in new:
+                place = other._places.get(id(item))
+                if place is None and id(item) not in present:
+                    items.append(item)
+                elif place is not None and place not in self._known:
+                    items.append(item)
+                    self._place(item, place)
         for name in _SETS:
             getattr(self, name).update(getattr(other, name))
-
-    def _add(self, items: list[Any], item: Any, place: _Place | None) -> None:
-        # What is still open has no place yet, and is heard again and again by what it waits for.
-        if place in self._known or (place is None and any(item is other for other in items)):
-            return
-        items.append(item)
-        if place is not None:
-            self._place(item, place)
 
     def _place(self, item: Any, place: _Place) -> None:
         self._places[id(item)] = place

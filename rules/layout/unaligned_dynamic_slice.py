@@ -249,7 +249,7 @@ def _parts(access: Access, trace: KernelTrace) -> Iterator[_Part]:
 
 def _rank_left(access: Access, trace: KernelTrace) -> int | None:
     """The rank of what an access selects, from the other end of the copy or from where it is stored as it is."""
-    if access.ref.shape is not None and access.ref.parent is None:
+    if access.ref.shape is not None:
         return None
     place = access.site.key if is_copy(access) else None
     value = access.value if isinstance(access.value, Array) else None
