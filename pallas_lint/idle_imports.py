@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from pallas_lint.syntax.literals import without_warnings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,7 +47,8 @@ def _remove(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], lines
 
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        with without_warnings():
+            return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 from functools import lru_cache
@@ -35,6 +34,7 @@ from pallas_lint.kernels.values import (
     join,
     truth,
 )
+from pallas_lint.syntax.literals import literal, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,13 +132,13 @@ def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: 
 
 @lru_cache(maxsize=1024)
 def _literal(text: str) -> Const:
-    return Const(ast.literal_eval(text))
+    return Const(literal(text))
 
 
 def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
     if isinstance(node, cst.SimpleString):
         return _literal(node.value)
-    value = node.evaluated_value
+    value = text_value(node)
     return UNKNOWN if value is None else Const(value)
 
 

@@ -13,6 +13,7 @@ from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.descent import children
+from pallas_lint.syntax.literals import text_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,7 +237,7 @@ def _keyword(node: cst.CSTNode, name: str) -> cst.BaseExpression | None:
         if isinstance(current, cst.Arg) and current.keyword is not None and current.keyword.value == name:
             return current.value
         key = current.key if isinstance(current, cst.DictElement) else None
-        if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and key.evaluated_value == name:
+        if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and text_value(key) == name:
             return current.value
         stack.extend(children(current))
     return None

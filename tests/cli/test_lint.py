@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,17 @@ def test_a_finding_is_shown_with_its_line_and_makes_the_status_1(kernel_file: Pa
     assert "        in_specs=[pl.BlockSpec((8, 128), lambda i: (i * 8, 0))]," in ran.out
     assert "^^^^" in ran.out
     assert "fixable with --fix" in ran.out
+    assert ran.err == ""
+
+
+def test_what_python_warns_of_in_the_code_is_not_said(kernel_file: Path, lint: Lint) -> None:
+    text = kernel_file.read_text().replace("grid=(4,)", 'name="a\\-" "b\\-", grid=(4,)', 1)
+    assert "a\\-" in text
+    kernel_file.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ran = lint("--isolated", *OLD, "--fix", "kernel.py")
+    assert ran.out == "No findings in 1 kernel, 1 file. (1 finding fixed)\n"
     assert ran.err == ""
 
 

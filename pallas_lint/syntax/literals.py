@@ -1,0 +1,33 @@
+"""Literals of the code that is read."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import libcst as cst
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """What Python has to say of the code that it parses within, as of the escape in `"\\-"`, is not for our user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def literal(text: str) -> Any:
+    """The value of a number or string as it is written; raises what `ast.literal_eval` raises."""
+    with without_warnings():
+        return ast.literal_eval(text)
+
+
+def text_value(node: cst.SimpleString | cst.ConcatenatedString) -> str | bytes | None:
+    """What a string is, None where part of it is formatted."""
+    with without_warnings():
+        return node.evaluated_value
