@@ -14,8 +14,9 @@ export default defineConfig({
   ],
   // One editor at a time: it is a server, an extension host, a language server and a browser on maybe two cores.
   workers: 1,
-  timeout: 240_000,
-  expect: { timeout: 45_000, toPass: { timeout: 60_000 } },
+  // Much longer than needed: a virtual machine may get a third of its cores for minutes.
+  timeout: 480_000,
+  expect: { timeout: 90_000, toPass: { timeout: 120_000 } },
   // What a busy machine made too late passes the second time, and is reported as flaky; what is broken fails again.
   retries: 1,
   forbidOnly: true,
@@ -23,8 +24,8 @@ export default defineConfig({
   reporter: [["list"]],
   outputDir: process.env.PALLAS_LINT_E2E_OUTPUT ?? path.join(os.tmpdir(), "pallas-lint-e2e"),
   use: {
-    actionTimeout: 45_000,
-    navigationTimeout: 60_000,
+    actionTimeout: 90_000,
+    navigationTimeout: 120_000,
     viewport: { width: 1280, height: 800 },
     screenshot: "only-on-failure",
     launchOptions: {

@@ -140,7 +140,7 @@ export class CodeServer {
   }
 
   private async answers(): Promise<void> {
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 120_000;
     for (;;) {
       const answered = await fetch(`http://${this.address}/healthz`).then(
         (response) => response.ok,

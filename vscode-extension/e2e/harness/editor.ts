@@ -206,7 +206,7 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
       const server = await CodeServer.start({ installed, data, extensions, user, machine, environment });
       servers.push(server);
       await page.goto(`http://${server.address}/?folder=${workspace}`);
-      await expect(page.locator(".monaco-workbench")).toBeVisible({ timeout: 60_000 });
+      await expect(page.locator(".monaco-workbench")).toBeVisible({ timeout: 120_000 });
       return new Editor(page, server, workspace);
     });
     await page.close(); // first, so that nothing is written after the folders are gone

@@ -34,7 +34,7 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
   await expect(told).toContainText("still to be given: b");
   await input.fill("f32[1024,1024], f32[1024,1024]");
   await editor.page.keyboard.press("Enter");
-  await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible({ timeout: 120_000 });
+  await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible({ timeout: 240_000 });
   await expect(panel.locator("section.current")).toHaveCount(1);
   await editor.page
     .locator(".notification-toast")

@@ -20,7 +20,7 @@ test("a probe, from the lens to the panel and back to the source", async ({ star
 
   // What was given is offered as a comment.
   const write = editor.page.locator(".notification-toast").getByRole("button", { name: /comment/i });
-  await expect(write).toBeVisible({ timeout: 120_000 });
+  await expect(write).toBeVisible({ timeout: 240_000 });
   await write.click();
   await expect(editor.line("# pallas-lint: probe(")).toBeVisible();
   await editor.save();
