@@ -13,7 +13,7 @@ from tests.fuzz.budget import VARIABLE
 
 HERE = Path(__file__).parent
 FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name != Path(__file__).name)
-TIMES = "6"
+TIMES = "3"
 
 
 @pytest.mark.slow
