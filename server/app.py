@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pallas_lint.server import configuring, features, notebooks, panel, probing
@@ -18,6 +18,7 @@ from pygls.lsp.server import LanguageServer
 from pallas_lint import __version__
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterable
 
     from pygls.server import ServerErrors
@@ -46,6 +47,7 @@ class PallasServer(LanguageServer):
         self.sweeper = Sweeper(self)
         self.prober = probing.Prober()
         self.initial_settings: object = None  # those that came with `initialize`
+        self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self._crashes: set[str] = set()
         self._told: set[str] = set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
@@ -106,20 +107,42 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     """Take the settings that hold now: asked for folder by folder where the client can, else those it has `sent`."""
     workspace = ls.client_capabilities.workspace
     folders = [ls.folders.rest, *ls.folders]
-    answers: list[Any] = [None] * len(folders)
-    if workspace is not None and workspace.configuration:
-        items = [lsp.ConfigurationItem(scope_uri=folder.uri, section=SECTION) for folder in folders]
-        # Nothing is judged by settings that hold no more: findings would come and go.
-        ls.documents.ready.clear()
-        try:
-            asking = ls.workspace_configuration_async(lsp.ConfigurationParams(items=items))
-            answers = list(await asyncio.wait_for(asking, _PATIENCE))
-        except Exception as error:  # whatever the client answers: the settings that it sent are as good
-            logger.warning("the client gave no settings: %s", error)
-        finally:
-            ls.documents.ready.set()
-        answers += [None] * (len(folders) - len(answers))
-    for folder, answer in zip(folders, answers, strict=False):
+    if workspace is None or not workspace.configuration:
+        _take_each(ls, folders, [], sent)
+        return
+    items = [lsp.ConfigurationItem(scope_uri=folder.uri, section=SECTION) for folder in folders]
+    asking = asyncio.ensure_future(ls.workspace_configuration_async(lsp.ConfigurationParams(items=items)))
+    ls.asking = asking
+    # Nothing is judged by settings that hold no more: findings would come and go.
+    ls.documents.ready.clear()
+    try:
+        await asyncio.wait([asking], timeout=_PATIENCE)
+    finally:
+        ls.documents.ready.set()
+    if asking.done():
+        _take_each(ls, folders, _answers(asking), sent)
+        return
+    logger.warning("the client has not said for %.0f s what its settings are: judging goes on without", _PATIENCE)
+    _take_each(ls, folders, [], sent)
+
+    def late(asked: asyncio.Future[Any]) -> None:
+        if asked is ls.asking and not asked.cancelled():
+            _take_each(ls, folders, _answers(asked), sent)
+            ls.sweeper.request()
+
+    asking.add_done_callback(late)
+
+
+def _answers(asked: asyncio.Future[Any]) -> list[Any]:
+    try:
+        return list(asked.result())
+    except Exception as error:  # whatever the client answers: the settings that it sent are as good
+        logger.warning("the client gave no settings: %s", error)
+        return []
+
+
+def _take_each(ls: PallasServer, folders: list[Folder], answers: list[Any], sent: object) -> None:
+    for folder, answer in zip_longest(folders, answers[: len(folders)]):
         _take(ls, answer or sent or ls.initial_settings, [folder])
 
 

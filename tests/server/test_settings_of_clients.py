@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
+from pallas_lint.server import configuring
 from pallas_lint.server.client_settings import ClientSettings, parse
 
 from pallas_lint import lint
@@ -17,6 +18,8 @@ from tests.server.test_protocol import CODE
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pallas_lint.server.app import PallasServer
 
     from pallas_lint.lint import Judgement
     from pallas_lint.project import Project
@@ -124,6 +127,36 @@ async def test_each_folder_has_its_own(tmp_path: Path) -> None:
         editor.client.workspace_did_change_workspace_folders(lsp.DidChangeWorkspaceFoldersParams(event))
         assert codes(await editor.pulled((three / "k.py").as_uri())) == ["PAL301"]
         assert codes(await editor.pulled((one / "k.py").as_uri())) == ["PAL101", "PAL301"]
+
+
+async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuring, "_PATIENCE", 0.01)
+    may_answer = asyncio.Event()
+
+    def slow(server: PallasServer) -> None:
+        ask = server.protocol.send_request_async
+
+        async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
+            if method == lsp.WORKSPACE_CONFIGURATION:
+                await may_answer.wait()
+            return await ask(method, params, *others, **more)
+
+        monkeypatch.setattr(server.protocol, "send_request_async", asked)
+
+    uri = (tmp_path / "k.py").as_uri()
+    given, begun = {"jaxVersion": "0.10.2", "lint": {"select": ["PAL3"]}}, {"jaxVersion": "0.10.2"}
+    async with session(
+        "pull", tmp_path, options=begun, configuration={tmp_path.as_uri(): given}, change=slow
+    ) as editor:
+        editor.open(uri, CODE)
+        assert codes(await editor.pulled(uri)) == ["PAL101", "PAL301"]
+        may_answer.set()
+
+        async def taken() -> None:
+            while codes(await editor.pulled(uri)) != ["PAL301"]:
+                await asyncio.sleep(0.01)
+
+        await asyncio.wait_for(taken(), LIMIT)
 
 
 async def test_unknown_settings_are_told_once_with_the_nearest(tmp_path: Path) -> None:
