@@ -154,7 +154,7 @@ class _Run:
         interpreter = self.analysis.interpreter
         failing = [launch for launch in interpreter.launches if launch.meant_to_fail] if rules else []
         used = {id(each.func.node) for launch in failing for each in index_maps_of(launch, interpreter)}
-        specs = [made for made in interpreter.specs_made if rules]
+        specs = [made for made in interpreter.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             known = None if recall is None else recall.of_maps(what, used)
             if known is not None:

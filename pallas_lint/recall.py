@@ -102,7 +102,7 @@ class Recall:
         self._neighbours = _neighbours(launches, self._shared)
         self._asked = _kept(self._asked, _asked_by_all(analysis))
         self._analysis, self._specs = analysis, {}
-        for made in analysis.interpreter.specs_made:
+        for made in analysis.interpreter.notes.specs_made:
             self._specs.setdefault(id(made.site.piece), []).append(made)
         replay = analysis.replay
         assert replay is not None
@@ -306,6 +306,6 @@ def _asked_by_all(analysis: Analysis) -> Hashable:
     owned = interpreter.frames
     shared = (
         frozenset(size.text for size in sizes if isinstance(size, Sym) and size.owner not in owned)
-        for sizes in (interpreter.remainders, interpreter.divisors)
+        for sizes in (interpreter.notes.remainders, interpreter.notes.divisors)
     )
-    return tuple(shared), frozenset(interpreter.checkified)
+    return tuple(shared), frozenset(interpreter.notes.checkified)

@@ -119,18 +119,17 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
         await asyncio.wait([asking], timeout=_PATIENCE)
     finally:
         ls.documents.ready.set()
-    if asking.done():
-        _take_each(ls, folders, _answers(asking), sent)
-        return
-    logger.warning("the client has not said for %.0f s what its settings are: judging goes on without", _PATIENCE)
-    _take_each(ls, folders, [], sent)
 
     def late(asked: asyncio.Future[Any]) -> None:
         if asked is ls.asking and not asked.cancelled():
             _take_each(ls, folders, _answers(asked), sent)
             ls.sweeper.request()
 
-    asking.add_done_callback(late)
+    answered = asking.done()
+    _take_each(ls, folders, _answers(asking) if answered else [], sent)
+    if not answered:
+        logger.warning("the client has not said for %.0f s what its settings are: judging goes on without", _PATIENCE)
+        asking.add_done_callback(late)
 
 
 def _answers(asked: asyncio.Future[Any]) -> list[Any]:

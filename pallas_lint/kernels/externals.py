@@ -171,7 +171,7 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
 def mark_checkified(i: Interpreter, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
-            i.checkified.add(id(option.node))
+            i.notes.checkified.add(id(option.node))
         elif isinstance(option, Made) and option.callee is not None:
             mark_checkified(i, option.callee)
         elif isinstance(option, Made) and option.launch is not None:
@@ -338,7 +338,7 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
         i.escape_refs(arguments, node)
         made = _made(i, name, arguments, node)
         if short == "BlockSpec" and not i.fails_on_purpose:
-            i.specs_made.append(made)
+            i.notes.specs_made.append(made)
         return made
     i.escape_refs(arguments, node)
     given = (*arguments.positional, *arguments.keywords.values())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether the text shows that the launch runs under checkify, in one of the contexts that lead to it."""
     same = [other for other in analysis.launches if other.site.key == launch.site.key]
-    marked = analysis.interpreter.checkified
+    marked = analysis.interpreter.notes.checkified
     return any(
         "checkified?" in other.arguments or any(id(caller.node) in marked for caller in other.callers) for other in same
     )
@@ -23,7 +23,7 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
 def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether it does, or may: checkify got something unknown, or another file of the project uses it on this one."""
     interpreter = analysis.interpreter
-    if interpreter.checkified_unknown or not interpreter.checkified <= interpreter.entered.keys():
+    if interpreter.checkified_unknown or not interpreter.notes.checkified <= interpreter.entered.keys():
         return True
     return is_functionalised(launch, analysis) or mentioned_elsewhere(
         analysis.module, (b"checkify.checkify", b"import checkify")

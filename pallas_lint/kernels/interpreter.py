@@ -287,7 +287,7 @@ class Interpreter(Recorder):
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if "pallas_call" in func.piece.text:
-                self.not_entered.append((func, tuple(self.stack)))
+                self.notes.not_entered.append((func, tuple(self.stack)))
             return UNKNOWN
         key = self._memo_key(func, arguments)
         if key is not None and key in self._memo:

@@ -75,9 +75,9 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
     if isinstance(left, Choice) or isinstance(right, Choice):
         return UNKNOWN
     if symbol == "%" and isinstance(left, Sym):
-        i.remainders.add(left)
+        i.notes.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
-        i.divisors.add(right)
+        i.notes.divisors.add(right)
     return arithmetic(symbol, left, right)
 
 

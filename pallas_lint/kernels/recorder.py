@@ -10,7 +10,7 @@ import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.trace import Access, Demand, Op
-from pallas_lint.kernels.values import UNKNOWN, Array, Choice, Func, Made, Ref, Sym, Value, options
+from pallas_lint.kernels.values import UNKNOWN, Array, Choice, Func, Ref, Value, options
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Recorder:
     def note_outside(self, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
         """Keep a call of a function that belongs into kernels, met where there is none."""
         op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
-        self.outside.append((op, tuple(self.stack)))
+        self.notes.outside.append((op, tuple(self.stack)))
 
     def demand(self, kind: Asking, value: Value, node: cst.CSTNode, name: str = "") -> None:
         """Python asks what a value is; recorded where the value may be a traced one."""
@@ -121,38 +121,6 @@ class Recorder:
         """Something is changed that `made_by` made."""
         if made_by is not self.running:
             self.entangled = True  # type: ignore[misc]  # the interpreter has the slot
-
-    @property
-    def specs_made(self) -> list[Made]:
-        return self.notes.specs_made
-
-    @property
-    def differentiated(self) -> list[tuple[Func, str, Site]]:
-        return self.notes.differentiated
-
-    @property
-    def not_entered(self) -> list[tuple[Func, tuple[Func, ...]]]:
-        return self.notes.not_entered
-
-    @property
-    def outside(self) -> list[tuple[Op, tuple[Func, ...]]]:
-        return self.notes.outside
-
-    @property
-    def derived(self) -> set[int]:
-        return self.notes.derived
-
-    @property
-    def checkified(self) -> set[int]:
-        return self.notes.checkified
-
-    @property
-    def remainders(self) -> set[Sym]:
-        return self.notes.remainders
-
-    @property
-    def divisors(self) -> set[Sym]:
-        return self.notes.divisors
 
     def name(self, func: Func) -> None:
         """A function of a module's top level was looked up."""

@@ -75,7 +75,7 @@ def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
     if isinstance(node.test, cst.Comparison) and isinstance(node.test.comparisons[0].operator, cst.Equal):
         size = i.evaluate(node.test.left, env) if isinstance(node.test.left, cst.Name) else UNKNOWN
         if isinstance(size, Sym):
-            i.remainders.add(size)  # `assert k == block`: it has one block
+            i.notes.remainders.add(size)  # `assert k == block`: it has one block
 
 
 def _import(i: Interpreter, node: cst.Import, env: Env) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from pallas_lint.syntax.literals import without_warnings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -78,7 +80,8 @@ def parse_argument(text: str) -> dict[str, Any]:
     Raises SpecError.
     """
     try:
-        tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
+        with without_warnings():
+            tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"cannot read the argument '{text}': write f32[8,128], a list of such, or a literal") from error
     return _read(tree, text)
@@ -87,7 +90,8 @@ def parse_argument(text: str) -> dict[str, Any]:
 def parse_arguments(text: str, file: str, function: str, line: int | None = None) -> Spec:
     """The spec of a function with arguments as a probe comment has them: `f32[8,128], bm=8`. Raises SpecError."""
     try:
-        call = ast.parse(f"f({_with_placeholders(text)})", mode="eval").body
+        with without_warnings():
+            call = ast.parse(f"f({_with_placeholders(text)})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"cannot read the arguments '{text}': write them as f32[8,128], bm=8") from error
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):

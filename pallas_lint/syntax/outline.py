@@ -193,10 +193,9 @@ def _add_statements(
 def _take_over(result: Outline, piece: Piece, pieces: list[Piece]) -> None:
     assert result.earlier is not None
     pieces.append(piece)
-    if piece.kind in ("import", "block"):  # one that shares its line with another statement is a block
-        names, stars = result.earlier.imports(piece)
-        result.imports += [(piece, name) for name in names]
-        result.star_imports += [(piece, star) for star in stars]
+    names, stars = result.earlier.imports(piece)
+    result.imports += [(piece, name) for name in names]
+    result.star_imports += [(piece, star) for star in stars]
 
 
 def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree: bool) -> None:

@@ -66,23 +66,17 @@ class _Untouched:
         # is one again, so are all that follow.
         head = max(sum(piece.last <= self._head for piece in pieces) - 1, 0)
         tail = sum(piece.first + self._shift < self._tail for piece in pieces)
-        cursor = root.walk()
-        if tail < len(pieces):
-            row = pieces[tail].first + self._shift - 1
-            found = cursor.goto_first_child_for_point((row, 0)) is not None
-            node = cursor.node if found else None
-            if node is None or node.start_point != (row, 0) or last_line(node) != pieces[tail].last + self._shift:
-                return [], root.children, []
-        rows = (
-            pieces[head - 1].last if head else 0,
-            pieces[tail].first + self._shift - 1 if tail < len(pieces) else None,
-        )
-        cursor = root.walk()
-        nodes = []
-        there = cursor.goto_first_child_for_point((rows[0], 0)) is not None
-        while there and cursor.node is not None and (rows[1] is None or cursor.node.start_point[0] < rows[1]):
+        above = pieces[head - 1].last if head else 0
+        below = pieces[tail].first + self._shift - 1 if tail < len(pieces) else None
+        cursor, nodes = root.walk(), []
+        there = cursor.goto_first_child_for_point((above, 0)) is not None
+        while there and cursor.node is not None and (below is None or cursor.node.start_point[0] < below):
             nodes.append(cursor.node)
             there = cursor.goto_next_sibling()
+        if below is not None:
+            node = cursor.node if there else None
+            if node is None or node.start_point != (below, 0) or last_line(node) != pieces[tail].last + self._shift:
+                return [], root.children, []
         for some, shift in ((pieces[:head], 0), (pieces[tail:], self._shift)):
             for piece in some:
                 self._move(piece, shift)

@@ -289,8 +289,10 @@ class Uses:
     def called_at(self, place: Position) -> Use | None:
         """The first use of which the call begins at a place."""
         uses, _ = self.within(place.line, place.line)
-        calling = (use for use in uses if use.name not in self.stored and use.call is not None)
-        return next((use for use in calling if use.call and self.span(use.call).start == place), None)
+        for use in uses:
+            if use.call is not None and use.name not in self.stored and self.span(use.call).start == place:
+                return use
+        return None
 
     def _found(self) -> tuple[list[Use], set[str]]:
         found: list[Use] = []

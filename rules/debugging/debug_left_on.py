@@ -32,7 +32,7 @@ _DUMPS = (
     "MOSAIC_GPU_DUMP_", "JAX_PALLAS_DUMP", "jax_pallas_dump", "JAX_DUMP_IR_TO", "jax_dump_ir_to", "jax_pallas_verbose",
     "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
 )  # fmt: skip
-_DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})\w*")
+_DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})\w*(?<!_)")
 _SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
 
 

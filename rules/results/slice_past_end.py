@@ -180,8 +180,8 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
 
 def _is_checked(length: object, size: Value, context: Context) -> bool:
     """Whether the code takes a remainder of the size, of a factor of it, or by the block: it knows what divides."""
-    asked = context.analysis.interpreter.remainders
-    if size in context.analysis.interpreter.divisors:
+    asked = context.analysis.interpreter.notes.remainders
+    if size in context.analysis.interpreter.notes.divisors:
         return True
     if not isinstance(length, Sym):
         return False

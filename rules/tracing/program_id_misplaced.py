@@ -155,7 +155,7 @@ class ProgramIdMisplaced(Rule):
             for launch in context.analysis.launches
             if launch.kind in ("pallas_call", "kernel") and launch.callers and launch.is_pallas
         }
-        for op, stack in context.analysis.interpreter.outside:
+        for op, stack in context.analysis.interpreter.notes.outside:
             if op.certain and any(id(func.node) in launchers for func in stack):
                 yield context.finding(
                     op.site,

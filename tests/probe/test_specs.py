@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.probe.specs import SpecError, comments_in, parse_argument, parse_target
+from pallas_lint.probe.specs import SpecError, comments_in, parse_argument, parse_arguments, parse_target
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,12 @@ def test_trees_and_literals() -> None:
     assert parse_argument("'f32[8]'") == {"kind": "literal", "value": "'f32[8]'"}
     assert parse_argument("None") == {"kind": "literal", "value": "None"}
     assert parse_argument("jnp.bfloat16") == {"kind": "dtype", "value": "bf16"}
+
+
+def test_what_python_warns_of_in_arguments_is_not_said() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_argument('"a\\-"') == parse_arguments('"a\\-"', "f.py", "f").arguments[0]
 
 
 def test_targets() -> None:

@@ -165,6 +165,7 @@ def test_switches(launch: str, severity: Severity | None, after: str | None) -> 
         ),
         ("ops.py", "import os\nos.environ['MOSAIC_GPU_DUMP_PTX'] = '1'", True),
         ("ops.py", "import os\nos.environ['MOSAIC_GPU_DUMP_PTX'] = '0'", False),
+        ("ops.py", "import os\nos.environ['MOSAIC_GPU_DUMP_' + name] = '1'", False),
         ("ops.py", "import os\nos.environ.setdefault('LIBTPU_INIT_ARGS', '--xla_mosaic_dump_to=/tmp/x')", True),
         ("ops.py", "jax.config.update('jax_pallas_dump_promela_to', '/tmp/x')", True),
         ("ops.py", "'''Set MOSAIC_GPU_DUMP_PTX=1 in os.environ.'''", False),
