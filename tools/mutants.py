@@ -155,7 +155,7 @@ def survives(entry: RuleEntry, tree: ast.Module) -> bool:
         ):
             check_examples(entry.rule)
             files = tests_of(entry)
-            options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", "--no-header"]
+            options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--no-header"]
             return not files or pytest.main([*options, *files]) == 0
     except (Exception, _TooLong):
         return False

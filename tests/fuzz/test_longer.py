@@ -19,7 +19,7 @@ TIMES = "3"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_longer(name: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / name)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(HERE / name)]
     environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, TIMES)}
     ran = subprocess.run(command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
 def imported(file: Path) -> set[str]:
     """Every module a file imports, in functions too; for `from a import b` both `a` and `a.b`."""
     names = set()
