@@ -36,6 +36,7 @@ KNOWN: Sequence[Known] = (
         ),
         ("trace",),
     ),
+    Known("PAL412", "slices of refs are not padded as blocks are", (r"Out of bound slice: start=",), ("trace",)),
     Known("PAL503", "store the value into an output ref", (r"should return None\b",)),
     Known(
         "PAL302",

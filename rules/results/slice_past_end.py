@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.reach import divided, extents, number, parts_of, reach_of, size_of, start_of
 from pallas_lint.kernels.values import Const, Slice, Sym
@@ -45,9 +46,9 @@ class SlicePastEnd(Rule):
 
     - helion issue 2104: `pl.ds` past the end, unlike `BlockSpec`, has no out-of-bounds masking.
     - Run and lowered with jax 0.4.35, 0.8.3, 0.10.2 and 0.12.0.1. A constant slice past the end: "Out of bound slice"
-      while tracing, with a mask too (0.8.3 lets one pass that starts at 0). A constant index, or the last turn of a
-      loop: lowers for TPU (and for CUDA on 0.4.35 and 0.8.3), wrong rows with `interpret=True`, IndexError with
-      `InterpretParams()`.
+      while tracing, with a mask too; one that starts at 0 passes up to 0.11.2, where a mask makes it right. A constant
+      index, or the last turn of a loop: lowers for TPU (and for CUDA on 0.4.35 and 0.8.3), wrong rows with
+      `interpret=True`, IndexError with `InterpretParams()`.
     """
 
     code = "PAL412"
@@ -122,25 +123,33 @@ class SlicePastEnd(Rule):
             conditional = any(guard.kind not in ("loop", "checkify") for guard in part.access.guards)
             if part.ref.dtype == "semaphore" or part.ref.space == "semaphore":
                 continue
-            finding = _constant(part, trace, context)
-            if finding is None and not conditional and part.access.site.key not in masked:
+            is_masked = part.access.site.key in masked
+            finding = _constant(part, is_masked, trace, context)
+            if finding is None and not conditional and not is_masked:
                 finding = _counted(part, trace, context)
             if finding is not None:
                 yield finding
 
 
-def _constant(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
+def _constant(part: Part, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice or index given in numbers."""
     start, size = number(start_of(part)), number(size_of(part))
     length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
     if start is None or size is None or length is None or start < 0 or start + size <= length:
         return None
+    versions = None
+    if masked and start == 0:  # the row of a softmax in a block of a power of two: right until jax refused it
+        versions = context.failing(lambda version: parse(version) >= (0, 12))
+        if not versions:
+            return None
     what = f"slice ends at {start + size}" if isinstance(part.index, Slice) else f"index {start}"
     return context.finding(
         part.access.site,
         f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",
         help="jax refuses constant slices past the end; what lies beyond is not the array's",
         severity=Severity.ERROR if part.access.certain else Severity.WARNING,
+        versions=versions,
+        version_dependent=versions is not None,
     )
 
 

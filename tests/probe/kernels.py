@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas import triton as plgpu
 
 Params = getattr(pltpu, "CompilerParams", None) or pltpu.TPUCompilerParams
 
@@ -212,6 +213,17 @@ def read_too_early(x):
     anywhere = pl.BlockSpec(memory_space=getattr(pl, "ANY", None) or pltpu.TPUMemorySpace.ANY)
     scratch = [pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.DMA]
     return pl.pallas_call(_early, in_specs=[anywhere], out_shape=x, scratch_shapes=scratch, **_FOR_TPU)(x)
+
+
+def _copied_in_parts(x_ref, o_ref, *, load_to, store_to):
+    at = pl.program_id(0) * 64 + jnp.arange(64)
+    x = plgpu.load(x_ref.at[at], mask=at < load_to, other=0)  # mask_of_a_load
+    plgpu.store(o_ref.at[pl.ds(pl.program_id(0) * 64, 64)], x, mask=at < store_to)  # mask_of_a_store
+
+
+def copied_in_parts(x, *, load_to, store_to):
+    kernel = functools.partial(_copied_in_parts, load_to=load_to, store_to=store_to)
+    return pl.pallas_call(kernel, grid=(3,), out_shape=x, compiler_params=plgpu.CompilerParams())(x)
 
 
 def _strided(x_ref, o_ref):

@@ -75,6 +75,20 @@ def test_one_cause_is_one_finding_at_its_line(function: str, arguments: list[str
     assert found == [(code, line_of(line))]
 
 
+@pytest.mark.parametrize(
+    ("load_to", "store_to", "line"),
+    [(150, 150, None), (149, 100, None), (151, 150, "# mask_of_a_load"), (150, 151, "# mask_of_a_store")],
+)
+def test_a_mask_lets_through_what_counts(load_to: int, store_to: int, line: str | None) -> None:
+    """An index array past the end, and a slice: right where the mask is false there."""
+    if jax_version() < (0, 10):
+        pytest.xfail("checkify sees no accesses of refs in older releases")
+    told = [f"load_to={load_to}", f"store_to={store_to}", *WITHOUT_COMPILER]
+    report, _ = probe("copied_in_parts", "f32[150]", *told)
+    found = [(finding["code"], finding["start"]["line"]) for finding in report["findings"]]
+    assert [each for each in found if each[0] != "PAL907"] == ([("PAL412", line_of(line))] if line else [])
+
+
 def test_launches_are_described() -> None:
     report, _ = probe("matmul", "f32[512,256]", "f32[256,512]", "bm=128", "--stage", "grid")
     (launch,) = report["launches"]

@@ -231,6 +231,17 @@ def test_masked_loads() -> None:
     assert lines(lint(code.replace(", mask=index < 1000", ""), jax="0.8.3", select="PAL412"), "PAL412")
 
 
+def test_a_masked_row_in_a_block_of_a_power_of_two() -> None:
+    """jax refuses its constant slice from 0.12 on; until then the mask makes it right."""
+    body = "pl.store(o_ref, (pl.ds(0, 1024),), pl.load(x_ref, (pl.ds(0, 1024),), mask=jnp.arange(1024) < 1000))"
+    code = module(body, specs="in_specs=[pl.BlockSpec((1000,), lambda: (0,))],").replace("(128, 128), j", "(1024,), j")
+    for versions in ("0.4.35", "0.11.2", ">=0.8,<0.12"):
+        assert not lint(code, jax=versions, select="PAL412")
+        assert lines(lint(code.replace(", mask=jnp.arange(1024) < 1000", ""), jax=versions, select="PAL412"), "PAL412")
+    [finding] = lint(code, jax="0.12.0.1", select="PAL412")
+    assert (finding.severity.value, finding.jax) == ("error", "0.12.0.1")
+
+
 @pytest.mark.parametrize(
     ("before", "flagged"),
     [
