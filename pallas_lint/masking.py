@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.reach import number
+from pallas_lint.kernels.grid_points import PROGRAM_ID, axis_of
 from pallas_lint.kernels.values import Array
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def _edit(padded: Padded, neutral: str, context: Context) -> tuple[Edit, ...] | 
         return None
     size, length, index = dims[padded.dimension].size, shape[padded.dimension], indices[padded.dimension]
     origin = index.origin if isinstance(index, Array) else None
-    grid_axis = (
-        None if origin is None or not origin.name.endswith(".program_id") else number(origin.argument("axis", 0))
-    )
+    grid_axis = None if origin is None or origin.name != PROGRAM_ID else axis_of(origin, block.grid.launch)
     if grid_axis is None or not isinstance(size, int) or not isinstance(length, int):
         return None
     if any(guard.kind == "if" for guard in padded.load.guards) or site.code.count("\n"):

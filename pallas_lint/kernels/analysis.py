@@ -200,7 +200,7 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
     except OutOfBudget:
         pass
     except RecursionError:
-        i.kernel, i.guards, i.uncertain = None, (), 0
+        i.kernel, i.launch, i.guards, i.uncertain = None, None, (), 0
         i.stack.clear()
     before_kernels()
     launching.run_pending(i)

@@ -66,6 +66,7 @@ class BlockDim:
 class Grid:
     """The grid of a launch. `semantics`: of each axis, None where not known; "arbitrary" is jax's default on TPU."""
 
+    launch: Launch
     sizes: tuple[Dim, ...]
     semantics: tuple[str | None, ...]
 
@@ -85,14 +86,14 @@ class Grid:
         if sizes is None:
             return
         for indices in itertools.product(*(range(size) for size in sizes)):
-            yield Point(indices, sizes, symbols or {})
+            yield Point(indices, sizes, symbols or {}, self.launch)
 
     def corners(self, sizes: tuple[int, ...]) -> Iterator[Point]:
         """The first and last step of each axis."""
         ends = [dict.fromkeys((0, size - 1)) for size in sizes]
         known = tuple(size if isinstance(size, int) else None for size in self.sizes)
         for indices in itertools.product(*ends):
-            yield Point(indices, known)
+            yield Point(indices, known, launch=self.launch)
 
     def model(self, sizes: tuple[int, ...]) -> dict[Sym, int]:
         """What the symbols among the sizes have to be for the grid to have these `sizes`."""
@@ -162,7 +163,7 @@ class Block:
         if self.indices is None:
             referenced = self.index_map is None or _mentions(self.index_map, axis, self.grid.rank)
             return None if referenced else True
-        found = [axes_in(value) for value in self.indices]
+        found = [axes_in(value, self.grid.launch) for value in self.indices]
         if all(axis not in axes for axes, _ in found):
             surely = all(complete for _, complete in found)
             unmentioned = self.index_map is not None and not _mentions(self.index_map, axis, self.grid.rank)
@@ -267,13 +268,13 @@ def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
 def grid_of(launch: Launch) -> Grid | None:
     """The grid with the semantics of its axes; None where it is not known how many axes there are."""
     if launch.has_grid is False and launch.kind in ("pallas_call", "pipeline"):
-        return Grid((), ())
+        return Grid(launch, (), ())
     seq = launch.grid
     if seq is None and isinstance(launch.argument("grid"), Sym):
         return None  # a number or a tuple
     if seq is None or seq.open:
         return None
-    return Grid(tuple(dim(item) for item in seq.items), _semantics(launch, len(seq.items)))
+    return Grid(launch, tuple(dim(item) for item in seq.items), _semantics(launch, len(seq.items)))
 
 
 def _semantics(launch: Launch, rank: int) -> tuple[str | None, ...]:
@@ -437,9 +438,9 @@ def _is_revisitable(spec: BlockSpec) -> bool:
 def traced_results(index_map: IndexMap, rank: int) -> tuple[Value, ...] | None:
     """What the map returns, run on `program_id`s and unknown prefetch refs; None where that is no plain tuple."""
     interpreter, func = index_map.interpreter, index_map.func
-    site = index_map.site_of(func.node)
-    arguments: list[Value] = [Array((), "i32", origin=Op(PROGRAM_ID, site, (Const(axis),), ())) for axis in range(rank)]
-    launch = index_map.launch
+    site, launch = index_map.site_of(func.node), index_map.launch
+    own = (Op(PROGRAM_ID, site, (Const(axis),), (), launch=launch) for axis in range(rank))
+    arguments: list[Value] = [Array((), "i32", origin=op) for op in own]
     prefetch = launch.prefetch_count if launch is not None else None
     arguments += [Ref(f"#prefetch{at}", "prefetch", at, space="smem") for at in range(prefetch or 0)]
     result = _run(interpreter, index_map, Arguments(arguments, open=prefetch is None))

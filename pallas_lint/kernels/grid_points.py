@@ -13,6 +13,7 @@ from pallas_lint.kernels.values import Array, Choice, Const, Sym, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import Guard, Op
 
 PROGRAM_ID = f"{PALLAS}.program_id"
@@ -70,11 +71,15 @@ _MODULES = ("jax.numpy.", "jax.lax.", f"{PALLAS}.")
 
 @frozen
 class Point:
-    """One step of the grid. `symbols`: what named sizes are taken to be, for grids of which the size is not known."""
+    """One step of a launch's grid.
+
+    `symbols`: what named sizes are taken to be, for grids of which the size is not known.
+    """
 
     indices: tuple[int, ...]
     sizes: tuple[int | None, ...]
     symbols: Mapping[Sym, int] = field(factory=dict)
+    launch: Launch | None = None
 
     def value(self, value: Value) -> Scalar | None:
         """What a scalar is here; None where that is not known."""
@@ -119,7 +124,7 @@ class Point:
 
     def _operation(self, op: Op, depth: int) -> Scalar | None:
         if op.name in (PROGRAM_ID, NUM_PROGRAMS):
-            axis = axis_of(op)
+            axis = axis_of(op, self.launch)
             if axis is None or axis >= len(self.indices):
                 return None
             return self.indices[axis] if op.name == PROGRAM_ID else self.sizes[axis]
@@ -161,15 +166,20 @@ class Point:
         return min(max(found[1], found[0]), found[2])
 
 
-def axis_of(op: Op) -> int | None:
-    """The axis that a `program_id` or `num_programs` asks for."""
+def axis_of(op: Op, launch: Launch | None) -> int | None:
+    """The axis of the launch's grid that a `program_id` or `num_programs` asks for; None for another launch's.
+
+    What is made in a pipeline may hang on the indices of the grid around it, and the other way round.
+    """
+    if op.launch is not launch:
+        return None
     axis = op.argument("axis", 0)
     known = isinstance(axis, Const) and isinstance(axis.value, int) and axis.value >= 0
     return axis.value if known and isinstance(axis, Const) else None
 
 
-def axes_in(value: Value) -> tuple[frozenset[int], bool]:
-    """The grid axes of which the index goes into a scalar, and whether that is all that may go into it."""
+def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
+    """The axes of a launch's grid of which the index goes into a scalar, and whether nothing else may go into it."""
     axes: set[int] = set()
     complete = True
     seen: set[int] = set()
@@ -181,7 +191,7 @@ def axes_in(value: Value) -> tuple[frozenset[int], bool]:
         seen.add(id(current))
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
-            axis = axis_of(op) if op.name == PROGRAM_ID else None
+            axis = axis_of(op, launch) if op.name == PROGRAM_ID else None
             if axis is not None:
                 axes.add(axis)
             elif op.name.startswith(_MODULES) and op.name != PROGRAM_ID:
@@ -221,7 +231,7 @@ def terms_in(value: Value) -> Terms:
         seen.add(id(current))
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
-            axis = axis_of(op) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None
+            axis = axis_of(op, op.launch) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None
             if axis is not None:
                 (axes if op.name == PROGRAM_ID else sized).add(axis)
             else:

@@ -76,6 +76,7 @@ class Interpreter(Recorder):
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
+    launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
     frames: set[int] = field(factory=set)  # ids of the scopes of all calls, and of kernels
@@ -127,12 +128,12 @@ class Interpreter(Recorder):
     @contextmanager
     def outside_kernels(self) -> Iterator[None]:
         """What a module's top level computes is no operation of the kernel that happens to look it up first."""
-        before = self.kernel, self.guards, self.uncertain
-        self.kernel, self.guards, self.uncertain = None, (), 0
+        before = self.kernel, self.launch, self.guards, self.uncertain
+        self.kernel, self.launch, self.guards, self.uncertain = None, None, (), 0
         try:
             yield
         finally:
-            self.kernel, self.guards, self.uncertain = before
+            self.kernel, self.launch, self.guards, self.uncertain = before
 
     @contextmanager
     def _within(self, piece: Piece) -> Iterator[None]:
@@ -309,7 +310,7 @@ class Interpreter(Recorder):
         """
         if self.kernel is None or func.env.parent is not None:
             return None
-        return func, arguments.key, self.kernel, self.guards, self.uncertain > 0
+        return func, arguments.key, self.kernel, self.launch, self.guards, self.uncertain > 0
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""

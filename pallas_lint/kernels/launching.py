@@ -259,8 +259,8 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
     """Run code as part of the kernel that `trace` records."""
     from pallas_lint.kernels.interpreter import OutOfBudget
 
-    before = (i.kernel, i.guards, i.uncertain, i.stack)
-    i.kernel, i.guards, i.uncertain, i.stack = trace, (), 0, []
+    before = (i.kernel, i.launch, i.guards, i.uncertain, i.stack)
+    i.kernel, i.launch, i.guards, i.uncertain, i.stack = trace, trace.launch, (), 0, []
     i.frames.add(id(trace))
     i.begin()
     try:
@@ -268,7 +268,7 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
     except OutOfBudget:
         trace.complete = False
     finally:
-        i.kernel, i.guards, i.uncertain, i.stack = before
+        i.kernel, i.launch, i.guards, i.uncertain, i.stack = before
 
 
 def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
@@ -290,7 +290,20 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
                 i.pending.append(result)
             continue
         result.traces.append(i.kernel)
-        i.call_function(body, _arguments(assign(result, body)))
+        with _over_grid_of(i, result):
+            i.call_function(body, _arguments(assign(result, body)))
+
+
+@contextmanager
+def _over_grid_of(i: Interpreter, result: Launch) -> Iterator[None]:
+    """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
+    before = i.launch
+    if result.kind == "pipeline" and ".mosaic_gpu." not in result.api:
+        i.launch = result
+    try:
+        yield
+    finally:
+        i.launch = before
 
 
 def _definition_site(func: Func) -> Site:

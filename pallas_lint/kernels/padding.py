@@ -262,7 +262,7 @@ def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, in
     """Whether the grid axis that moves the block has `cdiv(length, size)` steps and nobody asks for the remainder."""
     if block.indices is None or at >= len(block.indices):
         return False
-    axes, complete = axes_in(block.indices[at])
+    axes, complete = axes_in(block.indices[at], block.grid.launch)
     if len(axes) != 1 or not complete:
         return False
     steps = block.grid.sizes[next(iter(axes))]

@@ -35,6 +35,7 @@ class Recorder:
 
     piece: Piece
     kernel: KernelTrace | None
+    launch: Launch | None
     guards: tuple[Guard, ...]
     uncertain: int
     hidden: tuple[cst.CSTNode, Value] | None
@@ -111,6 +112,7 @@ class Recorder:
             self.guards,
             self.uncertain == 0,
             arguments.open,
+            self.launch,
         )
         self.kernel.events.append(op)
         return evolve(result, origin=op) if isinstance(result, Array) else result

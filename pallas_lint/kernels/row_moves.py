@@ -188,7 +188,7 @@ def _operation(op: Op, loads: dict[int, Access], depth: int) -> Form | None:
     if op.name == LOOP_INDEX:
         return ("index", "loop", id(op))
     if op.name == PROGRAM_ID:
-        axis = axis_of(op)
+        axis = axis_of(op, op.launch)
         return None if axis is None else ("index", "grid", axis)
     short = op.name.rpartition(".")[2]
     if short in _SAME and op.args:

@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.blocks import symbols_in
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS, PROGRAM_ID, Point, axes_in, axis_of, terms_in
@@ -143,7 +143,7 @@ def models(
     Axes in `several` are taken to have more than one step. `tried`: what was made for this grid before.
     """
     choices: list[tuple[int, ...]] = []
-    mentioned = {axis for use in uses for guard in use.guards for axis in axes_in(guard.condition)[0]}
+    mentioned = {axis for use in uses for guard in use.guards for axis in axes_in(guard.condition, grid.launch)[0]}
     large = math.prod(size for size in grid.sizes if isinstance(size, int)) > _MOST_POINTS // 8
     for axis, size in enumerate(grid.sizes):
         if isinstance(size, int):
@@ -172,12 +172,13 @@ def _moves_plainly(block: Block, axis: int) -> bool:
     """Whether a block moves with each step of an axis, or with none: it then does so on a shorter axis too."""
     if block.ignores(axis):
         return True
-    within = [value for value in block.indices or () if axis in axes_in(value)[0]]
-    return len(within) == 1 and isinstance(within[0], Array) and _is_index(within[0], axis)
+    within = [value for value in block.indices or () if axis in axes_in(value, block.grid.launch)[0]]
+    return len(within) == 1 and isinstance(within[0], Array) and _is_index(within[0], axis, block.grid)
 
 
-def _is_index(value: Array, axis: int) -> bool:
-    return value.origin is not None and value.origin.name == PROGRAM_ID and axis_of(value.origin) == axis
+def _is_index(value: Array, axis: int, grid: Grid) -> bool:
+    op = value.origin
+    return op is not None and op.name == PROGRAM_ID and axis_of(op, grid.launch) == axis
 
 
 def _small_constants(uses: list[Use]) -> bool:
@@ -234,7 +235,7 @@ def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | 
         at = tuple([point.indices[axis] for axis in axes])
         here = known.get(at)
         if here is None:
-            here = _index(value, Point(point.indices, point.sizes, symbols), (*fixed, at), steps.tried)
+            here = _index(value, evolve(point, symbols=symbols), (*fixed, at), steps.tried)
             if here is None:
                 return None
             known[at] = here
@@ -290,9 +291,9 @@ def _visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
     return [Visit(point, block if own else None, block) for point, block in zip(steps.points(), combined, strict=True)]
 
 
-def tested_axes(guards: tuple[Guard, ...]) -> tuple[int, ...]:
-    """The grid axes that conditions ask for."""
-    return tuple(sorted({axis for guard in guards for axis in axes_in(guard.condition)[0]}))
+def tested_axes(guards: tuple[Guard, ...], grid: Grid) -> tuple[int, ...]:
+    """The axes of this grid that conditions ask for."""
+    return tuple(sorted({axis for guard in guards for axis in axes_in(guard.condition, grid.launch)[0]}))
 
 
 def axes_text(axes: tuple[int, ...]) -> str:
@@ -307,8 +308,8 @@ def step_text(point: Point) -> str:
     return f"grid step {point.indices}"
 
 
-def program_ids(guard: Guard) -> list[Op]:
-    """The `program_id` and `num_programs` operations behind a condition."""
+def program_ids(guard: Guard, grid: Grid) -> list[Op]:
+    """The `program_id` and `num_programs` operations of this grid behind a condition."""
     found: list[Op] = []
     stack: list[Value] = [guard.condition]
     seen: set[int] = set()
@@ -317,7 +318,7 @@ def program_ids(guard: Guard) -> list[Op]:
         if id(value) in seen or not isinstance(value, Array) or value.origin is None:
             continue
         seen.add(id(value))
-        if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin) is not None:
+        if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin, grid.launch) is not None:
             found.append(value.origin)
         else:
             stack.extend(value.origin.args)

@@ -49,6 +49,7 @@ class Op:
     guards: tuple[Guard, ...] = ()
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
+    launch: Launch | None = None  # over whose grid the code runs: what a `program_id` counts in
 
     def argument(self, name: str, position: int | None = None) -> Value | None:
         """The argument passed as `name` or at `position`; None where it was not passed."""

@@ -272,9 +272,8 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
         return None
     found = []
     for values in itertools.product(*(steps for _, steps in loops.values())):
-        inner = _LoopPoint(
-            point.indices, point.sizes, {**symbols, **point.symbols}, dict(zip(loops, values, strict=True))
-        )
+        known = {**symbols, **point.symbols}
+        inner = _LoopPoint(point.indices, point.sizes, known, point.launch, dict(zip(loops, values, strict=True)))
         box = [_interval(part, size, inner) for part, size in zip(parts, sizes, strict=True)]
         if any(interval is None for interval in box):
             return None

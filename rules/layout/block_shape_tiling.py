@@ -293,7 +293,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
         return None
     if block.dims[at].kind not in ("blocked", "squeezed"):
         return None
-    axes, complete = axes_in(block.indices[at])
+    axes, complete = axes_in(block.indices[at], block.grid.launch)
     if not axes or not complete:
         return None
     if _is_moved(block, at):
@@ -309,7 +309,7 @@ def _is_moved(block: Block, at: int) -> bool:
         return len({indices[at] for _, indices in visits}) > 1
     index = block.indices[at] if block.indices is not None else None
     op = index.origin if isinstance(index, Array) else None
-    axis = axis_of(op) if op is not None and op.name == PROGRAM_ID else None
+    axis = axis_of(op, block.grid.launch) if op is not None and op.name == PROGRAM_ID else None
     size = block.grid.sizes[axis] if axis is not None and axis < block.grid.rank else None
     return isinstance(size, int) and size > 1
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.blocks import Block, Blocks
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.uses import Use
 
@@ -207,7 +208,7 @@ def _races(use: Use, uses: list[Use], block: Block, blocks: Blocks, axis: int, t
     access = use.access
     if use.kind in ("read", "obscure") or "atomic" in access.site.code:
         return False
-    if not all(_stays(value, axis) for value in _indices(access)):
+    if not all(_stays(value, axis, trace.launch) for value in _indices(access)):
         return False
     if use.kind != "update" and not is_among(access.value, _dependent(blocks, axis, trace)):
         return False
@@ -233,16 +234,16 @@ def _indices(access: Access) -> Iterator[Value]:
         ref = getattr(ref, "parent", None)
 
 
-def _stays(value: Value, axis: int) -> bool:
+def _stays(value: Value, axis: int, launch: Launch) -> bool:
     """Whether an index surely is the same at each step of an axis."""
     if isinstance(value, Seq):
-        return not value.open and all(_stays(item, axis) for item in value.items)
+        return not value.open and all(_stays(item, axis, launch) for item in value.items)
     if isinstance(value, Slice):
         parts = (value.start, value.stop, value.step, *([] if value.size is None else [value.size]))
-        return all(_stays(part, axis) for part in parts)
+        return all(_stays(part, axis, launch) for part in parts)
     if isinstance(value, Const):
         return True
-    axes, complete = axes_in(value)
+    axes, complete = axes_in(value, launch)
     return complete and axis not in axes
 
 
@@ -253,11 +254,11 @@ def _dependent(blocks: Blocks, axis: int, trace: KernelTrace) -> set[int]:
         if isinstance(event, Access):
             block = blocks.of(event.ref) if event.kind == "load" else None
             moves = block is not None and block.role == "in" and block.ignores(axis) is False
-            indexed = event.kind == "load" and any(axis in axes_in(value)[0] for value in _indices(event))
+            indexed = event.kind == "load" and any(axis in axes_in(value, trace.launch)[0] for value in _indices(event))
             if moves or indexed:
                 tainted.add(id(event.value))
         elif isinstance(event, Op):
-            own = event.name == PROGRAM_ID and axis_of(event) == axis
+            own = event.name == PROGRAM_ID and axis_of(event, trace.launch) == axis
             if own or any(is_among(value, tainted) for value in inputs(event)):
                 tainted.add(id(event.result))
     return tainted

@@ -226,7 +226,7 @@ class InitGuardWrongAxis(Rule):
             use = _culprit(fault, buffer)
             if use is None:
                 continue
-            guard = _guard_of(use)
+            guard = _guard_of(use, buffer)
             place = guard.site if guard is not None else use.access.site
             if place.key in done:
                 continue
@@ -256,7 +256,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     grid = buffer.results[0][1].grid
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
-    asked = [axis for axis in several if any(axis in tested_axes(use.guards) for use in buffer.uses)]
+    asked = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
     variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.tried)
     shown: list[Fault] = []
     always = True
@@ -276,16 +276,17 @@ def _culprit(fault: Fault, buffer: Buffer) -> Use | None:
     """The use whose guard is at fault."""
     if fault.kind == "unset":
         starts = [use for use in buffer.uses if use.kind in ("set", "part", "obscure")]
-        return next((use for use in starts if _guard_of(use) is not None), None)
+        return next((use for use in starts if _guard_of(use, buffer) is not None), None)
     if fault.kind == "unwritten":
         writes = [use for use in buffer.uses if use.kind != "read"]
-        return next((use for use in writes if _guard_of(use) is not None), None)
+        return next((use for use in writes if _guard_of(use, buffer) is not None), None)
     return fault.use
 
 
-def _guard_of(use: Use) -> Guard | None:
+def _guard_of(use: Use, buffer: Buffer) -> Guard | None:
     """The innermost condition of a use that asks for a grid axis."""
-    return next((guard for guard in reversed(use.guards) if tested_axes((guard,))), None)
+    grid = buffer.results[0][1].grid
+    return next((guard for guard in reversed(use.guards) if tested_axes((guard,), grid)), None)
 
 
 def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str:
@@ -305,27 +306,27 @@ def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str
         stays = f"stays the same along {axes_text(ignored)}"
     elif ignored is None:
         stays = "does not follow it"
-    return (
-        f"guard tests grid {axes_text(tested_axes(use.guards))}, but the block of `{ref.parameter}` {stays}: {outcome}"
-    )
+    tested = axes_text(tested_axes(use.guards, block.grid))
+    return f"guard tests grid {tested}, but the block of `{ref.parameter}` {stays}: {outcome}"
 
 
 def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:
     """Ask for the one axis that the block ignores instead."""
-    ignored = buffer.results[0][1].ignored_axes
-    tested = tested_axes(use.guards)
-    guards = [guard for guard in use.guards if tested_axes((guard,))]
+    block = buffer.results[0][1]
+    ignored = block.ignored_axes
+    tested = tested_axes(use.guards, block.grid)
+    guards = [guard for guard in use.guards if tested_axes((guard,), block.grid)]
     if ignored is None or len(ignored) != 1 or len(tested) != 1 or tested == ignored or len(guards) != 1:
         return []
     inside = guards[0].site.span
     edits = []
-    for op in program_ids(guards[0]):
+    for op in program_ids(guards[0], block.grid):
         node = op.site.node
         span = op.site.span
         within = span.path == inside.path and inside.start <= span.start <= inside.end
         if not within or not isinstance(node, cst.Call) or len(node.args) != 1:
             return []  # a variable that may be meant for other uses too
         edits.append(context.replace(Site(op.site.piece, node.args[0].value), str(ignored[0])))
-    if not any(op.name != NUM_PROGRAMS for op in program_ids(guards[0])):
+    if not any(op.name != NUM_PROGRAMS for op in program_ids(guards[0], block.grid)):
         return []
     return [context.unsafe(f"test grid axis {ignored[0]}, along which the block stays the same", *edits)]

@@ -138,9 +138,9 @@ class ProgramIdMisplaced(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if any(inner.kind == "pipeline" and trace in inner.traces for inner in context.analysis.launches):
-            return  # a pipeline has a grid of its own, and which one counts is not told by the trace
         for op in trace.ops(_PROGRAM_ID, _NUM_PROGRAMS):
+            if op.launch is not launch:
+                continue  # in the body of a pipeline, which has a grid of its own
             found = self._axis(op, launch, context) if op.certain else None
             if found is None and launch.kind == "kernel":
                 found = self._mesh(op, launch, context)
