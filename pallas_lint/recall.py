@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.kernels.values import Made, Sym
+from pallas_lint.kernels.trace import KernelTrace
+from pallas_lint.kernels.values import Frame, Made
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -302,10 +303,9 @@ def _neighbours(
 
 def _asked_by_all(analysis: Analysis) -> Hashable:
     """What any launch may be asked about that others say: sizes that are none of a single run's."""
-    interpreter = analysis.interpreter
-    owned = interpreter.frames
+    notes = analysis.interpreter.notes
     shared = (
-        frozenset(size.text for size in sizes if isinstance(size, Sym) and size.owner not in owned)
-        for sizes in (interpreter.notes.remainders, interpreter.notes.divisors)
+        frozenset(size.text for size in sizes if not isinstance(size.owner, Frame | KernelTrace))
+        for sizes in (notes.remainders, notes.divisors)
     )
-    return tuple(shared), frozenset(interpreter.notes.checkified)
+    return tuple(shared), frozenset(notes.checkified)

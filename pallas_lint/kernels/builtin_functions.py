@@ -8,7 +8,7 @@ from pallas_lint.kernels import arrays, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, canonical, dtype_of, operand_dtype, promote
 from pallas_lint.kernels.indexing import product
-from pallas_lint.kernels.symbols import arithmetic
+from pallas_lint.kernels.symbols import arithmetic, owner_of
 from pallas_lint.kernels.values import (
     UNKNOWN,
     Array,
@@ -115,8 +115,7 @@ def _extreme(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
         return Const(max(numbers) if name.endswith("max") else min(numbers))
     if all(isinstance(value, Const | Sym) for value in values) and any(isinstance(value, Sym) for value in values):
         texts = sorted(value.text if isinstance(value, Sym) else repr(value.value) for value in values)  # type: ignore[union-attr]
-        owner = hash(tuple(sorted(value.owner for value in values if isinstance(value, Sym))))
-        return Sym(f"{name.rpartition('.')[2]}({','.join(texts)})", owner)
+        return Sym(f"{name.rpartition('.')[2]}({','.join(texts)})", owner_of(*values))
     return UNKNOWN
 
 

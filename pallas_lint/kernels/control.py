@@ -146,7 +146,7 @@ def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
 
 def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: cst.CSTNode) -> Value:
     if i.kernel is not None:
-        i.kernel.scopes.add(id(node))
+        i.kernel.scopes.add(node)
     func = next((option for option in options(body) if isinstance(option, Func)), None)
     names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
 
@@ -154,11 +154,11 @@ def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Va
         name = names[at] if at < len(names) else f"#{at}"
         if isinstance(declared, Seq):
             return Seq(tuple(ref(at, item) for item in declared.items), open=declared.open)
-        return evolve(scratch_ref(name, declared), owner=id(node))
+        return evolve(scratch_ref(name, declared), owner=node)
 
     named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
     refs = [ref(at, declared) for at, declared in enumerate(types)]
-    keywords = {name: evolve(scratch_ref(name, declared), owner=id(node)) for name, declared in named.items()}
+    keywords = {name: evolve(scratch_ref(name, declared), owner=node) for name, declared in named.items()}
     return i.call(body, Arguments(refs, dict(keywords)), node)
 
 

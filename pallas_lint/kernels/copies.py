@@ -107,7 +107,7 @@ class Copies:
         return self.trace.complete and self.trace.seen_until is None
 
     @cached_property
-    def foreign(self) -> set[tuple[str, int]]:
+    def foreign(self) -> set[tuple[str, object]]:
         """Semaphores that reach code which is not seen, or are counted by hand."""
         found = {event.ref.buffer for event in self.trace.accesses() if event.kind == "escape"}
         for op in self.trace.ops():

@@ -31,7 +31,7 @@ def note(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     if target is None or not name.startswith("jax."):
         return
     if name in _CUSTOM:
-        i.notes.derived.update(id(func.node) for func in _functions(target))
+        i.notes.derived.update(func.node for func in _functions(target))
     elif (name in REVERSE or name in FORWARD) and not i.fails_on_purpose:
         i.notes.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
 

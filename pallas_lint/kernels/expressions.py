@@ -67,7 +67,7 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
     if isinstance(iterable, Made) and iterable.function == "builtins.range":
         return _index_of_range(iterable.args, node)
     if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
-        return Seq((Sym("index", id(node)), element_of(iterable.args[0], i, node)))
+        return Seq((Sym("index", node), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
         return Array(iterable.shape[1:], iterable.dtype, iterable.weak, host=iterable.host)
     return UNKNOWN
@@ -77,13 +77,13 @@ def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
     """Any of the numbers of `range(*arguments)`."""
     bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
     if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
-        return Sym("index", id(node), operation=("range", bounds[0], bounds[1]))
+        return Sym("index", node, operation=("range", bounds[0], bounds[1]))
     numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
     if len(numbers) != 3 or not numbers[2]:
-        return Sym("index", id(node))
-    turn = Sym("turn", id(node), operation=("range", Const(0), Const(len(range(*numbers)))))
-    scaled = Sym("scaled", id(node), operation=("*", turn, bounds[2]))
-    return Sym("index", id(node), operation=("+", scaled, bounds[0]))
+        return Sym("index", node)
+    turn = Sym("turn", node, operation=("range", Const(0), Const(len(range(*numbers)))))
+    scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
+    return Sym("index", node, operation=("+", scaled, bounds[0]))
 
 
 def captured_names(pattern: cst.MatchPattern) -> list[str]:
@@ -147,7 +147,7 @@ def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
         if isinstance(part, cst.FormattedStringExpression):
             value = i.evaluate(part.expression, env)
             i.demand("format" if part.format_spec else "shown", value, part.expression)
-    return Sym("f-string", id(node))
+    return Sym("f-string", node)
 
 
 def _ellipsis(i: Interpreter, node: cst.Ellipsis, env: Env) -> Value:

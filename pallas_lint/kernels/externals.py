@@ -171,7 +171,7 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
 def mark_checkified(i: Interpreter, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
-            i.notes.checkified.add(id(option.node))
+            i.notes.checkified.add(option.node)
         elif isinstance(option, Made) and option.callee is not None:
             mark_checkified(i, option.callee)
         elif isinstance(option, Made) and option.launch is not None:

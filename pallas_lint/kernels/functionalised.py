@@ -16,14 +16,14 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     same = [other for other in analysis.launches if other.site.key == launch.site.key]
     marked = analysis.interpreter.notes.checkified
     return any(
-        "checkified?" in other.arguments or any(id(caller.node) in marked for caller in other.callers) for other in same
+        "checkified?" in other.arguments or any(caller.node in marked for caller in other.callers) for other in same
     )
 
 
 def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether it does, or may: checkify got something unknown, or another file of the project uses it on this one."""
-    interpreter = analysis.interpreter
-    if interpreter.checkified_unknown or not interpreter.notes.checkified <= interpreter.entered.keys():
+    interpreter, entered = analysis.interpreter, analysis.interpreter.entered
+    if interpreter.checkified_unknown or any(id(node) not in entered for node in interpreter.notes.checkified):
         return True
     return is_functionalised(launch, analysis) or mentioned_elsewhere(
         analysis.module, (b"checkify.checkify", b"import checkify")

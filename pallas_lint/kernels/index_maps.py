@@ -64,7 +64,7 @@ class IndexMap:
             env.vars[param.name.value] = value
         env.vars.update(dict(self.func.keywords))
         for param in self.parameters:
-            env.vars[param.name.value] = Sym(param.name.value, id(self))
+            env.vars[param.name.value] = Sym(param.name.value, self)
         return env
 
     def value_of(self, name: cst.Name) -> Value | None:
@@ -85,7 +85,7 @@ class IndexMap:
 
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""
-        return isinstance(value, Sym) and value.owner == id(self) and value.operation is None
+        return isinstance(value, Sym) and value.owner is self and value.operation is None
 
     @cached_property
     def returned(self) -> cst.BaseExpression | None:

@@ -30,6 +30,7 @@ from pallas_lint.kernels.values import (
     Const,
     Dictionary,
     External,
+    Frame,
     Func,
     Instance,
     Made,
@@ -79,8 +80,6 @@ class Interpreter(Recorder):
     launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
-    frames: set[int] = field(factory=set)  # ids of the scopes of all calls, and of kernels
-    outer: set[int] = field(factory=set)  # ids of the scopes of functions that ran outside kernels
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
@@ -322,9 +321,7 @@ class Interpreter(Recorder):
         return text.count("\n") <= _SHORT or "pallas" in func.module.source.text
 
     def _run(self, func: Func, arguments: Arguments) -> Value:
-        env = Env(func.module, func.env, kernel=self.kernel)
-        self.frames.add(id(env))
-        (self.outer.add if self.kernel is None else self.outer.discard)(id(env))
+        env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None))
         self._bind_parameters(func, arguments, env)
         self.entered[id(func.node)] = func.piece
         self.stack.append(func)
@@ -381,8 +378,8 @@ class Interpreter(Recorder):
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
         # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
         if default is not None:
-            return Sym(name, id(env), default) if open_ else default
-        return jitted.traced(func, name, Sym(name, id(env)))
+            return Sym(name, env.frame, default) if open_ else default
+        return jitted.traced(func, name, Sym(name, env.frame))
 
     def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
         instance = Instance(cls, made_by=self.running)
@@ -404,7 +401,7 @@ class Interpreter(Recorder):
 
     def is_from_outside(self, value: Value) -> bool:
         """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
-        return isinstance(value, Sym) and value.owner in self.outer
+        return isinstance(value, Sym) and isinstance(value.owner, Frame) and not value.owner.in_kernel
 
     def is_captured(self, name: str, env: Env) -> bool:
         """Whether `name` is bound outside the kernel that is being traced."""

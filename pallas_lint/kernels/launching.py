@@ -261,7 +261,6 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
 
     before = (i.kernel, i.launch, i.guards, i.uncertain, i.stack)
     i.kernel, i.launch, i.guards, i.uncertain, i.stack = trace, trace.launch, (), 0, []
-    i.frames.add(id(trace))
     i.begin()
     try:
         trace.returned = run() or UNKNOWN

@@ -145,7 +145,7 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> 
     if name == "shape":
         if owner.shape is not None:
             return Seq(tuple(from_dim(size) for size in owner.shape))
-        return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", id(i.kernel))
+        return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", i.kernel)
     if name == "dtype":
         return DType(owner.dtype)
     if name == "ndim":
@@ -179,7 +179,7 @@ def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: cst.CS
         return i.call_function(evolve(member.args[0], method_of=owner), Arguments())
     if member is not None:
         return member
-    return Sym(f"self.{name}", id(owner))
+    return Sym(f"self.{name}", owner)
 
 
 def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> None:

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pallas_lint.kernels.launch import block_spec
+from pallas_lint.kernels.launch import Launch, block_spec
 from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Sym, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import Access
 
 # Launches whose blocks are copied to VMEM unless their spec says otherwise. `pl.kernel` hands over whole arrays, which
@@ -20,19 +17,16 @@ if TYPE_CHECKING:
 _BLOCKED = ("pallas_call", "pipeline")
 
 
-def tpu_space(ref: Ref, launches: Iterable[Launch], launch: Launch) -> str | None:
+def tpu_space(ref: Ref, launch: Launch) -> str | None:
     """The memory space that the ref surely has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not known.
 
-    `launch` is the one that the kernel at hand runs under, `launches` are all: a pipeline's refs are its own.
+    `launch` is the one that the kernel at hand runs under: a pipeline's refs are its own.
     """
     if ref.space is not None or ref.role not in ("in", "out") or ref.index is None:
         return ref.space
-    owner = launch
-    if ref.owner:
-        found = next((other for other in launches if id(other) == ref.owner), None)
-        if found is None:
-            return None
-        owner = found
+    owner = launch if ref.owner is None else ref.owner
+    if not isinstance(owner, Launch):
+        return None
     if owner.core is not None or (ref.role == "out" and owner.kind != "pipeline" and not _is_plain(owner, ref.index)):
         return None
     if owner.kind == "kernel":

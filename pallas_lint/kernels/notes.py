@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from pallas_lint.kernels.trace import Op
     from pallas_lint.kernels.values import Func, Made, Sym
     from pallas_lint.syntax import Piece, Site
@@ -29,8 +31,8 @@ class Notes:
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
-    derived: set[int] = field(factory=set)  # ids of functions that bring derivatives of their own
-    checkified: set[int] = field(factory=set)  # ids of functions handed to checkify.checkify
+    derived: set[cst.CSTNode] = field(factory=set)  # functions that bring derivatives of their own
+    checkified: set[cst.CSTNode] = field(factory=set)  # functions handed to checkify.checkify
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     divisors: set[Sym] = field(factory=set)  # ... and by what
     lookup: bool = False  # taken while a name was looked up

@@ -82,7 +82,7 @@ class _Padding:
     def is_weight(self, value: Value) -> bool:
         return isinstance(value, Array) and id(value.origin) in self.weights
 
-    def run(self, blocks: dict[tuple[str, int], tuple[Block, dict[int, Certainty]]]) -> Iterator[Mixed]:
+    def run(self, blocks: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]]) -> Iterator[Mixed]:
         for event in self.trace.events:
             if isinstance(event, Access):
                 found = blocks.get(event.ref.buffer)
@@ -227,7 +227,7 @@ def mixed_padding(trace: KernelTrace, interpreter: Interpreter) -> Iterator[Mixe
     blocks = blocks_of(launch, interpreter)
     if blocks is None:
         return
-    found: dict[tuple[str, int], tuple[Block, dict[int, Certainty]]] = {}
+    found: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]] = {}
     for ref in trace.refs:
         block = blocks.of(ref) if ref.role == "in" else None
         if block is None or block.dims is None or block.array_shape is None or not block.sure or not block.known_map:

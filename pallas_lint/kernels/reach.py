@@ -213,7 +213,7 @@ def extents(part: Part, trace: KernelTrace) -> Iterator[Value]:
         return
     if ref.view:
         return
-    yield Sym(f"{ref.parameter}.shape[{part.axis}]", id(trace))
+    yield Sym(f"{ref.parameter}.shape[{part.axis}]", trace)
     operand = _operand(ref, trace.launch)
     if isinstance(operand, Sym):
         yield Sym(f"{operand.text}.shape[{part.axis}]", operand.owner)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # Whether these stand anywhere in the text is asked by rules on launches.
 _ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
 _ELSEWHERE = 0  # stands for the pieces of all other modules
-_SETS = ("outer", "frames")
 
 
 class _Marks(NamedTuple):
@@ -36,7 +35,6 @@ class _Marks(NamedTuple):
 
     launches: int
     inner: int
-    sets: tuple[frozenset[int], ...]
     entered: dict[int, Piece]
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
     spent: int
@@ -56,7 +54,6 @@ class Run:
     launches: list[Launch] = field(factory=list)
     inner: list[Any] = field(factory=list)
     notes: Notes = field(factory=Notes)
-    sets: tuple[frozenset[int], ...] = ()
     entered: dict[int, Piece] = field(factory=dict)
     contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
     spent: int = 0
@@ -186,7 +183,6 @@ def _marks(i: Interpreter) -> _Marks:
     return _Marks(
         len(i.launches),
         len(i.inner),
-        tuple(frozenset(getattr(i, name)) for name in _SETS),
         dict(i.entered),
         dict(i.contexts),
         i.spent + i.steps,
@@ -196,7 +192,6 @@ def _marks(i: Interpreter) -> _Marks:
 def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
     run.launches = i.launches[marks.launches :]
     run.inner = i.inner[marks.inner :]
-    run.sets = tuple(frozenset(getattr(i, name) - old) for name, old in zip(_SETS, marks.sets, strict=True))
     run.entered = {node: piece for node, piece in i.entered.items() if node not in marks.entered}
     run.contexts = {key: seen for key, seen in i.contexts.items() if marks.contexts.get(key) != seen}
     run.spent = i.spent + i.steps - marks.spent
@@ -207,8 +202,6 @@ def _repeat(i: Interpreter, run: Run) -> None:
     i.launches += run.launches
     i.inner += run.inner
     i.notes.add(run.notes)
-    for name, new in zip(_SETS, run.sets, strict=True):
-        getattr(i, name).update(new)
     i.entered.update(run.entered)
     i.contexts.update(run.contexts)
     i.spent += run.spent

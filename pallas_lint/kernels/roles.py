@@ -150,9 +150,9 @@ class _Builder:
     names: list[str]
 
     @property
-    def owner(self) -> int:
+    def owner(self) -> Launch | None:
         """Parameters of a pipeline's body are other buffers than those of the kernel around it."""
-        return id(self.launch) if self.launch.kind == "pipeline" else 0
+        return self.launch if self.launch.kind == "pipeline" else None
 
     def name(self, at: int) -> str:
         return self.names[at] if 0 <= at < len(self.names) else f"#{at}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.values import Value, join
+from pallas_lint.kernels.values import Frame, Value, join
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
@@ -30,6 +30,7 @@ class Env:
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
     kernel: KernelTrace | None = None  # the kernel that this call is part of
+    frame: Frame = field(factory=Frame)  # what owns the symbols that stand for its parameters
     fails: bool = False  # what ended the last block that was left was a `raise`
 
     def find(self, name: str) -> Value | None:

@@ -371,7 +371,7 @@ class Simulation:
 
     uses: list[Use]
     steps: Steps
-    flushing: frozenset[tuple[str, int]] | None
+    flushing: frozenset[tuple[str, object]] | None
     found: dict[tuple[FaultKind, bool], Fault] = field(factory=dict)
 
     def run(self, visits: list[Visit]) -> list[Fault]:

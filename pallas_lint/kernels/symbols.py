@@ -52,10 +52,16 @@ def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
     first, second = _text(left), _text(right)
     if symbol in _COMMUTATIVE and second < first:
         first, second = second, first
-    owners = {operand.owner for operand in (left, right) if isinstance(operand, Sym)}
-    # Symbols of several scopes: the name is only the same value where all of them are.
-    owner = owners.pop() if len(owners) == 1 else hash(tuple(sorted(owners)))
-    return Sym(f"({first}{symbol}{second})", owner, operation=(symbol, left, right))
+    return Sym(f"({first}{symbol}{second})", owner_of(left, right), operation=(symbol, left, right))
+
+
+def owner_of(*operands: Value) -> object:
+    """Who owns what is computed from these: of several owners all, the name is only the same value where they are."""
+    owners: set[object] = set()
+    for operand in operands:
+        if isinstance(operand, Sym):
+            owners.update(operand.owner if isinstance(operand.owner, frozenset) else (operand.owner,))
+    return owners.pop() if len(owners) == 1 else frozenset(owners)
 
 
 def _text(value: Sym | Const) -> str:

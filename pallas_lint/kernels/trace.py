@@ -164,11 +164,11 @@ class KernelTrace:
     buffers: dict[int, list[Buffer]] = field(factory=dict, init=False, repr=False)
     # What `dataflow` found out when there were so many events.
     flow: tuple[int, Flow] | None = field(default=None, init=False, repr=False)
-    scopes: set[int] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
+    scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
 
     def owns(self, ref: Ref) -> bool:
         """Whether the buffer surely lives no longer than the kernel (or a block of it), and all its uses are here."""
-        return ref.owner == 0 or ref.owner in self.scopes
+        return ref.owner is None or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
         for event in self.events:

@@ -31,7 +31,7 @@ class Use:
 
     kind: UseKind
     access: Access
-    into: frozenset[tuple[str, int]] = frozenset()
+    into: frozenset[tuple[str, object]] = frozenset()
 
     @property
     def rests_on_value(self) -> bool:
@@ -110,7 +110,7 @@ def _is_selected(tainted: set[int], trace: KernelTrace) -> bool:
     return any(op.name in SELECTING and any(is_among(value, tainted) for value in operands(op)) for op in trace.ops())
 
 
-def _written(tainted: set[int], trace: KernelTrace) -> set[tuple[str, int]]:
+def _written(tainted: set[int], trace: KernelTrace) -> set[tuple[str, object]]:
     return {
         event.ref.buffer
         for event in trace.events
@@ -138,7 +138,7 @@ class Buffer:
         return self.ref.role == "out"
 
     @property
-    def flushing(self) -> frozenset[tuple[str, int]] | None:
+    def flushing(self) -> frozenset[tuple[str, object]] | None:
         """The outputs that a scratch buffer is written out to; None for an output, which the grid writes out."""
         return None if self.is_output else frozenset(ref.buffer for ref, _ in self.results)
 

@@ -54,16 +54,27 @@ NAMED_NUMBERS = {
 }
 
 
+@frozen(eq=False)
+class Frame:
+    """One call of a function, as the owner of the symbols that it binds.
+
+    They hold it, so that no other call is ever taken for it. `in_kernel`: the call is part of a kernel.
+    """
+
+    in_kernel: bool = False
+
+
 @frozen
 class Sym:
     """A Python value that has a name but no known value: a parameter, or arithmetic on some.
 
-    Two symbols are the same value exactly when text and owner are the same; the owner is the scope that bound it.
+    Two symbols are the same value exactly when text and owner are the same. The owner is the very thing that bound it:
+    a call's frame, a kernel's trace, a loop's node, an instance, or the set of all these for arithmetic on several.
     `default` is a parameter's default, a hint and not a fact. `traced`: an enclosing `jax.jit` makes a tracer of it.
     """
 
     text: str
-    owner: int
+    owner: object = field(repr=False)
     default: Value | None = field(default=None, eq=False)
     operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
     traced: bool = field(default=False, eq=False)
@@ -146,11 +157,12 @@ class Ref:
     view: bool = False
     indexer: Value | None = field(default=None, eq=False)
     parent: Ref | None = field(default=None, eq=False, repr=False)  # what the indexer was applied to
-    owner: int = 0  # which pipeline or scope made it: buffers of several may have the same name
+    # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
+    owner: object = field(default=None, repr=False)
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
 
     @property
-    def buffer(self) -> tuple[str, int]:
+    def buffer(self) -> tuple[str, object]:
         """The memory behind it: views of one buffer have the same."""
         return self.parameter, self.owner
 

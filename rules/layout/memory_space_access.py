@@ -142,7 +142,7 @@ class MemorySpaceAccess(Rule):
     @staticmethod
     def _tpu(access: Access, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         ref = access.ref
-        space = tpu_space(ref, context.analysis.launches, trace.launch)
+        space = tpu_space(ref, trace.launch)
         if space not in ("any", "hbm", "host"):
             return
         where = "host memory" if space == "host" else "HBM"

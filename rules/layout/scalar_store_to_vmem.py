@@ -141,12 +141,11 @@ class ScalarStoreToVmem(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        launches = context.analysis.launches
         numbers = loaded_values(trace, "smem")
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate") or is_copy(access):
                 continue
-            space = tpu_space(access.ref, launches, trace.launch)
+            space = tpu_space(access.ref, trace.launch)
             found = None
             if space == "smem":
                 found = _vector_in_smem(access)

@@ -176,11 +176,10 @@ class UnalignedDynamicSlice(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         loaded = loaded_values(trace)
         numbers = loaded_values(trace, "smem")
-        launches = context.analysis.launches
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate"):
                 continue
-            space = tpu_space(access.ref, launches, trace.launch)
+            space = tpu_space(access.ref, trace.launch)
             copied = is_copy(access)
             if space != "vmem" and not (copied and space in ("any", "hbm")):
                 continue

@@ -200,7 +200,7 @@ class UnsupportedDtype(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         """Refs of a dtype that the device cannot even load, at the first access of each."""
         identity = compat.function("kernel:identity")
-        seen: set[tuple[str, int]] = set()
+        seen: set[tuple[str, object]] = set()
         for access in trace.accesses():
             dtype = access.ref.dtype
             if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:

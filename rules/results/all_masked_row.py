@@ -271,7 +271,7 @@ class _Flow:
     def is_repaired(self, exp: Op) -> bool:
         """Whether the NaN may be replaced later on."""
         tainted: set[int] = {id(exp)}
-        buffers: set[tuple[str, int]] = set()
+        buffers: set[tuple[str, object]] = set()
         started = False
         for event in self.trace.events:
             started |= event is exp

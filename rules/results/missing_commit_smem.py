@@ -136,8 +136,8 @@ class MissingCommitSmem(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         copies = {op.site.key for op in trace.ops(*_COPIES)}
-        dirty: dict[tuple[str, int], Access] = {}
-        sending: dict[tuple[str, int], Op] = {}
+        dirty: dict[tuple[str, object], Access] = {}
+        sending: dict[tuple[str, object], Op] = {}
         unseen = set(trace.unseen)
         for at, event in enumerate(trace.events):
             if at in unseen:  # code ran that may have fences
@@ -165,14 +165,14 @@ class MissingCommitSmem(Rule):
                     sending.update(dict.fromkeys(_whole(event), event))
 
 
-def _read_by(op: Op) -> Iterator[tuple[str, int]]:
+def _read_by(op: Op) -> Iterator[tuple[str, object]]:
     for name, position in _READERS[op.name]:
         value = op.argument(name, position)
         if value is not None:
             yield from (ref.buffer for ref in refs_in(value))
 
 
-def _whole(op: Op) -> Iterator[tuple[str, int]]:
+def _whole(op: Op) -> Iterator[tuple[str, object]]:
     """The source of a copy, where it is one buffer and not one of several slots."""
     source = op.argument("src", 0)
     if isinstance(source, Ref) and not source.view:

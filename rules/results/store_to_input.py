@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.aliases import made_blank, pairs
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.index_maps import index_maps_of
+from pallas_lint.kernels.launch import Launch
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import UNKNOWN, Array, Made
 from pallas_lint.kernels.writes import is_copied
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.values import Ref, Value
 
@@ -132,14 +132,13 @@ class StoreToInput(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        owners = {id(launch): launch for launch in context.analysis.launches}
-        done: set[tuple[str, int]] = set()
+        done: set[tuple[str, object]] = set()
         for at, event in enumerate(trace.events):
             if not isinstance(event, Access) or event.kind not in ("store", "accumulate") or event.ref.buffer in done:
                 continue
             if event.ref.dtype == "semaphore" or event.ref.space == "semaphore":
                 continue
-            launch = owners.get(event.ref.owner, trace.launch)
+            launch = event.ref.owner if isinstance(event.ref.owner, Launch) else trace.launch
             if event.ref.role == "prefetch":
                 done.add(event.ref.buffer)
                 yield from _prefetch(event, launch, context)

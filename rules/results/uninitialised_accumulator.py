@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.aliases import claimed
 from pallas_lint.kernels.blocks import blocks_of
 from pallas_lint.kernels.dataflow import derived, inputs, is_among, reaches_result
+from pallas_lint.kernels.launch import Launch
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.uses import starts_unwritten
 from pallas_lint.kernels.writes import starts_fresh
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.values import Func, Ref
 
@@ -206,14 +206,13 @@ class UninitialisedAccumulator(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         if not trace.complete:
             return
-        owners = {id(launch): launch for launch in context.analysis.launches}
-        done: set[tuple[str, int]] = set()
+        done: set[tuple[str, object]] = set()
         for event in trace.events:
             if not isinstance(event, Access) or event.ref.buffer in done:
                 continue
             done.add(event.ref.buffer)
-            launch = owners.get(event.ref.owner, trace.launch)
-            if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner != id(trace.launch):
+            launch = event.ref.owner if isinstance(event.ref.owner, Launch) else trace.launch
+            if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner is not trace.launch:
                 continue  # a body on its own: the buffers it closes over have a history that is not seen
             asked = any(target.backend == "tpu" for target in context.settings.target)
             if starts_unwritten(event.ref, launch):

@@ -229,7 +229,7 @@ def _other(ref: Ref, func: Func, trace: KernelTrace, context: Context) -> Iterat
     )
 
 
-def _others_agree(untouched: dict[tuple[str, int], Ref], trace: KernelTrace, context: Context) -> bool:
+def _others_agree(untouched: dict[tuple[str, object], Ref], trace: KernelTrace, context: Context) -> bool:
     """Drop what another launch of the same kernel does use; whether something is left."""
     for other in context.analysis.traces:
         if other is trace or other.site.node is not trace.site.node:

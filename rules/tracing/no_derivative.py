@@ -148,12 +148,12 @@ def _launches_through(launches: list[Launch]) -> dict[int, list[tuple[Launch, tu
     return found
 
 
-def _reaches(func: Func, way: tuple[Func, ...], derived: set[int]) -> bool:
+def _reaches(func: Func, way: tuple[Func, ...], derived: set[cst.CSTNode]) -> bool:
     """Whether `func` leads to the launch with no function in between that brings derivatives."""
-    nodes = [id(caller.node) for caller in way]
-    if id(func.node) not in nodes:
+    nodes = [caller.node for caller in way]
+    if func.node not in nodes:
         return False
-    return derived.isdisjoint(nodes[nodes.index(id(func.node)) :])
+    return derived.isdisjoint(nodes[nodes.index(func.node) :])
 
 
 def _refusal(launch: Launch, transform: str) -> str | None:

@@ -257,3 +257,41 @@ def test_what_the_launcher_asserts_of_a_block(before: str, flagged: bool) -> Non
     body, rest = SYMBOLIC["operand's shape, by partial"]
     code = module(body, before=before, specs="", more=", b, y", kernel=str(rest["kernel"]))
     assert bool(lint(code, select="PAL412")) is flagged
+
+
+_UNCHECKED = """\
+import functools
+import jax
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref, *, bm):
+    def body(i, carry):
+        o_ref[pl.ds(i * bm, bm), :] = x_ref[pl.ds(i * bm, bm), :] * 2
+        return carry
+
+    jax.lax.fori_loop(0, pl.cdiv(x_ref.shape[0], bm), body, 0)
+
+def double(x, bm):
+    return pl.pallas_call(
+        functools.partial(kernel, bm=bm), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype)
+    )(x)
+"""
+_ELSEWHERE = """
+def copy{number}(y, bm):
+    assert y.shape[1] % bm == 0
+    return pl.pallas_call(
+        lambda y_ref, o_ref: None, out_shape=jax.ShapeDtypeStruct(y.shape, y.dtype)
+    )(y)
+"""
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 5])
+def test_what_another_function_asks_of_its_own_parameter_says_nothing(others: int) -> None:
+    # Both functions have a `bm`; the memory of the one's scope is used again for the other's.
+    code = _UNCHECKED + "".join(_ELSEWHERE.format(number=number) for number in range(others))
+    assert [finding.span.start.line for finding in lint(code, select="PAL412")] == [7]
+    checked = code.replace(
+        "    return pl.pallas_call(\n        functools",
+        "    assert x.shape[0] % bm == 0\n    return pl.pallas_call(\n        functools",
+    )
+    assert not lint(checked, select="PAL412")
