@@ -19,6 +19,8 @@ from pallas_lint.report.json import finding_document
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pallas_lint.project import Project
+
 FOLDER = ".pallas-lint-cache"
 _LAYOUT = 2  # of the entries; a new number makes all old entries void
 _README = "Results of earlier pallas-lint runs. Can be deleted at any time.\n"
@@ -50,6 +52,7 @@ class Cache:
 
     folder: Path
     cwd: Path
+    project: Project
     _digests: dict[str, str] = field(factory=dict)
     _ready: bool | None = None
 
@@ -106,11 +109,15 @@ class Cache:
         return self.folder / name[:2] / f"{name[2:]}.json"
 
     def _digest(self, path: str) -> str:
-        """The digest of a file a verdict depends on; empty where there is none."""
+        """The digest of a file a verdict depends on, empty where there is none; of a project's folder, what that says.
+
+        A verdict rests on the folder where the backend of a launch was presumed, or might have been.
+        """
         known = self._digests.get(path)
         if known is None:
+            place = self.cwd / path
             try:
-                known = digest((self.cwd / path).read_bytes())
+                known = digest(repr(self.project.evidence(place)).encode() if place.is_dir() else place.read_bytes())
             except OSError:
                 known = ""
             self._digests[path] = known

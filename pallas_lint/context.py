@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define
+from attrs import define, evolve
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.backend import STRONG
@@ -102,8 +102,8 @@ class Context:
         """A finding of the rule at hand.
 
         The severity goes one step down for each of: the operation stands behind a Python branch that the text
-        leaves open (`op.certain`); the backend is only guessed from imports; the verdict hangs on a version that
-        nobody told (`version_dependent`).
+        leaves open (`op.certain`); the backend is only guessed from imports, or presumed; the verdict hangs on a
+        version that nobody told (`version_dependent`).
         """
         level = severity or self.rule.severity
         if op is not None and not op.certain:
@@ -123,6 +123,10 @@ class Context:
             told = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
             help = f"{help} (assuming {told})".strip()
         target = self.target if self.rule.backends is not None else None
+        presumed = self.analysis.presumed.get(id(self.launch)) if target is not None else None
+        if presumed is not None:  # a fix that is safe for one backend may not be for another
+            message = f"{message} ({presumed.text})"
+            fixes = [evolve(fix, applicability="unsafe") for fix in fixes]
         return Finding(
             self.rule.code,
             self.rule.name,

@@ -61,6 +61,30 @@ def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False)
     return _in_active_environment() or _in_folders(folders) or _in_own_environment()
 
 
+def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Name and text of what says which packages the code in `folder` needs: what asks for them, then lock files.
+
+    Those of the nearest folder upward that has some, up to the root of its repository.
+    """
+    places = list(_upward(folder))
+    if not (places[-1] / ".git").is_dir():
+        places = [folder]  # in no repository
+    for place in places:
+        try:
+            names = sorted(os.listdir(place))  # noqa: PTH208
+        except OSError:
+            continue
+        asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
+        found = [name for name in (*asking, *LOCK_FILES) if name in names]
+        yield from ((name, _read(place / name)) for name in found)
+        if found:
+            return
+
+
+def _is_requirements(name: str) -> bool:
+    return name.startswith("requirements") and name.endswith(".txt")
+
+
 def has_evidence(names: Iterable[str]) -> bool:
     """Whether a folder with these entries may know of another jax than its parent does."""
     return any(
@@ -68,7 +92,7 @@ def has_evidence(names: Iterable[str]) -> bool:
         or name in ENVIRONMENT_FOLDERS
         or name in LOCK_FILES
         or name in REQUIREMENT_FILES
-        or (name.startswith("requirements") and name.endswith(".txt"))
+        or _is_requirements(name)
         for name in names
     )
 

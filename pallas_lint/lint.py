@@ -18,6 +18,7 @@ from pallas_lint.kernels.launch import Launch, block_spec
 from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.trace import Op
 from pallas_lint.kernels.values import Made
+from pallas_lint.presumption import presume
 from pallas_lint.recall import Maps
 from pallas_lint.rule import PluginError, Rule, all_rules
 from pallas_lint.targets import Target
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.index_maps import IndexMap
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.project import Project
     from pallas_lint.recall import Recall
     from pallas_lint.settings import Settings
@@ -76,6 +78,7 @@ def judge(
     graph = project.graph()
     module = graph.add(source, project.file(source.path))
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale)
+    presume(analysis, settings, project)
     recall = project.recall(module.file)
     if recall is not None:
         recall.begin(module.source, module.outline, analysis, settings)
@@ -205,20 +208,37 @@ class _Run:
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
         for rule in launch_rules:
-            for target in _targets_for(rule, targets):
-                yield from self._guarded(rule, lambda r, c: r.check_launch(launch, c), launch, None, target)
+            yield from self._for_targets(rule, lambda r, c: r.check_launch(launch, c), launch, None, targets)
         for trace in launch.traces:
             if trace.launch is not launch:
                 continue  # a pipeline's body: its events are the enclosing kernel's
             for rule in kernel_rules:
-                for target in _targets_for(rule, targets):
-                    yield from self._guarded(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, target)  # noqa: B023
+                yield from self._for_targets(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, targets)  # noqa: B023
             for op in trace.events:
                 if not isinstance(op, Op):
                     continue
                 for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
-                    for target in _targets_for(rule, targets):
-                        yield from self._guarded(rule, lambda r, c: r.check_op(op, c), launch, trace, target)  # noqa: B023
+                    yield from self._for_targets(rule, lambda r, c: r.check_op(op, c), launch, trace, targets)  # noqa: B023
+
+    def _for_targets(
+        self,
+        rule: type[Rule],
+        check: Callable[[Rule, Context], Iterable[Finding]],
+        launch: Launch,
+        trace: KernelTrace | None,
+        targets: tuple[Target, ...] | None,
+    ) -> list[Finding]:
+        """The rule's findings for each target in question; what holds for any goes before what is presumed."""
+        found: list[Finding] = []
+        for target in _targets_for(rule, targets):
+            found += self._guarded(rule, check, launch, trace, target)
+        presumed = self.analysis.presumed.get(id(launch)) if targets == () and rule.backends is not None else None
+        if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
+            return found
+        found = [finding for finding in found if finding.severity is not Severity.INFO]
+        told = {finding.span for finding in found}
+        likely = self._guarded(rule, check, launch, trace, Target(presumed.backend))
+        return [*found, *(finding for finding in likely if finding.span not in told)]
 
     @property
     def _asked(self) -> tuple[int, int]:
@@ -254,11 +274,11 @@ class _Run:
         rule: type[Rule],
         check: Callable[[Rule, Context], Iterable[Finding]],
         launch: Launch | None = None,
-        trace: object = None,
+        trace: KernelTrace | None = None,
         target: Target | None = None,
     ) -> list[Finding]:
         """The rule's findings; a crash becomes an error of the run, and the other rules go on."""
-        context = Context(rule, self.module, self.analysis, self.settings, launch, trace, target)  # type: ignore[arg-type]
+        context = Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
         try:
             found = list(check(rule(), context))
         except Exception as error:
@@ -293,7 +313,7 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
         return None
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
         own = tuple(target for target in settings.target if target.backend == launch.backend)
-        return (own or None) if settings.target else (Target(launch.backend),)  # type: ignore[arg-type]
+        return (own or None) if settings.target else (Target(launch.backend),)
     return settings.target
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.kernels.modules import ModuleGraph, SyntaxCache
+    from pallas_lint.presumption import Evidence, ProjectEvidence
     from pallas_lint.recall import Recall
     from pallas_lint.settings import Settings
     from pallas_lint.source import Source
@@ -67,6 +68,16 @@ class Project:
 
         return SyntaxCache(incremental=self.incremental)
 
+    @cached_property
+    def _evidence(self) -> ProjectEvidence:
+        from pallas_lint.presumption import ProjectEvidence
+
+        return ProjectEvidence()
+
+    def evidence(self, folder: Path) -> Evidence:
+        """What the project in a folder says of backends."""
+        return self._evidence.of(folder, self.overlay)
+
     def graph(self) -> ModuleGraph:
         """The modules of the project for one analysis; what has been parsed is shared with earlier ones."""
         from pallas_lint.kernels.modules import ModuleGraph
@@ -85,6 +96,11 @@ class Project:
     def forget(self, file: Path) -> None:
         """The file has changed on disk: what was read of it does not count any more."""
         self._syntax.forget(file)
+        self._evidence.forget(file)
+
+    def forget_requirements(self) -> None:
+        """Files that say what a project requires may have changed."""
+        self._evidence.forget_requirements()
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""

@@ -230,7 +230,9 @@ class Recall:
         return self._analysis.replay.reached_from(piece), made, self._frame, self._all_stored
 
     def _condition(self, launch: Launch) -> Hashable:
-        return tuple(map(id, self._neighbours.get(id(launch), ()))), self._asked, self._all_stored
+        assert self._analysis is not None
+        presumed = self._analysis.presumed.get(id(launch))
+        return tuple(map(id, self._neighbours.get(id(launch), ()))), self._asked, self._all_stored, presumed
 
 
 class _Lines:

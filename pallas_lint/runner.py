@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
 from pallas_lint.cache import Cache, Verdict
 from pallas_lint.finding import Finding, LintError
@@ -58,12 +58,7 @@ class _Bench:
     cwd: Path
     settings: tuple[Settings, ...]
     cache_folder: Path | None
-    projects: list[Project] = field(factory=list)
-
-    def project(self) -> Project:
-        if not self.projects:
-            self.projects.append(Project(self.cwd))
-        return self.projects[0]
+    project: Project
 
 
 def run(
@@ -73,7 +68,8 @@ def run(
 
     `jobs` None chooses; `cache_folder` None means no cache. The result never depends on `jobs`.
     """
-    cache = Cache(cache_folder, cwd) if cache_folder is not None else None
+    project = Project(cwd)
+    cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
     settings = list({id(file.settings): file.settings for file in files}.values())
     index = {id(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
@@ -97,7 +93,7 @@ def run(
             continue
         tasks.append(_Task(file.path, file.shown, number, key))
         size += len(data)
-    bench = _Bench(cwd, tuple(settings), cache_folder)
+    bench = _Bench(cwd, tuple(settings), cache_folder, project)
     processes = _processes(jobs, size, len(tasks))
     if processes > 1 and _can_start_safely():
         with _started_safely():
@@ -161,7 +157,7 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
     from pallas_lint import notebook
     from pallas_lint.source import SourceError
 
-    cache = Cache(bench.cache_folder, bench.cwd) if bench.cache_folder is not None else None
+    cache = Cache(bench.cache_folder, bench.cwd, bench.project) if bench.cache_folder is not None else None
     verdicts: list[Verdict] = []
     collect_rarely()
     for task in tasks:
@@ -173,7 +169,7 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
         except Exception as error:
             verdicts.append(_crashed(task.shown, error))
             continue
-        verdict = judge_source(source, bench.settings[task.settings], bench.project())
+        verdict = judge_source(source, bench.settings[task.settings], bench.project)
         if cache and task.key:
             cache.put(verdict, task.key)
         verdicts.append(verdict)

@@ -20,6 +20,7 @@ from pallas_lint import notebook
 from pallas_lint.cache import Verdict
 from pallas_lint.fixer import SYNTAX_ERROR
 from pallas_lint.notebook import SUFFIX, Notebook
+from pallas_lint.presumption import backends_named
 from pallas_lint.project import Project
 from pallas_lint.settings import SettingsError
 from pallas_lint.source import Source, SourceError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
+    from pallas_lint.presumption import Named
     from pallas_lint.probe.facts import Run
     from pallas_lint.settings import Settings
 
@@ -110,6 +112,7 @@ class Documents:
     def put(self, uri: str, version: int | None, text: str | Notebook) -> None:
         """A document was opened or changed."""
         changed = uri in self._texts
+        before = self._backends_named(uri)
         if isinstance(text, str):
             # The JSON of a notebook, shown as such, is no code.
             text = "" if uri.endswith(SUFFIX) else text
@@ -123,7 +126,7 @@ class Documents:
             self._stop(uri)  # what it judges is gone; who waits for it asks again
             return
         self._schedule(uri)
-        self.concern({self.path(uri)})
+        self.concern({self.path(uri)}, presumptions=before != self._backends_named(uri))
 
     def saved(self, uri: str) -> None:
         """A document was written to its file."""
@@ -131,7 +134,7 @@ class Documents:
             self._unsaved.discard(uri)
             self._judged.pop(uri, None)
             self._schedule(uri)
-            self.concern({self.path(uri)})
+            self.concern({self.path(uri)}, presumptions=True)
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
@@ -165,6 +168,7 @@ class Documents:
 
     def reload(self, below: Path | None = None) -> None:
         """Settings, or what they rest on, have changed for the files in a folder: judge those that are open again."""
+        self._executor.submit(self._forget_requirements)
         for uri in filter(self.is_code, self._texts):
             if below is None or self.path(uri).is_relative_to(below):
                 self._judged.pop(uri, None)
@@ -174,16 +178,28 @@ class Documents:
     def changed_on_disk(self, files: AbstractSet[Path]) -> None:
         """Files that are not open have changed: judge what rests on them again."""
         self._executor.submit(self._forget, files)
-        self.concern(files)
+        self.concern(files, presumptions=True)
+
+    def _forget_requirements(self) -> None:
+        if self._project is not None:
+            self._project.forget_requirements()
 
     def _forget(self, files: AbstractSet[Path]) -> None:
         if self._project is not None:
             for file in files:
                 self._project.forget(file)
 
-    def concern(self, files: AbstractSet[Path]) -> None:
-        """Judge again the documents whose verdict rests on one of these files."""
-        names = {str(file) for file in files}
+    def _backends_named(self, uri: str) -> Named:
+        """What a document as it is now has others presume: it may be none yet."""
+        known = self._texts.get(uri)
+        return {} if known is None else backends_named(known[1].text.encode("utf-8", "surrogatepass"))
+
+    def concern(self, files: AbstractSet[Path], *, presumptions: bool) -> None:
+        """Judge again the documents whose verdict rests on one of these files.
+
+        `presumptions`: and those that rest on a folder of theirs, since other backends may be presumed now.
+        """
+        names = {str(place) for file in files for place in (file, *(file.parents if presumptions else ()))}
         for uri in list(self._texts):
             if self.path(uri) in files or not (uri in self._judged or uri in self._running):
                 continue

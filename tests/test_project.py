@@ -11,7 +11,7 @@ import pytest
 
 from pallas_lint.cache import Cache, Verdict
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
-from pallas_lint.project import concerns_pallas, discover
+from pallas_lint.project import Project, concerns_pallas, discover
 from pallas_lint.runner import combine, run
 from pallas_lint.settings import Overrides, SettingsFinder
 
@@ -137,7 +137,7 @@ FULL = Finding(
 
 
 def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path)
+    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     (tmp_path / "dep.py").write_text("1")
     verdict = Verdict("k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),))
     key = cache.key("k.py", b"data", "settings")
@@ -148,10 +148,10 @@ def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
     assert cache.get("k.py", cache.key("k.py", b"data", "others")) is None
     assert cache.get("other.py", key) is None
     (tmp_path / "dep.py").write_text("2")
-    assert Cache(tmp_path / "cache", tmp_path).get("k.py", key) is None
+    assert Cache(tmp_path / "cache", tmp_path, Project(tmp_path)).get("k.py", key) is None
     (tmp_path / "dep.py").write_text("1")
     (tmp_path / "gone.py").write_text("here now")
-    assert Cache(tmp_path / "cache", tmp_path).get("k.py", key) is None
+    assert Cache(tmp_path / "cache", tmp_path, Project(tmp_path)).get("k.py", key) is None
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
     [b"", b"{", b"[]", b"null", b'{"key": "KEY"}', b'{"key": "KEY", "dependencies": {}, "findings": [{}]}'],
 )
 def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path)
+    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
     cache.put(Verdict("k.py", (FULL,)), key)
     (entry,) = (tmp_path / "cache").rglob("*.json")
@@ -168,17 +168,17 @@ def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
 
 
 def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path)
+    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
     cache.put(Verdict("k.py", errors=(LintError("k.py", "crash"),)), key)
     assert cache.get("k.py", key) is None
     (tmp_path / "file").write_text("")
-    Cache(tmp_path / "file", tmp_path).put(Verdict("k.py"), key)
-    Cache(tmp_path / "no" / "such", tmp_path).put(Verdict("k.py"), key)
+    Cache(tmp_path / "file", tmp_path, Project(tmp_path)).put(Verdict("k.py"), key)
+    Cache(tmp_path / "no" / "such", tmp_path, Project(tmp_path)).put(Verdict("k.py"), key)
 
 
 def test_cached_entries_are_json_only(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path)
+    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     cache.put(Verdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
     (entry,) = (tmp_path / "cache").rglob("*.json")
     assert json.loads(entry.read_text())["findings"][0]["code"] == "PAL103"

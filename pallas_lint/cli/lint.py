@@ -265,7 +265,9 @@ class _Relinter:
         from pallas_lint.source import SourceError
 
         project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
-        changed_files = {str(self.inputs[path].path) for path in changed}
+        files = [self.inputs[path].path for path in changed]
+        # A verdict may rest on a whole folder: see presumption.py.
+        changed_files = {str(place) for file in files for place in (file, *file.parents)}
         for path, verdict in list(self.verdicts.items()):
             rests_on = {str(self.cwd / dependency) for dependency in verdict.dependencies}
             elsewhere = {finding.span.path for finding in verdict.findings}

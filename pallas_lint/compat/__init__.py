@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from pallas_lint.compat.versions import (
         UnknownVersionError,
+        cuda_default,
         known_versions,
         measured_versions,
         nearest,
@@ -65,6 +66,7 @@ __all__ = [
     "Verdict",
     "api",
     "cores",
+    "cuda_default",
     "function",
     "function_names",
     "known_module",

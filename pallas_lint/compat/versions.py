@@ -11,6 +11,10 @@ from pallas_lint.compat import tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pallas_lint.targets import Backend
+
+# A `pallas_call` on CUDA that names no backend is a Triton kernel, but a Mosaic GPU one in between.
+CUDA_MOSAIC, CUDA_TRITON_AGAIN = (0, 9), (0, 11, 2)
 _LEADING_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(?:a|b|rc|dev|post)\d*)*(?:\+[\w.]+)?\s*\Z")
 
 
@@ -28,6 +32,11 @@ def parse(version: str) -> tuple[int, ...]:
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()  # 0.10 and 0.10.0 are one version
     return tuple(numbers)
+
+
+def cuda_default(version: str) -> Backend:
+    """The backend of a `pallas_call` on CUDA that names none."""
+    return "mosaic_gpu" if CUDA_MOSAIC <= parse(version) < CUDA_TRITON_AGAIN else "triton"
 
 
 @functools.cache

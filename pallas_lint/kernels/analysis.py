@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.replay import Replay
     from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
 
 # Words of which one stands in every function that launches something or prepares a launch's specs.
@@ -49,6 +50,7 @@ class Analysis:
     interpreter: Interpreter
     launches: list[Launch] = field(factory=list)
     replay: Replay | None = None
+    presumed: dict[int, Presumption] = field(factory=dict)  # the backend of launches that tell none, by their ids
 
     @property
     def traces(self) -> list[KernelTrace]:

@@ -27,20 +27,26 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module
+    from pallas_lint.targets import Backend
 
 # The modules of one backend. `pallas.gpu` is the Triton module's name up to 0.4.34.
-_MODULES = {
+_MODULES: dict[str, Backend] = {
     f"{PALLAS}.tpu": "tpu",
     f"{PALLAS}.tpu_sc": "tpu",
     f"{PALLAS}.triton": "triton",
     f"{PALLAS}.gpu": "triton",
     f"{PALLAS}.mosaic_gpu": "mosaic_gpu",
 }
-_LEGACY_PARAMS = {"mosaic": "tpu", "mosaic_tpu": "tpu", "triton": "triton", "mosaic_gpu": "mosaic_gpu"}
+_LEGACY_PARAMS: dict[object, Backend] = {
+    "mosaic": "tpu",
+    "mosaic_tpu": "tpu",
+    "triton": "triton",
+    "mosaic_gpu": "mosaic_gpu",
+}
 STRONG = frozenset({"params", "mesh", "spec", "body"})
 
 
-def of_name(name: str) -> str | None:
+def of_name(name: str) -> Backend | None:
     """The backend that a canonical name belongs to: "tpu" for `jax.experimental.pallas.tpu.VMEM`."""
     for module, backend in _MODULES.items():
         if name.startswith(f"{module}.") or name == module:
@@ -55,11 +61,12 @@ def decide(i: Interpreter, launch: Launch) -> None:
             launch.backend, launch.evidence = next(iter(found)), evidence
             break
         if len(found) > 1:
+            launch.evidence = "several"
             break  # contradicting evidence: chosen at run time
     launch.core = _core(launch)
 
 
-def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[str]]]:
+def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
     yield "mesh", _backends_in([Const(None), launch.argument("mesh") or Const(None), External(launch.api)])
     rest = [value for name, value in launch.arguments.items() if name not in ("kernel", "body", "compiler_params")]
@@ -82,8 +89,8 @@ def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[str]]]:
     yield "import", set(aliases.values())
 
 
-def _from_params(launch: Launch) -> set[str]:
-    found: set[str] = set()
+def _from_params(launch: Launch) -> set[Backend]:
+    found: set[Backend] = set()
     for value in options(launch.argument("compiler_params") or Const(None)):
         if isinstance(value, Made | External):
             backend = of_name(value.function if isinstance(value, Made) else value.name)
@@ -97,9 +104,9 @@ def _from_params(launch: Launch) -> set[str]:
     return found
 
 
-def _backends_in(values: list[Value]) -> set[str]:
+def _backends_in(values: list[Value]) -> set[Backend]:
     """The backends whose names occur anywhere in these values."""
-    found: set[str] = set()
+    found: set[Backend] = set()
     stack = list(values)
     seen = 0
     while stack and seen < 2000:
@@ -123,9 +130,9 @@ def _backends_in(values: list[Value]) -> set[str]:
     return found
 
 
-def backend_aliases(module: Module, i: Interpreter) -> dict[str, str]:
+def backend_aliases(module: Module, i: Interpreter) -> dict[str, Backend]:
     """Names in the file (at any level) that stand for a backend's module or one of its members."""
-    found: dict[str, str] = {}
+    found: dict[str, Backend] = {}
     for name, targets in module.imported.items():
         for target in targets:
             backend = of_name(target)

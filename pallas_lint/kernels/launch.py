@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.scope import Bindings, Env
     from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.targets import Backend
 
 PALLAS = "jax.experimental.pallas"
 LaunchKind = Literal["pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"]
@@ -97,9 +98,10 @@ class Launch:
     operands: list[Value] | None = None
     operands_open: bool = False
     options: frozenset[str] = frozenset()  # keywords of the call of a pipeline
-    backend: str | None = None
+    backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
-    evidence: str | None = None  # what told the backend: "params", "mesh", "spec", "body", "function", "import"
+    # What told the backend: "params", "mesh", "spec", "body", "function", "import"; "several" where it told of several.
+    evidence: str | None = None
     scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names

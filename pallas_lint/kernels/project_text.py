@@ -25,7 +25,7 @@ def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: b
     if module.file is None or not module.file.exists():
         return False
     name = module.file.parent.name if module.file.stem == "__init__" else module.file.stem
-    for file in _files(module.file):
+    for file in project_files(project_folder(module.file)):
         if file == module.file:
             continue
         try:
@@ -67,23 +67,41 @@ def _is_test_file(module: Module) -> bool:
 
 def _root(file: Path) -> Path | None:
     """The project's folder."""
-    return next((folder for folder in file.parents if any((folder / mark).exists() for mark in _ROOT_MARKS)), None)
+    return next((folder for folder in file.parents if _is_marked(folder)), None)
 
 
-def _files(file: Path) -> Iterator[Path]:
-    """The Python files of the project that `file` belongs to; those beside it where nothing marks a project."""
-    root = _root(file)
-    if root is None:
-        yield from file.parent.glob("*.py")
+def _is_marked(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in _ROOT_MARKS)
+
+
+def project_folder(file: Path) -> Path:
+    """The folder of the project that a file belongs to; the file's own where nothing marks a project."""
+    return _root(file) or file.parent
+
+
+def project_files(folder: Path, most: int = _MOST_FILES) -> Iterator[Path]:
+    """The Python files of the project in a folder, always in one order; those beside where nothing marks a project."""
+    if not _is_marked(folder):
+        yield from sorted(folder.glob("*.py"))
         return
     count = 0
-    for folder, folders, names in os.walk(root):
-        folders[:] = [
-            n for n in folders if not n.startswith(".") and n not in ("node_modules", "site-packages", "venv")
-        ]
-        for name in names:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _is_foreign(name))
+        for name in sorted(names):
             if name.endswith(".py"):
                 count += 1
-                yield Path(folder, name)
-        if count >= _MOST_FILES:
+                yield Path(place, name)
+        if count >= most:
             return
+
+
+def is_project_file(folder: Path, file: Path) -> bool:
+    """Whether `project_files` of the folder gives that file, if it is there."""
+    if file.suffix != ".py" or folder not in file.parents:
+        return False
+    between = file.relative_to(folder).parts[:-1]
+    return not any(map(_is_foreign, between)) if _is_marked(folder) else not between
+
+
+def _is_foreign(folder: str) -> bool:
+    return folder.startswith(".") or folder in ("node_modules", "site-packages", "venv")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.compat.versions import parse
+from pallas_lint.compat.versions import CUDA_TRITON_AGAIN, parse
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.launch import PALLAS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launch import Launch
 
 _TITLES = {"triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
-_MOSAIC_FROM, _TRITON_AGAIN, _PARAMS_DECIDE = (0, 9), (0, 11, 2), (0, 8)
+_PARAMS_DECIDE = (0, 8)
 
 
 class BackendChanged(Rule):
@@ -131,7 +131,7 @@ class BackendChanged(Rule):
         told = launch.backend == wanted and launch.evidence in STRONG
         if wanted == "mosaic_gpu" and not told and target not in context.settings.target:
             return  # the imports alone: it may be the other kind of launch that the file makes
-        defaults = {version: _default(version) for version in context.versions}
+        defaults = {version: compat.cuda_default(version) for version in context.versions}
         other = tuple(version for version, default in defaults.items() if default != wanted)
         if not other:
             return
@@ -158,7 +158,7 @@ class BackendChanged(Rule):
     @staticmethod
     def _unknown(launch: Launch, context: Context) -> Iterator[Finding]:
         """A launch that may be for any device, in a project whose versions disagree."""
-        mosaic = tuple(version for version in context.versions if _default(version) == "mosaic_gpu")
+        mosaic = tuple(version for version in context.versions if compat.cuda_default(version) == "mosaic_gpu")
         if mosaic and len(mosaic) < len(context.versions):
             yield context.finding(
                 launch.called_at,
@@ -170,15 +170,10 @@ class BackendChanged(Rule):
             )
 
 
-def _default(version: str) -> str:
-    """The backend of a `pallas_call` on CUDA that says nothing."""
-    return "mosaic_gpu" if _MOSAIC_FROM <= parse(version) < _TRITON_AGAIN else "triton"
-
-
 def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
     """`compiler_params=` with the dataclass that every version in question has and heeds."""
     releases = [parse(version) for version in context.versions]
-    if wanted == "mosaic_gpu" and not all(_PARAMS_DECIDE <= release < _TRITON_AGAIN for release in releases):
+    if wanted == "mosaic_gpu" and not all(_PARAMS_DECIDE <= release < CUDA_TRITON_AGAIN for release in releases):
         return []
     module = f"{PALLAS}.{wanted}"
     names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]

@@ -231,3 +231,24 @@ async def test_findings_that_a_baseline_knows_are_not_shown(folder: Path, capsys
         assert len(await editor.pulled(uri)) == 2
         await editor.until(lambda: editor.messages)
         assert "the baseline is no JSON" in editor.messages[0]
+
+
+async def test_what_another_file_has_presumed_is_judged_again(tmp_path: Path) -> None:
+    told = "from jax.experimental.pallas import {} as other\n"
+    untold = CODE.replace("from jax.experimental.pallas import tpu as pltpu\n", "")
+    untold = untold.replace("        compiler_params=pltpu.CompilerParams(),\n", "")
+    for name, text in (("pyproject.toml", "[project]\n"), ("told.py", told.format("tpu")), ("k.py", untold)):
+        (tmp_path / name).write_text(text)
+    uri, other = ((tmp_path / name).as_uri() for name in ("k.py", "told.py"))
+
+    def presumed() -> list[bool]:
+        return ["presumed TPU" in each.message for each in editor.shown(uri) or () if each.code == "PAL101"]
+
+    async with session("minimal", tmp_path, options=OPTIONS) as editor:
+        editor.open(uri, untold)
+        await editor.until(lambda: presumed() == [True])
+        editor.open(other, told.format("tpu"))
+        editor.change(other, told.format("tpu") + told.format("triton"))
+        await editor.until(lambda: presumed() == [False])
+        editor.close(other)
+        await editor.until(lambda: presumed() == [True])
