@@ -62,6 +62,13 @@ _ARRAY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
     " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
 )
+# Those of numpy that are told alike: dtypes of several operands are promoted by other rules.
+_NUMPY_MAKERS = frozenset(
+    "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
+    " tile repeat reshape expand_dims".split()
+)
+# What gives back the very arrays that it gets.
+_PASSING = frozenset({"jax.device_put", "jax.block_until_ready"})
 # Their functions are not kernel code: one builds MLIR, the others run on the host.
 _FOREIGN = frozenset(
     {
@@ -102,6 +109,8 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
         return _compute(i, name, arguments, node)
     if name.startswith(("numpy.", "math.")):
         return _numpy(i, name, arguments, node)
+    if name in _PASSING and arguments.positional and isinstance(arguments.positional[0], Array):
+        return arguments.positional[0]
     if name.startswith(PALLAS):
         return _pallas(i, name, arguments, node)
     if i.kernel is not None and name.startswith("jax."):
@@ -307,9 +316,10 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
         return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
-    if any(isinstance(value, Array) for value in arguments.positional):
+    joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
+    if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
         return result
-    known = isinstance(result, Array) and result.shape and short == "reshape"
+    known = isinstance(result, Array) and result.shape and short in ("reshape", "broadcast_to")
     return result if known or short == "cdiv" else UNKNOWN
 
 
@@ -319,9 +329,9 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
         return host_numbers.numpy_scalar(short, arguments)
     if short in host_numbers.REAL:
         return host_numbers.real(name, arguments)
-    if short in ("array", "asarray", "arange", "zeros", "ones", "full", "eye", "linspace") and name.startswith(
-        "numpy."
-    ):
+    if name.startswith("numpy.random."):
+        return host_numbers.random(short, arguments) or _made(i, name, arguments, node)
+    if short in _NUMPY_MAKERS and name.startswith("numpy."):
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, i.root.x64 is not None)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
     if short in BUILTINS and short in _STATIC:

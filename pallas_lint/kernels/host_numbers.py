@@ -1,4 +1,4 @@
-"""Numbers that Python or numpy compute while a kernel is traced: `np.float32(2)`, `math.sqrt(d)`."""
+"""Numbers and arrays that Python or numpy make while jax traces: `np.float32(2)`, `math.sqrt(d)`, `rng.normal(…)`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,35 @@ import math
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.dtypes import dtype_of
-from pallas_lint.kernels.values import Array, Const, Seq, Value
+from pallas_lint.kernels.values import Array, Const, Seq, Value, shape_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.arguments import Arguments
 
 # Functions of math and numpy that return a real number, whatever number they get.
 REAL = frozenset("sqrt exp exp2 log log2 log10 log1p expm1 sin cos tan tanh".split())
+
+# Where functions of `numpy.random`, and the methods of its generators, take the shape.
+_RANDOM = {
+    **dict.fromkeys(("random", "random_sample", "standard_normal"), 0),
+    **dict.fromkeys(("normal", "uniform", "randint", "integers"), 2),
+}
+GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState")
+
+
+def random(short: str, arguments: Arguments) -> Array | None:
+    """The array that `np.random.randn(16, 128)` or `rng.normal(size=shape)` makes; None where no shape is given."""
+    if arguments.open:
+        return None
+    if short in ("randn", "rand"):
+        size: Value | None = Seq(tuple(arguments.positional)) if arguments.positional else None
+    else:
+        size = arguments.get("size", _RANDOM[short]) if short in _RANDOM else None
+    if size is None:
+        return None
+    told = "dtype" in arguments.keywords
+    of_ints = short in ("randint", "integers")
+    return Array(shape_of(size), None if told else "i64" if of_ints else "f64", host=True)
 
 
 def numpy_scalar(short: str, arguments: Arguments) -> Value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, indexing
+from pallas_lint.kernels import arrays, host_numbers, indexing
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.values import (
     NAMED_NUMBERS,
@@ -334,6 +334,8 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
     if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
         arguments.positional.insert(0, owner)
         return i.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
+    if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
+        return drawn
     i.escape(arguments, node)
     return Made(
         f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node)

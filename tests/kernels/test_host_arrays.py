@@ -1,0 +1,146 @@
+"""Shapes and dtypes of operands that are made around a launch, as BlockSpecs and kernels meet them.
+
+Each line of the table is what a real jax gives: the slow test compares. Measured with jax 0.4.35, 0.10.2 and 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from pallas_lint.kernels.analysis import analyse
+from pallas_lint.kernels.dtypes import canonical
+from pallas_lint.kernels.modules import ModuleGraph
+from pallas_lint.kernels.values import Array
+from pallas_lint.source import Source
+from pallas_lint.testing import codes, lint
+from tests.rules.interpreted import python
+
+_SETUP = "x, rng = jnp.zeros((16, 128)), np.random.default_rng(0)"
+MADE: dict[str, tuple[tuple[int, ...], str]] = {
+    "jnp.broadcast_to(0.0, (16, 128))": ((16, 128), "f32"),
+    "jnp.broadcast_to(x[None], (4, *x.shape))": ((4, 16, 128), "f32"),
+    "jnp.broadcast_to(x, (4,) + x.shape)": ((4, 16, 128), "f32"),
+    "jnp.concatenate([x, x], axis=0)": ((32, 128), "f32"),
+    "jnp.concatenate((x, x.astype(jnp.bfloat16)), axis=1)": ((16, 256), "f32"),
+    "lax.concatenate([x, x], 0)": ((32, 128), "f32"),
+    "jnp.stack([x, x])": ((2, 16, 128), "f32"),
+    "jnp.vstack([x, x])": ((32, 128), "f32"),
+    "jnp.hstack([x, x])": ((16, 256), "f32"),
+    "jnp.full_like(x, 2.0)": ((16, 128), "f32"),
+    "jnp.pad(x, ((0, 1), (0, 0)))": ((17, 128), "f32"),
+    "jnp.tile(x, (2, 1))": ((32, 128), "f32"),
+    "jnp.repeat(x, 2, axis=0)": ((32, 128), "f32"),
+    "jnp.expand_dims(x, 0)": ((1, 16, 128), "f32"),
+    "jnp.squeeze(x[None], 0)": ((16, 128), "f32"),
+    "jnp.transpose(x)": ((128, 16), "f32"),
+    "jnp.swapaxes(x, 0, 1)": ((128, 16), "f32"),
+    "jnp.moveaxis(x, 0, 1)": ((128, 16), "f32"),
+    "x.reshape(-1)": ((2048,), "f32"),
+    "x.reshape((4, -1))": ((4, 512), "f32"),
+    "jnp.take(x, jnp.arange(4), axis=0)": ((4, 128), "f32"),
+    "jnp.split(x, 2)[0]": ((8, 128), "f32"),
+    "jnp.asarray(x, jnp.bfloat16)": ((16, 128), "bf16"),
+    "jnp.array([[1.0, 2.0], [3.0, 4.0]])": ((2, 2), "f32"),
+    "jax.random.normal(jax.random.PRNGKey(0), (16, 128), jnp.bfloat16)": ((16, 128), "bf16"),
+    "jax.random.randint(jax.random.PRNGKey(0), (16,), 0, 5)": ((16,), "i32"),
+    "jnp.linspace(0, 1, 16)": ((16,), "f32"),
+    "jnp.eye(16)": ((16, 16), "f32"),
+    "jnp.arange(2048, dtype=jnp.float32).reshape(16, 128)": ((16, 128), "f32"),
+    "jax.device_put(x)": ((16, 128), "f32"),
+    "jax.block_until_ready(x)": ((16, 128), "f32"),
+    "np.random.randn(16, 128)": ((16, 128), "f32"),
+    "np.random.rand(16, 128).astype(np.float32)": ((16, 128), "f32"),
+    "np.random.normal(size=(16, 128))": ((16, 128), "f32"),
+    "np.random.uniform(0, 1, (16, 128))": ((16, 128), "f32"),
+    "np.random.randint(0, 5, (16, 128))": ((16, 128), "i32"),
+    "rng.standard_normal((16, 128))": ((16, 128), "f32"),
+    "rng.integers(0, 5, size=16)": ((16,), "i32"),
+    "jnp.asarray(rng.normal(0, 1, (16, 128)), dtype=jnp.bfloat16)": ((16, 128), "bf16"),
+    "np.random.RandomState(0).randn(16, 128)": ((16, 128), "f32"),
+    "np.broadcast_to(np.float32(1), (16, 128))": ((16, 128), "f32"),
+    "np.tile(np.zeros((16, 128), np.float32), (2, 1))": ((32, 128), "f32"),
+}
+# What stays unknown: nothing tells that these are arrays, or how large they are.
+OPEN = ("f(x)", "np.random.permutation(16)", "np.random.normal(x)", "rng.standard_normal()", "jnp.stack(f)")
+_CODE = """\
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+
+
+def run(f):
+    {setup}
+{calls}
+"""
+_REAL = """
+import json, sys
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+setup, expressions = json.load(sys.stdin)
+exec(setup)
+print(json.dumps([[list(v.shape), jnp.zeros((), v.dtype).dtype.name] for v in map(eval, expressions)]))
+"""
+
+
+def operands(expressions: tuple[str, ...]) -> list[object]:
+    calls = "\n".join(f"    pl.pallas_call(lambda x_ref, o_ref: None, out_shape=x)({each})" for each in expressions)
+    module = ModuleGraph().add(Source("example.py", _CODE.format(setup=_SETUP, calls=calls)), None)
+    return [(launch.operands or [None])[0] for launch in analyse(module, ("0.10.2",)).launches]
+
+
+def test_operands_keep_their_shapes() -> None:
+    for expression, value in zip(MADE, operands(tuple(MADE)), strict=True):
+        assert isinstance(value, Array), expression
+        assert (value.shape, canonical(value.dtype)) == MADE[expression], expression
+
+
+def test_what_nothing_tells_stays_open() -> None:
+    for expression, value in zip(OPEN, operands(OPEN), strict=True):
+        assert not isinstance(value, Array) or value.shape is None or None in value.shape, expression
+
+
+def test_a_broadcast_operand_shows_a_block_that_does_not_fit() -> None:
+    code = """
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.sum(x_ref[...], axis=1, keepdims=True)
+
+    def run():
+        x = jnp.broadcast_to(1.0, (64, 256))
+        return pl.pallas_call(
+            kernel,
+            grid=(8,),
+            in_specs=[pl.BlockSpec((8, 100), lambda i: (i, 0))],
+            out_specs=pl.BlockSpec((8, 1), lambda i: (i, 0)),
+            out_shape=jax.ShapeDtypeStruct((64, 1), jnp.float32),
+            compiler_params=pltpu.CompilerParams(),
+        )(x)
+    """
+    (finding,) = (each for each in lint(code, "0.10.2") if each.code == "PAL201")
+    assert "256" in finding.message
+    assert "PAL201" not in codes(lint(code.replace("(8, 100)", "(8, 256)"), "0.10.2"))
+
+
+@pytest.mark.slow
+def test_jax_makes_the_same() -> None:
+    done = subprocess.run(
+        [python(), "-c", _REAL],
+        input=json.dumps([_SETUP, list(MADE)]),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    names = {"f32": "float32", "i32": "int32", "bf16": "bfloat16"}
+    expected = [[list(shape), names[dtype]] for shape, dtype in MADE.values()]
+    assert [tuple(map(str, each)) for each in json.loads(done.stdout)] == [tuple(map(str, each)) for each in expected]
