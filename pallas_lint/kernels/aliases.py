@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pallas_lint.kernels.dtypes import dtype_of
 from pallas_lint.kernels.foreign_calls import ForeignCall, is_scalar
@@ -46,6 +46,7 @@ class Leaf:
     value: Value
     sure: bool
     argument: int  # which operand or element of `out_shape` it belongs to
+    likely: bool = False  # it is one array as far as anybody would think: the kernel makes no use of it
 
     @property
     def shape(self) -> Shape | None:
@@ -129,7 +130,7 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
     if prefetch is None:
         return None
     known = specs.items if specs is not None and not specs.open else None
-    used = _used_as_refs(call)
+    used, unused = _used_as_refs(call), _unused(call)
     if call.operands is None or call.operands_open:
         if known is None or not all(is_spec(spec) for spec in known):
             return None
@@ -141,8 +142,23 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
         found = _leaves(operand, at, sure=at in used or (spec is not None and is_spec(spec)))
         if found is None:
             return None
-        leaves.extend(found)
+        likely = at in unused and isinstance(operand, Sym)
+        leaves.extend(evolve(leaf, likely=likely) for leaf in found)
     return leaves
+
+
+def _unused(launch: Launch) -> set[int]:
+    """The operands of which the kernel surely makes no use."""
+    if not all(trace.complete and trace.seen_until is None for trace in launch.traces):
+        return set()
+    prefetch = launch.prefetch_count or 0
+    refs = [ref for trace in launch.traces for ref in trace.refs if ref.role in ("in", "prefetch") and not ref.owner]
+    used = {event.ref.buffer for trace in launch.traces for event in trace.events if isinstance(event, Access)}
+    return {
+        ref.index + (0 if ref.role == "prefetch" else prefetch)
+        for ref in refs
+        if ref.index is not None and ref.buffer not in used
+    }
 
 
 def _used_as_refs(launch: Launch) -> set[int]:

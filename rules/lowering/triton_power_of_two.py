@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from attrs import frozen
+
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.dataflow import goes_nowhere
+from pallas_lint.kernels.defaults import default_of
 from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array, Ref, Seq
+from pallas_lint.kernels.values import Array, Ref, Seq, from_dim
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -40,8 +43,9 @@ class TritonPowerOfTwo(Rule):
 
     ## Known limits
 
-    Only sizes that the text tells; sizes that are parameters are left to the probe. The place that makes the size
-    is reported, not the operations that pass it on.
+    Only sizes that the text tells. A size that hangs on parameters is taken at their defaults and is a warning then;
+    without defaults it is left to the probe. The place that makes the size is reported, not the operations that pass it
+    on.
 
     ## References
 
@@ -155,14 +159,24 @@ class TritonPowerOfTwo(Rule):
                 continue
             code = event.site.code
             what = f"`{code}`" if len(code) <= _LONGEST and "\n" not in code else "this"
-            upper = 1 << (odd - 1).bit_length()
+            upper = 1 << (odd.size - 1).bit_length()
+            told = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
             # A statement like `x_ref[...] = y` is a store, and its place the target.
             yield context.finding(
                 event.site,
-                f"{what} has {odd} elements: Triton arrays need a power of two",
+                f"{what} has {odd.size} elements{f' (by default: {told})' if told else ''}: "
+                "Triton arrays need a power of two",
                 help=f"round up to {upper}, and mask what is loaded and stored",
-                severity=Severity.ERROR if event.certain else Severity.WARNING,
+                severity=Severity.ERROR if event.certain and not told else Severity.WARNING,
             )
+
+
+@frozen
+class _Odd:
+    """A number of elements that is no power of two, and the defaults of parameters that it hangs on."""
+
+    size: int
+    defaults: dict[str, int]
 
 
 def _used(trace: KernelTrace) -> set[int]:
@@ -183,7 +197,7 @@ def _used(trace: KernelTrace) -> set[int]:
     return found
 
 
-def _odd_access(access: Access) -> int | None:
+def _odd_access(access: Access) -> _Odd | None:
     """How many elements are loaded or stored, where Triton does not take so many."""
     if access.kind not in ("load", "store", "accumulate") or access.ref.space == "semaphore":
         return None
@@ -199,7 +213,7 @@ def _odd_access(access: Access) -> int | None:
     return _odd(result_shape(access.ref.shape, access.index))
 
 
-def _odd_operation(op: Op, used: set[int]) -> int | None:
+def _odd_operation(op: Op, used: set[int]) -> _Odd | None:
     """How many elements the result has, where the operation is the first to have such a number of them."""
     if not isinstance(op.result, Array) or op.result.host or id(op) not in used:
         return None
@@ -210,9 +224,11 @@ def _odd_operation(op: Op, used: set[int]) -> int | None:
     return _odd(op.result.shape)
 
 
-def _odd(shape: Shape | None) -> int | None:
-    """The number of elements, where it is known and no power of two."""
-    if shape is None or not all(isinstance(size, int) for size in shape):
+def _odd(shape: Shape | None) -> _Odd | None:
+    """The number of elements, where it is known, if by default only, and no power of two."""
+    taken: dict[str, int] = {}
+    sizes = None if shape is None else [None if size is None else default_of(from_dim(size), taken) for size in shape]
+    if sizes is None or None in sizes:
         return None
-    size = math.prod(size for size in shape if isinstance(size, int))
-    return size if size > 0 and size & (size - 1) else None
+    size = math.prod(size for size in sizes if size is not None)
+    return _Odd(size, taken) if size > 0 and size & (size - 1) else None

@@ -22,7 +22,7 @@ from pallas_lint.kernels.writes import rows_kept
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
@@ -54,7 +54,8 @@ class AliasMismatch(Rule):
 
     ## Known limits
 
-    Operands whose number or shape the text does not show are not judged. An operand of the right shape that is not
+    Operands whose number or shape the text does not show are not judged; one of which the kernel uses nothing may be a
+    tree of arrays, and makes a warning of the error. An operand of the right shape that is not
     the one that was meant cannot be told.
 
     ## References
@@ -186,7 +187,10 @@ def _check(call: Launch | ForeignCall, context: Context) -> Iterator[Finding]:
             call, output, outputs, "output", 0
         )
         if problem is not None:
-            yield context.finding(place, f"alias `{spelled}`: {problem}", help=_counting(prefetch))
+            leaves = (*(operands or ()), *(outputs or ()))
+            yield context.finding(
+                place, f"alias `{spelled}`: {problem}", help=_counting(prefetch), severity=_certainty(leaves)
+            )
             continue
         if output is not None and output in seen:
             yield context.finding(
@@ -210,7 +214,7 @@ def _out_of_range(
         return None
     if index < 0:
         return f"{noun} {index} does not exist: aliases are not counted from the end"
-    if leaves is None or index < len(leaves) or not all(leaf.sure for leaf in leaves):
+    if leaves is None or index < len(leaves) or not all(leaf.sure or leaf.likely for leaf in leaves):
         return None
     known = "array operand" if noun == "operand" and getattr(call, "kind", "") == "triton_call" else noun
     counted = count_of(len(leaves), known)
@@ -229,8 +233,8 @@ def _pair(
     outputs: list[Leaf],
     prefetch: int,
 ) -> Iterator[Finding]:
-    before = [*operands[:operand], *outputs[:output]]
-    if any(not leaf.sure for leaf in before if leaf.argument >= prefetch or not prefetch):
+    before = [leaf for leaf in (*operands[:operand], *outputs[:output]) if leaf.argument >= prefetch or not prefetch]
+    if not all(leaf.sure or leaf.likely for leaf in before):
         return  # a tree or None before it would shift the count
     source, target = operands[operand], outputs[output]
     spelled = f"{operand}: {output}"
@@ -240,7 +244,7 @@ def _pair(
         subject = f"operand {operand} is a scalar-prefetch operand" if is_prefetch else f"operand {operand}"
         message = f"alias `{spelled}`: {subject} {'and ' if is_prefetch else 'and output '}"
         message += f"{'output ' if is_prefetch else ''}{output} differ: {differing}"
-        yield context.finding(pair_site(call, at), message, help=_counting(prefetch))
+        yield context.finding(pair_site(call, at), message, help=_counting(prefetch), severity=_certainty(before))
     elif source.argument < prefetch and not isinstance(call, ForeignCall) and _is_blocked(call, target):
         yield context.finding(
             pair_site(call, at),
@@ -248,6 +252,11 @@ def _pair(
             help=_counting(prefetch),
             severity=Severity.WARNING,
         )
+
+
+def _certainty(leaves: Sequence[Leaf]) -> Severity:
+    """An operand of which the kernel uses nothing might be a tree, which would shift the count."""
+    return Severity.ERROR if all(leaf.sure for leaf in leaves) else Severity.WARNING
 
 
 def _is_blocked(launch: Launch, target: Leaf) -> bool:

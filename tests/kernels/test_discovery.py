@@ -299,7 +299,7 @@ def f(x, flag): return pl.pallas_call(kernel, out_shape=SHAPE, {arguments})(x)
     assert backend("compiler_params=dict(triton=dict(num_warps=4))", tpu) == ("triton", "params")
     assert backend("in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM)]", tpu) == ("tpu", "spec")
     both = "compiler_params=pltpu.CompilerParams() if flag else plgpu.CompilerParams()"
-    assert backend(both, f"{tpu}\n{gpu}") == (None, None)
+    assert backend(both, f"{tpu}\n{gpu}") == (None, "several")
 
 
 def test_assumptions() -> None:

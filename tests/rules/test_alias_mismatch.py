@@ -146,3 +146,26 @@ FOREIGN = "import jax\nimport jax.numpy as jnp\nfrom jax.interpreters import mli
 )  # fmt: skip
 def test_foreign_calls(call: str, flagged: bool) -> None:
     assert bool(lint(f"{FOREIGN}def f(x, y, a):\n    return {call}\n", select="PAL407")) is flagged
+
+
+UNUSED = (
+    "def kernel(_, x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n\n\ndef f(x, y):\n"
+    "    return pl.pallas_call(kernel, out_shape=OUT, input_output_aliases={aliases})(x, {operand})\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "operand", "message"),
+    [
+        ("{2: 0}", "y", "operand 2 does not exist, there are 2 operands"),
+        ("{1: 0}", "jnp.zeros((32, 128))", "operand 1 and output 0 differ: shapes (32, 128) and"),
+        ("{1: 0}", "jnp.zeros(OUT.shape, OUT.dtype)", None),
+        ("{1: 0}", "y", None),
+        ("{2: 0}", "*y", None),
+    ],
+)
+def test_an_unused_ref_makes_it_a_warning(aliases: str, operand: str, message: str | None) -> None:
+    code = PRELUDE + UNUSED.replace("{aliases}", aliases).replace("{operand}", operand)
+    findings = lint(code, select="PAL407")
+    assert [finding.severity.value for finding in findings] == ["warning"] * (message is not None)
+    assert message is None or message in findings[0].message

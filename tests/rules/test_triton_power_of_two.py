@@ -91,3 +91,42 @@ def test_in_a_helper_and_behind_a_branch() -> None:
                         shape="(8,)", prelude=helper)) == [Severity.ERROR]  # fmt: skip
     branch = "if FLAG:\n    o_ref[...] = jnp.full((8,), x_ref[2:5].sum())"
     assert found(kernel(branch)) == [Severity.WARNING]
+
+
+_BY_DEFAULT = """
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plgpu
+
+def kernel(x_ref, o_ref, *, width):
+    o_ref[...] = x_ref[pl.ds(pl.program_id(0) * width, width)] * 2.0
+
+def double(x, {parameter}):
+    return pl.pallas_call(
+        functools.partial(kernel, width=block),
+        grid=(5,),
+        out_specs=pl.BlockSpec((block,), lambda i: (i,)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=plgpu.CompilerParams(),
+    )(x)
+"""
+
+
+@pytest.mark.parametrize("parameter", ["block=48", "*, block: int = 48", "size=24, block=48"])
+def test_a_size_by_default_is_a_warning(parameter: str) -> None:
+    (finding,) = lint(_BY_DEFAULT.format(parameter=parameter), "0.12.0.1", None, CODE)
+    assert finding.severity is Severity.WARNING
+    assert "has 48 elements (by default: `block=48`)" in finding.message
+
+
+def test_a_size_from_two_defaults() -> None:
+    code = _BY_DEFAULT.format(parameter="rows=3, columns=16").replace("width=block", "width=rows * columns")
+    (finding,) = lint(code.replace("(block,)", "(rows * columns,)"), "0.12.0.1", None, CODE)
+    assert "(by default: `columns=16`, `rows=3`)" in finding.message
+
+
+@pytest.mark.parametrize("parameter", ["block=64", "block", "block=None", "*, block: int"])
+def test_other_defaults_and_none_are_fine(parameter: str) -> None:
+    assert not found(_BY_DEFAULT.format(parameter=parameter))
