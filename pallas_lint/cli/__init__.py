@@ -49,6 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 def _dispatch(arguments: list[str]) -> int:
     from pallas_lint.cli import parser
 
+    arguments = parser.for_hook(arguments)
     command = parser.command_in(arguments, COMMANDS)
     # Options before the command's own module: --help must not wait for its imports.
     if command is None:

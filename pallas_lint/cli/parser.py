@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pallas_lint import __version__
 from pallas_lint.cli import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOOK = "--hook"
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 SEVERITIES = ("error", "warning", "info")
 PROBE_STAGES = ("trace", "grid", "interpret", "lower", "compile")
@@ -37,14 +41,34 @@ class _Parser(argparse.ArgumentParser):
 
 def command_in(arguments: list[str], commands: tuple[str, ...]) -> int | None:
     """The index of the first positional argument if it is one of `commands`."""
+    index = _first_path(arguments)
+    return index if index < len(arguments) and arguments[index] in commands else None
+
+
+def for_hook(arguments: list[str]) -> list[str]:
+    """`arguments` with the files that follow `--hook` behind a `--`, written so that none looks like an option.
+
+    A hook's caller puts file names behind the options that a person wrote, with nothing in between: a tracked file
+    `--probe` or `server` would be an option or a command. Behind `--hook` a word that begins with a dash and names a
+    file is that file, and whatever follows the first file is one too.
+    """
+    if HOOK not in arguments[: _first_path(arguments)]:
+        return arguments
+    begin = arguments.index(HOOK) + 1
+    words = arguments[begin:]
+    end = _first_path(words, os.path.lexists)
+    files = words[end + 1 :] if words[end : end + 1] == ["--"] else words[end:]
+    return [*arguments[:begin], *words[:end], "--", *(f"./{file}" if file.startswith("-") else file for file in files)]
+
+
+def _first_path(arguments: list[str], is_file: Callable[[str], bool] = lambda _: False) -> int:
+    """The index of the first word that is neither an option of linting nor the value of one; `--` is such a word."""
     takes_value: dict[str, bool] | None = None
     index = 0
     while index < len(arguments):
         word = arguments[index]
-        if word == "--":
-            return None
-        if not word.startswith("-") or word == "-":
-            return index if word in commands else None
+        if word in ("-", "--") or not word.startswith("-") or is_file(word):
+            break
         if "=" not in word:
             if takes_value is None:
                 takes_value = {
@@ -52,12 +76,15 @@ def command_in(arguments: list[str], commands: tuple[str, ...]) -> int | None:
                 }
             index += takes_value.get(word, False)
         index += 1
-    return None
+    return index
 
 
 def parse_lint(arguments: list[str]) -> argparse.Namespace:
-    """The options of linting. Raises UsageError."""
-    return _parse(_lint_parser(), arguments)
+    """The options of linting; what stands behind `--` is never one. Raises UsageError."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    options = _parse(_lint_parser(), ours)
+    options.paths += arguments[len(ours) + 1 :]
+    return options
 
 
 def parse_config(arguments: list[str]) -> argparse.Namespace:
@@ -331,6 +358,9 @@ def _lint_parser() -> argparse.ArgumentParser:
     )
     running.add_argument(
         "--force-exclude", action="store_true", help="leave out excluded files even where they are named"
+    )
+    running.add_argument(
+        HOOK, action="store_true", help="for hooks, before the files: what names a file is one, even if it begins with -"
     )
     running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")

@@ -63,6 +63,28 @@ def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path) -> None:
     assert run_action(project, temporary, **options, paths="b.py")[0] == 0
 
 
+def test_the_checkout_is_data(tmp_path: Path) -> None:
+    project, temporary = tmp_path / "project", tmp_path / "runner"
+    temporary.mkdir()
+    project.mkdir()
+    for name in ("venv", "pip", "ensurepip", "json", "pallas_lint", "attrs"):
+        (project / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    for name in ("a", "made1", "made2"):
+        (project / f"{name}.py").write_text(KERNEL)
+    (project / "--fix").write_text("x = 1\n")
+    (tmp_path / "outside").write_text("kept")
+    (project / "out.sarif").symlink_to(tmp_path / "outside")
+    # A pattern in args is the linter's, not the shell's; one in paths is the shell's.
+    args = "--isolated --jax-version 0.10.2 --force-exclude --exclude made*"
+    options = {"python": sys.executable, "args": args, "sarif_file": "out.sarif"}
+    status, out, _ = run_action(project, temporary, **options, paths="-* *.py")
+    assert status == 1
+    assert [line.split(" ")[0] for line in out.splitlines()] == ["::error"]
+    assert (project / "a.py").read_text() == KERNEL
+    assert (tmp_path / "outside").read_text() == "kept"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_action_is_valid() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
     subprocess.run([*command, str(ROOT / "action.yml")], check=True)

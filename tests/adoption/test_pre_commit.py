@@ -81,9 +81,10 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def commit_with(project: Path, tool: Path, hook: str) -> subprocess.CompletedProcess[str]:
+def commit_with(project: Path, tool: Path, hook: str, args: str = "[]") -> subprocess.CompletedProcess[str]:
     (project / ".pre-commit-config.yaml").write_text(
         f"repos:\n  - repo: {tool}\n    rev: {git(tool, 'rev-parse', 'HEAD').stdout}    hooks:\n      - id: {hook}\n"
+        f"        args: {args}\n"
     )
     git(project, "add", "-A")
     subprocess.run([sys.executable, "-m", "pre_commit", "install"], cwd=project, check=True, capture_output=True)
@@ -122,3 +123,16 @@ def test_excluded_files_are_left_out(tool: Path, project: Path) -> None:
     (project / "generated").mkdir()
     (project / "generated" / "launch.py").write_text(LAUNCH.replace("CompilerParams", "TPUCompilerParams"))
     assert commit_with(project, tool, "pallas-lint").returncode == 0
+
+
+@pytest.mark.parametrize("args", ["[]", '[--jax-version, "0.9.2", --target=tpu]'])
+def test_tracked_files_are_no_options_and_no_commands(tool: Path, project: Path, args: str) -> None:
+    (project / "launch.py").write_text(wrong := LAUNCH.replace("CompilerParams", "TPUCompilerParams"))
+    for name in ("--fix", "--write-baseline", "--probe", "--help", "-", "server", "rule"):
+        (project / name).write_text("#!/usr/bin/env python3\nx = 1\n")
+        (project / name).chmod(0o755)
+    refused = commit_with(project, tool, "pallas-lint", args)
+    assert refused.returncode == 1
+    assert "launch.py:18:" in refused.stderr
+    assert "Found 1 finding (1 error) in 0 kernels, 8 files" in refused.stderr
+    assert (project / "launch.py").read_text() == wrong
