@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
 from pallas_lint.finding import LintError
+from pallas_lint.patterns import Patterns
 from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Seque
     for depth, name in enumerate(parts, start=1):
         excludes = _Excludes.of(finder.for_folder(place), exclude, top)
         place /= name
-        if excludes.match(str(place), name, depth < len(parts)):
+        if excludes.match(str(place), name, is_folder=depth < len(parts)):
             return True
     return False
 
@@ -234,7 +235,7 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
                 continue
-            if excludes.match(entry.path, entry.name, is_folder) or _ignored(respected, entry.path, is_folder):
+            if excludes.match(entry.path, entry.name, is_folder=is_folder) or _ignored(respected, entry.path, is_folder=is_folder):
                 continue
             if is_folder:
                 yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
@@ -255,27 +256,35 @@ class _Excludes(NamedTuple):
     """What settings and command line leave out."""
 
     names: frozenset[str]  # plain names: no pattern matching needed
-    specs: tuple[tuple[str, Any], ...]  # (folder the patterns are relative to, compiled patterns)
+    patterns: tuple[tuple[str, Patterns], ...]  # with the folder that they are relative to
 
     @classmethod
     def of(cls, settings: Settings, extra: Iterable[str], cwd: Path) -> _Excludes:
         configured = (*settings.exclude, *settings.extend_exclude)
         names = frozenset(p for p in (*configured, *extra) if not set(p) & set("*?[]!/\\"))
-        specs = []
-        for base, patterns in ((settings.root, configured), (cwd, extra)):
-            rest = [pattern for pattern in patterns if pattern not in names]
+        relative = []
+        for base, given in ((settings.root, configured), (cwd, extra)):
+            rest = [pattern for pattern in given if pattern not in names]
             if rest:
-                specs.append((f"{str(base).rstrip(os.sep)}{os.sep}", _compile(_as_git(p, base) for p in rest)))
-        return cls(names, tuple(specs))
+                relative.append((_prefix(str(base)), Patterns(_as_git(pattern, base) for pattern in rest)))
+        return cls(names, tuple(relative))
 
-    def match(self, path: str, name: str, is_folder: bool) -> bool:
+    def match(self, path: str, name: str, *, is_folder: bool) -> bool:
         if name in self.names:
             return True
-        end = "/" if is_folder else ""
         return any(
-            path.startswith(base) and spec.match_file(path[len(base) :].replace(os.sep, "/") + end)
-            for base, spec in self.specs
+            path.startswith(base) and patterns.verdict(_below(base, path), is_folder=is_folder)
+            for base, patterns in self.patterns
         )
+
+
+def _prefix(folder: str) -> str:
+    """What the paths of all that is in `folder` begin with."""
+    return f"{folder.rstrip(os.sep)}{os.sep}"
+
+
+def _below(prefix: str, path: str) -> str:
+    return path[len(prefix) :].replace(os.sep, "/")
 
 
 def _as_git(pattern: str, base: Path) -> str:
@@ -294,39 +303,24 @@ class _IgnoreFile(NamedTuple):
     """The patterns of one .gitignore file."""
 
     base: str  # its folder, with a separator at the end
-    spec: Any
+    patterns: Patterns
 
     @classmethod
     def read(cls, folder: str, file: str) -> _IgnoreFile | None:
         try:
-            text = Path(file).read_text(encoding="utf-8", errors="surrogateescape")
+            text = Path(file).read_text(encoding="utf-8-sig", errors="surrogateescape")
         except OSError:
             return None
-        spec = _compile(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
-        return cls(f"{folder.rstrip(os.sep)}{os.sep}", spec) if spec is not None else None
+        patterns = Patterns(text.split("\n"))
+        return cls(_prefix(folder), patterns) if patterns else None
 
 
-def _compile(patterns: Iterable[str]) -> Any | None:
-    """The patterns as git reads them, those left out that git would not take; None for none."""
-    from pathspec import GitIgnoreSpec
-
-    usable = []
-    for pattern in patterns:
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError:
-            continue
-        usable.append(pattern)
-    return GitIgnoreSpec.from_lines(usable) if usable else None
-
-
-def _ignored(files: Sequence[_IgnoreFile], path: str, is_folder: bool) -> bool:
+def _ignored(files: Sequence[_IgnoreFile], path: str, *, is_folder: bool) -> bool:
     """Whether the .gitignore files, of which the innermost comes last, leave `path` out."""
     for file in reversed(files):
-        relative = path[len(file.base) :].replace(os.sep, "/") + ("/" if is_folder else "")
-        include = file.spec.check_file(relative).include
-        if include is not None:
-            return bool(include)
+        verdict = file.patterns.verdict(_below(file.base, path), is_folder=is_folder)
+        if verdict is not None:
+            return verdict
     return False
 
 
@@ -337,11 +331,16 @@ def _ignores_above(top: Path) -> tuple[_IgnoreFile, ...]:
     """
     if (top / ".git").exists():
         return ()
+    repository = next((folder for folder in top.parents if (folder / ".git").exists()), None)
+    if repository is None:
+        return ()
     above: list[_IgnoreFile] = []
-    for folder in top.parents:
-        file = _IgnoreFile.read(str(folder), str(folder / ".gitignore"))
+    place = repository
+    for name in top.relative_to(repository).parts:
+        file = _IgnoreFile.read(str(place), str(place / ".gitignore"))
         if file is not None:
-            above.insert(0, file)
-        if (folder / ".git").exists():
-            return () if _ignored(above, str(top), is_folder=True) else tuple(above)
-    return ()
+            above.append(file)
+        place /= name
+        if _ignored(above, str(place), is_folder=True):
+            return ()
+    return tuple(above)

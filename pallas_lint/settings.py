@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from pallas_lint import options, selection
 from pallas_lint.finding import Severity
 from pallas_lint.options import OptionError, nearest, setting
+from pallas_lint.patterns import covers
 from pallas_lint.selection import Layer
 from pallas_lint.targets import JaxVersions, Target, resolve_jax_version
 
@@ -113,7 +114,7 @@ class Settings:
         relative = os.path.relpath(Path(path).absolute(), self.root).replace(os.sep, "/")
         ignored: set[str] = set()
         for pattern, selectors in self.per_file_ignores.items():
-            if _pattern(pattern).match_file(relative):
+            if covers(pattern, relative):
                 ignored |= selection.codes_of(*selectors)
         return self.enabled - ignored
 
@@ -367,13 +368,6 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
                 changes[known[key].name] = ()
                 origins.pop(key, None)
     return evolve(base, **changes, origins=origins)
-
-
-@lru_cache(maxsize=64)
-def _pattern(pattern: str) -> Any:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines([pattern])
 
 
 def shown_path(file: Path, cwd: Path) -> str:

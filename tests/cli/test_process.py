@@ -51,8 +51,8 @@ def test_version(folder: Path) -> None:
     ("arguments", "unwanted"),
     [
         (["--version"], {"argparse", "attrs", "libcst", "rich"}),
-        (["--help"], {"attrs", "libcst", "rich", "pathspec"}),
-        (["plain.py", "--isolated"], {"libcst", "rich", "tree_sitter", "jax", "pygls", "cattrs", "pathspec"}),
+        (["--help"], {"attrs", "libcst", "rich"}),
+        (["plain.py", "--isolated"], {"libcst", "rich", "tree_sitter", "jax", "pygls", "cattrs"}),
         (["kernel.py", "--isolated", *OLD], {"rich", "jax", "pygls", "cattrs"}),
     ],
 )
