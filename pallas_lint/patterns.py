@@ -1,7 +1,7 @@
 """Patterns of .gitignore files and of settings, with git's meaning.
 
-A pattern comes from whoever wrote the repository, so matching takes no more than the length of the pattern times that of
-the path, whatever both are: a star never goes back further than to the star before it.
+A pattern comes from whoever wrote the repository, so matching takes no longer than the length of the pattern times that
+of the path, whatever both are: nothing that a star has settled is tried again once the next star has been reached.
 Known difference to git: a pattern with `[[:digit:]]` or another named class matches nothing.
 """
 

@@ -235,7 +235,9 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
                 continue
-            if excludes.match(entry.path, entry.name, is_folder=is_folder) or _ignored(respected, entry.path, is_folder=is_folder):
+            if excludes.match(entry.path, entry.name, is_folder=is_folder):
+                continue
+            if _ignored(respected, entry.path, is_folder=is_folder):
                 continue
             if is_folder:
                 yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)

@@ -133,6 +133,6 @@ def test_tracked_files_are_no_options_and_no_commands(tool: Path, project: Path,
         (project / name).chmod(0o755)
     refused = commit_with(project, tool, "pallas-lint", args)
     assert refused.returncode == 1
-    assert "launch.py:18:" in refused.stderr
+    assert "fix: write `CompilerParams`" in refused.stderr
     assert "Found 1 finding (1 error) in 0 kernels, 8 files" in refused.stderr
     assert (project / "launch.py").read_text() == wrong

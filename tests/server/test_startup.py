@@ -32,8 +32,7 @@ SERVERS = {
     "server module, -P": [sys.executable, *SAFE, "-m", "pallas_lint.server"],
 }
 LIBRARIES = (
-    "attr attrs cattrs libcst lsprotocol packaging pygls rich tomli tree_sitter tree_sitter_python jax jaxlib "
-    "numpy"
+    "attr attrs cattrs libcst lsprotocol packaging pygls rich tomli tree_sitter tree_sitter_python jax jaxlib numpy"
 ).split()
 STANDARD = "argparse ast asyncio concurrent difflib json logging multiprocessing socket subprocess tomllib".split()
 AT_START = ("sitecustomize", "usercustomize", "conftest", "setup")
