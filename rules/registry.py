@@ -64,6 +64,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL503": ("kernel-returns-value", "tracing.kernel_returns_value"),
     "PAL504": ("program-id-misplaced", "tracing.program_id_misplaced"),
     "PAL505": ("no-derivative", "tracing.no_derivative"),
+    "PAL506": ("store-mismatch", "tracing.store_mismatch"),
     "PAL601": ("check-never-runs", "debugging.check_never_runs"),
     "PAL602": ("checkify-error-ignored", "debugging.checkify_error_ignored"),
     "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),

@@ -147,7 +147,9 @@ def is_scalar_index(index: Value) -> bool | None:
         return isinstance(index.value, int) and not isinstance(index.value, bool)
     if isinstance(index, Array):
         return None if index.shape is None else index.shape == ()
-    return True if isinstance(index, Sym) else None
+    # A name may stand for a slice or a tuple, too; what is computed and what is part of a shape does not.
+    counted = isinstance(index, Sym) and (index.traced or index.operation is not None or ".shape[" in index.text)
+    return True if counted else None
 
 
 def result_shape(shape: Shape | None, index: Value) -> Shape | None:

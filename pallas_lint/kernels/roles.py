@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from pallas_lint.kernels.launch import block_spec, input_ref, is_spec, output_ref, scratch_ref
+from pallas_lint.kernels.launch import block_spec, input_ref, is_spec, memory_space, output_ref, scratch_ref
 from pallas_lint.kernels.signatures import Signature, count_of, signature_of
 from pallas_lint.kernels.values import (
     NONE,
@@ -239,19 +239,25 @@ class _Builder:
         return Ref(name, "prefetch", at, shape, dtype, "smem")
 
     def _input(self, name: str, at: int) -> Value:
-        specs = self.launch.in_specs
-        spec = specs.items[at] if specs is not None and at < len(specs.items) else None
+        spec = self._spec(self.launch.in_specs, "in_specs", at)
         return self._ref(name, "in", at, self._operand((self.wanted.prefetch or 0) + at), spec)
 
     def _output(self, name: str, at: int) -> Value:
-        shapes, specs = self.launch.out_shapes, self.launch.out_specs
-        spec = specs.items[at] if specs is not None and not specs.open and at < len(specs.items) else None
+        shapes, spec = self.launch.out_shapes, self._spec(self.launch.out_specs, "out_specs", at)
         if self.launch.kind == "pipeline":
             operand = UNKNOWN if self.wanted.inputs is None else self._operand(self.wanted.inputs + at)
             return self._ref(name, "out", at, operand, spec)
         return self._ref(
             name, "out", at, shapes.items[at] if shapes is not None and at < len(shapes.items) else UNKNOWN, spec
         )
+
+    def _spec(self, specs: Seq | None, argument: str, at: int) -> Value | None:
+        """The spec of one input or output; None where it surely has none, UNKNOWN where that cannot be told."""
+        if specs is not None and at < len(specs.items):
+            return specs.items[at]
+        launch = self.launch
+        untold = launch.open or "grid_spec?" in launch.arguments
+        return None if launch.argument(argument) in (None, NONE) and not untold else UNKNOWN
 
     def _ref(self, name: str, role: Role, at: int, declared: Value, spec: Value | None) -> Value:
         """The argument for an operand or output `declared`, which may be a tree of them, and its spec."""
@@ -273,6 +279,8 @@ class _Builder:
         block = block_spec(found[0], role) if len(found) == 1 else None
         make = input_ref if role == "in" else output_ref
         ref = make(name, at, declared, block)
+        if block is None and spec is not None and memory_space(spec) is None:
+            ref = evolve(ref, shape=None)  # a block of which nothing is known
         return evolve(ref, owner=self.owner, optional=_may_be_none(declared, spec))
 
     def _leaf(self, name: str, role: Role, at: int, declared: Value, spec: Value | None, k: int) -> Value:

@@ -10,7 +10,7 @@ from pallas_lint.kernels.dtypes import bits
 from pallas_lint.kernels.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.trace import Access, is_full_index
-from pallas_lint.kernels.values import Array, Const, Seq, Shape, Slice, Sym, Value
+from pallas_lint.kernels.values import Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class ScalarStoreToVmem(Rule):
       vector.extracts supported`;
     - an output or input of rank 0 is no VMEM block at all.
 
-    A scalar is not broadcast by a store either: `o_ref[...] = jnp.sum(x)` fails with `Invalid shape for swap` even
-    where the block is `(1, 1)`. Interpret mode hides all of these but the last.
+    Interpret mode hides all of these but the last. (A scalar for a whole block, `o_ref[...] = jnp.sum(x)`, is refused
+    everywhere: PAL506.)
 
     ## How to fix
 
@@ -177,11 +177,6 @@ def _scalar_store(access: Access, numbers: Collection[int]) -> tuple[str, str] |
     rank = access.ref.rank
     if target == () or (target is None and taken and (taken == rank if rank is not None else scalar)):
         return f"scalar store to `{name}`, which lies in VMEM: TPU stores only vectors there", _SCALAR_OUT
-    if scalar and target and access.kind == "store":
-        return (
-            f"scalar stored where `{name}` has shape {_text(target)}: Pallas does not broadcast what is stored",
-            f"store `jnp.full({_text(target)}, ...)`, or reduce with `keepdims=True`",
-        )
     return None
 
 
@@ -233,8 +228,3 @@ def _keeps_dimension(index: Value) -> bool:
     """Whether a slice stands in the index, so that a dimension is left."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
     return any(isinstance(part, Slice) for part in parts) and not is_full_index(index)
-
-
-def _text(shape: Shape) -> str:
-    sizes = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in shape]
-    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"

@@ -1,0 +1,309 @@
+"""PAL506 store-mismatch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.dtypes import canonical, is_float, is_integer, operand_dtype
+from pallas_lint.kernels.indexing import result_shape
+from pallas_lint.kernels.operands import broadcast, shape
+from pallas_lint.kernels.ref_indexing import RefIndexing
+from pallas_lint.kernels.trace import Access, is_full_index
+from pallas_lint.kernels.values import Array, Const, Ref, Sym
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+from pallas_lint.syntax.nesting import operand, parent
+from pallas_lint.verdicts import within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.values import Shape
+
+
+class StoreMismatch(Rule):
+    """A store of a value that has another dtype or another shape than what it is stored to.
+
+    Unlike assignments to NumPy arrays, stores to refs neither cast nor broadcast. `o_ref[...] = v` is refused while the
+    kernel is traced, on every backend and in interpret mode, unless `v` has the shape of `o_ref[...]` (`Invalid shape
+    for swap`: not `(1, n)` for `(m, n)`, not `(n,)` for `(1, n)`, not the number 0 for anything but a single element)
+    and its dtype (`Invalid dtype for swap`). An `o_ref[...] += v` computes first, so `v` may broadcast there; what is
+    stored is the sum, in the dtype that the two promote to. And a ref is no value: `o_ref[...] = x_ref` is refused too.
+
+    Some dtypes do convert by `ref[...] = v`: since jax 0.6.0 any integer to any other, and Python's floats, with what
+    is computed of them alone (weakly typed floats), to any float; up to 0.5.3 all that is weakly typed, and nothing
+    else. `pl.store`, `pltpu.store` and `plgpu.store` convert nothing at all.
+
+    ## How to fix
+
+    Cast what is stored, `value.astype(o_ref.dtype)`, and bring it into shape: `keepdims=True`, `reshape`,
+    `jnp.broadcast_to(value, o_ref.shape)`, `jnp.zeros_like(o_ref)`; index a dimension that is to vanish
+    (`o_ref[0, :] = row`). Where the ref is wrong, correct `out_shape` or the scratch buffer.
+
+    ## Fix safety
+
+    Safe where floats become floats, where a Python number fills a ref, and for a forgotten `[...]`: the code could not
+    run. Unsafe are casts to another kind of dtype (a float may belong into a float output) and `broadcast_to` (a
+    reduction may lack its `keepdims`).
+
+    ## Known limits
+
+    Judges what is surely known of both sides. Dimensions known by name only are compared with 1, as a warning; names
+    are not compared with other names or numbers. 64-bit dtypes count as those of 32 bits that they become without
+    `jax_enable_x64`.
+
+    ## References
+
+    - jax issues 19292 and 22817: numbers stored to whole blocks.
+    - jax, `_src/state/primitives.py`, `_maybe_implicit_cast` (since 0.6.0).
+    - 440 stores traced with each of jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: the
+      shapes are refused alike in all, the dtypes as said above.
+    """
+
+    code = "PAL506"
+    name = "store-mismatch"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...].astype(jnp.float32) * 2.0  #!
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.bfloat16))(x)
+            """,
+            fixed="""
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.bfloat16))(x)
+            """,
+            run="run(bf16(16, 128))",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref, acc_ref):
+                acc_ref[...] = 0.0  #!
+                acc_ref[...] += jnp.sum(x_ref[...], axis=0)
+                o_ref[...] = acc_ref[...]  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec((16, 128), lambda: (0, 0))],
+                    out_shape=jax.ShapeDtypeStruct((1, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref, count_ref):
+                o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)
+                o_ref[0:1, :] = jnp.where(x_ref[0:1, :] > 0, 1.0, 0.0)
+                o_ref[...] += 0.5
+                count_ref[0, 0] = 0
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=(
+                        jax.ShapeDtypeStruct((16, 128), jnp.bfloat16),
+                        jax.ShapeDtypeStruct((1, 1), jnp.int32),
+                    ),
+                )(x)
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        calls = {op.site.key: op.name.rpartition(".")[2] for op in trace.ops() if isinstance(op.site.node, cst.Call)}
+        for access in trace.accesses():
+            if access.kind not in ("store", "accumulate") or "semaphore" in (access.ref.dtype, access.ref.space):
+                continue
+            called = calls.get(access.site.key)
+            if called is None or called in ("store", "swap"):  # not copies, not atomics
+                yield from _check(access, strict=called is not None, context=context)
+
+
+def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Finding]:
+    name, stored = access.ref.parameter, access.value
+    if isinstance(stored, Ref):
+        if not strict and not stored.optional:
+            yield context.finding(
+                access.site,
+                f"`{stored.parameter}` itself is stored into `{name}`, not what it holds",
+                help="load it first: `[...]`",
+                op=access,
+                fixes=_loaded(access, context),
+            )
+        return
+    if not isinstance(stored, Array) and not (isinstance(stored, Const) and stored.kind in (bool, int, float, complex)):
+        return
+    target, given = result_shape(access.ref.shape, access.index), shape(stored)
+    if target is not None and given is not None:
+        severity = _shapes_differ(target, given, access.ref.shape or ())
+        if severity is not None:
+            yield context.finding(
+                access.site,
+                f"shape {_text(given)} is stored where `{name}` has {_text(target)}: stores do not broadcast",
+                help="store a value of exactly that shape" if given else f"fill it: `jnp.full({_text(target)}, ...)`",
+                severity=severity,
+                op=access,
+                fixes=_filled(access, target, given, context),
+            )
+            return
+    yield from _dtype(access, stored, strict, context)
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+
+def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
+    """How sure it is that jax refuses the store; None where it may fit."""
+    if len(target) != len(given):
+        # The name of a block's dimension may stand for None, which takes the dimension away.
+        return Severity.ERROR if all(map(_is_size, (*target, *given, *ref))) else Severity.WARNING
+    pairs = list(zip(target, given, strict=True))
+    if any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs):
+        return Severity.ERROR
+    # `(n, 1)` for `(n, m)`: it fits where m is 1. With two such dimensions, `(1, n)` for `(n, 1)`, it may well be.
+    differing = [one if other == 1 else other for one, other in pairs if one != other and 1 in (one, other)]
+    likely = len(differing) == 1 and isinstance(differing[0], Sym) and differing[0].default != Const(1)
+    return Severity.WARNING if likely else None
+
+
+def _is_size(size: int | Sym | None) -> bool:
+    """Whether a dimension is surely a number: its value, or arithmetic, is known."""
+    return isinstance(size, int) or (isinstance(size, Sym) and (size.operation is not None or ".shape[" in size.text))
+
+
+def _text(sizes: Shape) -> str:
+    spelled = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in sizes]
+    return f"({', '.join(spelled)}{',' if len(spelled) == 1 else ''})"
+
+
+# -- dtypes --------------------------------------------------------------------------------------------------------
+
+
+def _dtype(access: Access, stored: Array | Const, strict: bool, context: Context) -> Iterator[Finding]:
+    (given, weak), wanted = operand_dtype(stored), canonical(access.ref.dtype)
+    given = canonical(given)
+    if given is None or wanted is None or given == wanted or not _is_number(wanted) or not _is_number(given):
+        return
+
+    def fails(version: str) -> bool:
+        return strict or not _converts(given, wanted, weak, version)
+
+    versions = context.failing(fails)
+    if not versions:
+        return
+    always = context.everywhere(fails)
+    since = "" if always else f" in jax {context.spelled_versions(versions)}"
+    name = access.ref.parameter
+    yield context.finding(
+        access.site,
+        f"{given} is stored into `{name}`, which holds {wanted}: stores do not cast{since}",
+        help=f"cast the value, `.astype({name}.dtype)`, or declare `{name}` as {given}",
+        op=access,
+        versions=() if always else versions,
+        version_dependent=not always,
+        dtype=given,
+        fixes=_cast(access, stored, given, wanted, context),
+    )
+
+
+def _converts(given: str, wanted: str, weak: bool, version: str) -> bool:
+    """Whether `ref[...] = value` converts one dtype to the other, which is not the same."""
+    if not within(version, "0.6.0"):
+        return weak
+    return (is_integer(given) and is_integer(wanted)) or (weak and is_float(given) and is_float(wanted))
+
+
+def _is_number(dtype: str) -> bool:
+    return dtype == "bool" or is_integer(dtype) or is_float(dtype) or dtype in ("c64", "c128")
+
+
+# -- fixes ---------------------------------------------------------------------------------------------------------
+
+
+def _value_site(access: Access) -> Site | None:
+    """The expression that is stored."""
+    site, node = access.site, access.site.node
+    if isinstance(node, cst.AugAssign):
+        return Site(site.piece, node.value)
+    if isinstance(node, cst.Subscript):
+        target = parent(site)
+        statement = parent(Site(site.piece, target)) if isinstance(target, cst.AssignTarget) else None
+        sole = isinstance(statement, cst.Assign) and len(statement.targets) == 1
+        return Site(site.piece, statement.value) if sole and isinstance(statement, cst.Assign) else None
+    return None
+
+
+def _ref_text(access: Access) -> str | None:
+    base = RefIndexing(access.ref, access.index, access).base
+    # A view has another shape than its base; the dtype of a bitcast is another, too.
+    return base.code if base is not None and not access.ref.view and isinstance(base.node, cst.Name) else None
+
+
+def _loaded(access: Access, context: Context) -> list[Fix]:
+    value = _value_site(access)
+    if (
+        value is None
+        or not isinstance(value.node, cst.Name | cst.Attribute)
+        or isinstance(access.site.node, cst.AugAssign)
+    ):
+        return []
+    return [context.safe("load it", context.replace(value, f"{value.code}[...]"))]
+
+
+def _cast(access: Access, stored: Array | Const, given: str, wanted: str, context: Context) -> list[Fix]:
+    value, ref = _value_site(access), _ref_text(access)
+    if value is None or ref is None or not isinstance(stored, Array):
+        return []
+    title = f"cast to the dtype of `{ref}`"
+    edit = context.replace(value, f"{operand(value)}.astype({ref}.dtype)")
+    same_kind = is_float(given) and is_float(wanted)
+    return [context.safe(title, edit) if same_kind else context.unsafe(title, edit)]
+
+
+def _filled(access: Access, target: Shape, given: Shape, context: Context) -> list[Fix]:
+    value, ref = _value_site(access), _ref_text(access)
+    if value is None or ref is None or not is_full_index(access.index) or isinstance(access.site.node, cst.AugAssign):
+        return []
+    if isinstance(access.value, Const):
+        spelled, imports = context.spell("jax.numpy.full", context.module_of(access.site))
+        edit = context.replace(value, f"{spelled}({ref}.shape, {value.code}, {ref}.dtype)")
+        return [context.safe(f"fill `{ref}`", edit, *imports)]
+    if broadcast([target, given]) == target:
+        spelled, imports = context.spell("jax.numpy.broadcast_to", context.module_of(access.site))
+        edit = context.replace(value, f"{spelled}({value.code}, {ref}.shape)")
+        return [context.unsafe(f"broadcast to the shape of `{ref}`", edit, *imports)]
+    return []
