@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from pallas_lint import __version__
+from pallas_lint import __version__, files
 from pallas_lint.fingerprints import fingerprints
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Baseline:
     def read(cls, file: Path) -> Baseline:
         """Raises BaselineError."""
         try:
-            document = json.loads(file.read_bytes())
+            document = json.loads(files.read(file))
         except OSError as error:
             hint = " (--write-baseline makes it)" if isinstance(error, FileNotFoundError) else ""
             raise BaselineError(f"cannot read the baseline: {error.strerror or error}{hint}") from error
@@ -92,21 +92,20 @@ class Baseline:
         }
         return Baseline(self.file, {**kept, **found})
 
-    def write(self) -> None:
-        """Whole or not at all; one finding a line, so that versions of it can be compared. Raises BaselineError."""
+    def write(self, inside: Path) -> None:
+        """One finding a line, so that versions of it can be compared; `inside` as in `files.draft`.
+
+        Raises BaselineError.
+        """
         ordered = sorted(self.entries.items(), key=lambda item: (item[1]["path"], item[1]["code"], item[0]))
         rows = [json.dumps({**entry, "fingerprint": known}) for known, entry in ordered]
         lines = ",\n".join(f"  {row}" for row in rows)
         body = f"[\n{lines}\n ]" if rows else "[]"
         text = f'{{\n "version": {VERSION},\n "tool": "{__version__}",\n "findings": {body}\n}}\n'
-        draft = self.file.with_name(f".{self.file.name}.{os.getpid()}")
         try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(self.file)
+            files.write(self.file, text.encode(), inside)
         except OSError as error:
             raise BaselineError(f"cannot write the baseline: {error.strerror or error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
 
     def _known(self, findings: Sequence[Finding], cwd: Path, source_line: SourceLine) -> list[tuple[Finding, str]]:
         return list(fingerprints(findings, source_line, lambda path: self._path(cwd / path)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from pallas_lint import __version__, plugins
+from pallas_lint import __version__, files, plugins, user_cache
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.report.json import finding_document
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.project import Project
 
-FOLDER = ".pallas-lint-cache"
-_LAYOUT = 2  # of the entries; a new number makes all old entries void
-_README = "Results of earlier pallas-lint runs. Can be deleted at any time.\n"
+_LAYOUT = 3  # of the entries; a new number makes all old entries void
 
 
 @frozen
@@ -42,19 +40,16 @@ class Verdict:
 
 @define
 class Cache:
-    """A folder with one entry for each file linted.
+    """A folder with one entry for each file linted, in JSON.
 
     Everything that can go wrong with it is silent: it is only a cache.
-
-    Entries are JSON, not pickles: a repository may bring a cache folder along, and reading it must be
-    harmless.
     """
 
     folder: Path
     cwd: Path
     project: Project
     _digests: dict[str, str] = field(factory=dict)
-    _ready: bool | None = None
+    _cleaned: bool = False
 
     def key(self, shown: str, data: bytes, settings_fingerprint: str) -> str:
         """What a verdict rests on, dependencies apart."""
@@ -64,7 +59,7 @@ class Cache:
     def get(self, shown: str, key: str) -> Verdict | None:
         """The verdict stored for this file under this key, if all it depends on is unchanged."""
         try:
-            entry = json.loads(self._file(shown).read_bytes())
+            entry = json.loads(files.read(self._file(shown)))
             if entry["key"] != key:
                 return None
             if any(_time(path) != known for path, known in entry["plugins"].items()):
@@ -83,7 +78,7 @@ class Cache:
 
     def put(self, verdict: Verdict, key: str) -> None:
         """Store a verdict, unless it is one of failure."""
-        if verdict.errors or verdict.notes or verdict.traceback or not self._prepare():
+        if verdict.errors or verdict.notes or verdict.traceback:
             return
         entry = {
             "key": key,
@@ -93,15 +88,11 @@ class Cache:
             "used_suppressions": verdict.used_suppressions,
             "findings": [finding_document(finding) for finding in verdict.findings],
         }
-        file = self._file(verdict.path)
-        temporary = file.with_name(f"{file.name}.{os.getpid()}")
-        try:
-            file.parent.mkdir(exist_ok=True)
-            temporary.write_bytes(json.dumps(entry, separators=(",", ":")).encode())
-            temporary.replace(file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        with contextlib.suppress(OSError):
+            user_cache.keep(self._file(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
+            if not self._cleaned:
+                self._cleaned = True
+                user_cache.forget_old(self.folder)
 
     def _file(self, shown: str) -> Path:
         # Named by path, so that an edited file replaces its entry and the folder does not grow.
@@ -117,24 +108,17 @@ class Cache:
         if known is None:
             place = self.cwd / path
             try:
-                known = digest(repr(self.project.evidence(place)).encode() if place.is_dir() else place.read_bytes())
+                known = digest(repr(self.project.evidence(place)).encode() if place.is_dir() else files.read(place))
             except OSError:
                 known = ""
             self._digests[path] = known
         return known
 
-    def _prepare(self) -> bool:
-        """Make the folder, with a .gitignore of its own; False where that cannot be."""
-        if self._ready is None:
-            try:
-                self.folder.mkdir(exist_ok=True)
-                for name, text in ((".gitignore", "*\n"), ("README", _README)):
-                    if not (self.folder / name).exists():
-                        (self.folder / name).write_text(text, encoding="utf-8")
-                self._ready = True
-            except OSError:
-                self._ready = False
-        return self._ready
+
+def folder(project: Path) -> Path | None:
+    """Where verdicts on the code in a folder are kept; None for nowhere."""
+    place = user_cache.folder(project)
+    return place / "lint" if place is not None else None
 
 
 def digest(data: bytes) -> str:

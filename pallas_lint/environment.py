@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from pallas_lint import files
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -28,6 +30,15 @@ class InterpreterError(ValueError):
     """`--python` names nothing that exists."""
 
 
+class UnreadableError(Exception):
+    """A file that would tell the jax version is none that can be read: a pipe, a device, one that is far too large."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
 @frozen
 class Evidence:
     """What one place says about jax: one version, or ranges of which any may hold."""
@@ -44,7 +55,7 @@ class Evidence:
 def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False) -> Evidence | None:
     """The best evidence for code in `folder`, or None.
 
-    Raises InterpreterError for a `python` that is not there.
+    Raises InterpreterError for a `python` that is not there, UnreadableError for a file that is nothing to read.
 
     Order: the interpreter named, the active environment, the nearest `.venv` or `venv`, lock file,
     requirements, and last the environment that this very process runs in. The search upward ends at the root
@@ -76,7 +87,12 @@ def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
             continue
         asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
         found = [name for name in (*asking, *LOCK_FILES) if name in names]
-        yield from ((name, _read(place / name)) for name in found)
+        for name in found:
+            try:
+                text = _read(place / name)
+            except UnreadableError:
+                continue  # told by `find_jax`
+            yield name, text
         if found:
             return
 
@@ -161,7 +177,7 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
     """Where the environment at `prefix` keeps its packages, those of its base included if it sees them."""
     bases = [prefix]
     try:
-        config = (prefix / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+        config = files.read(prefix / "pyvenv.cfg", files.LARGEST_SETTINGS).decode("utf-8", "replace")
     except OSError:
         config = ""
     values = {
@@ -329,8 +345,12 @@ def load_toml(text: str) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> str:
+    # Of most only two lines count, however many there are; this one is parsed.
+    largest = files.LARGEST_SETTINGS if path.name == "pyproject.toml" else files.LARGEST
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return files.read(path, largest).decode("utf-8", "replace")
+    except files.Refused as error:
+        raise UnreadableError(path, f"cannot read the file: {error.strerror}") from error
     except OSError:
         return ""
 

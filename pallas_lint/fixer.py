@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from pallas_lint import files
 from pallas_lint.finding import Finding, Fix, LintError
 from pallas_lint.idle_imports import without_idle_imports
+from pallas_lint.project import bounds_of
 from pallas_lint.source import Replacement
 
 if TYPE_CHECKING:
@@ -303,52 +303,26 @@ def write(
 
 def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> LintError | None:
     """Write all of these files or none; the error if it is none."""
-    staged: list[tuple[Path, Path]] = []  # temporary file, file
-    done: list[tuple[Path, bytes]] = []  # file, bytes before
+    drafts: list[files.Draft] = []
+    done: list[tuple[files.Draft, bytes]] = []  # with the bytes before
     shown = ""
     try:
         for shown, (before, after) in changed.items():
-            # A link is followed: what it points at is replaced, never the link.
-            file = (cwd / shown).resolve()
-            staged.append((_stage(file, before.data, after.data), file))
-        for shown, (temporary, file) in zip(changed, staged, strict=True):
-            before = changed[shown][0]
-            temporary.replace(file)
-            done.append((file, before.data))
+            inside = bounds_of(cwd / shown, cwd)
+            drafts.append(files.draft(cwd / shown, after.data, inside))
+            if files.read(cwd / shown) != before.data:
+                raise files.Refused("it was changed by someone else meanwhile")
+        for shown, draft in zip(changed, drafts, strict=True):
+            draft.put()
+            done.append((draft, changed[shown][0].data))
     except (OSError, UnicodeEncodeError) as error:
-        for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
-        for file, old in done:
-            file.write_bytes(old)
+        for draft, old in done:
+            files.write(draft.file, old, None)
         return LintError(shown, f"cannot write the fixed file: {_reason(error)}")
+    finally:
+        for draft in drafts:
+            draft.drop()
     return None
-
-
-def _stage(file: Path, old: bytes, new: bytes) -> Path:
-    """A temporary file beside `file` that holds `new`, with the same permissions. Raises OSError."""
-    import tempfile
-
-    status = file.stat()
-    # A read-only file could well be replaced, and root may write to any: but somebody made it read-only.
-    if not os.access(file, os.W_OK) or not status.st_mode & 0o222:
-        raise PermissionError(None, "the file is read-only")
-    if file.read_bytes() != old:
-        raise OSError(None, "it was changed by someone else meanwhile")
-    handle, name = tempfile.mkstemp(prefix=".pallas-lint-", dir=file.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(new)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(status.st_mode & 0o7777)
-        if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-            with contextlib.suppress(PermissionError):  # only root gives files away
-                os.chown(temporary, status.st_uid, status.st_gid)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
 
 
 def _reason(error: OSError | UnicodeEncodeError) -> str:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, frozen
 
-from pallas_lint import notebook_json
+from pallas_lint import files, notebook_json
 from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebook_magics import blank, masked
-from pallas_lint.source import Replacement, Source, SourceError, SyntaxProblem
+from pallas_lint.source import LARGEST_CODE, Replacement, Source, SourceError, SyntaxProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ def read(file: Path, shown: str) -> Source:
     if not shown.endswith(SUFFIX):
         return Source.read(file, shown)
     try:
-        data = file.read_bytes()
+        data = files.read(file)
     except OSError as error:
         raise SourceError(f"cannot read the file: {error.strerror or error}") from error
     return Notebook.from_bytes(data, shown)
@@ -83,6 +83,8 @@ class Notebook(Source):
             note = f"{shown}: a notebook in {found.language}, not linted"
             return cls(shown, "", encoding, note=note, document=document)
         notebook = cls.of(shown, found.cells)
+        if len(notebook.text) > LARGEST_CODE:
+            raise SourceError(f"the notebook has more than {LARGEST_CODE >> 20} MiB of code")
         return evolve(notebook, encoding=encoding, document=document)
 
     @classmethod

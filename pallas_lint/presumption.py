@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
+from pallas_lint import files
 from pallas_lint.kernels.project_text import is_project_file, project_files, project_folder
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def backends_named(data: bytes) -> Named:
 
 def _named_on_disk(file: Path) -> Named:
     try:
-        return backends_named(file.read_bytes())
+        return backends_named(files.read(file))
     except OSError:
         return {}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
+from pallas_lint import files
 from pallas_lint.finding import LintError
 from pallas_lint.patterns import Patterns
 from pallas_lint.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
@@ -33,11 +34,26 @@ def concerns_pallas(data: bytes) -> bool:
 
 
 def project_root(cwd: Path) -> Path:
-    """Where the cache belongs: the nearest folder upward with settings or a repository, else `cwd`."""
+    """Where settings belong: the nearest folder upward with settings or a repository, else `cwd`."""
     for folder in (cwd, *cwd.parents):
         if any((folder / name).exists() for name in (*CONFIG_NAMES, ".git")):
             return folder
     return cwd
+
+
+def bounds(folder: Path) -> Path:
+    """What of the disk is the project's, as far as writing goes: the repository around `folder`.
+
+    Without one it is the nearest folder upward with settings, else `folder` itself.
+    """
+    repository = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    return repository or project_root(folder)
+
+
+def bounds_of(file: Path, cwd: Path) -> Path:
+    """What writing a file that was named or found in a run must not leave: the run's project, else the file's own."""
+    file, own = normal(cwd / file), bounds(cwd)
+    return own if file.is_relative_to(own) else bounds(file.parent)
 
 
 @frozen(eq=False)
@@ -105,7 +121,7 @@ class Project:
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""
-        return _normal(self.cwd / shown)
+        return normal(self.cwd / shown)
 
 
 @define
@@ -155,11 +171,11 @@ def discover(
                 result.notes.append(f"no Python files in {shown_path(path, cwd)}")
         else:
             settings = walk.settings(path.parent)
-            left_out = force_exclude and _normal(path).is_relative_to(cwd)
-            left_out = left_out and settings is not None and is_excluded(_normal(path), cwd, finder, exclude=exclude)
+            left_out = force_exclude and normal(path).is_relative_to(cwd)
+            left_out = left_out and settings is not None and is_excluded(normal(path), cwd, finder, exclude=exclude)
             if settings is not None and not left_out:
                 # One named twice, or named and in a folder, is linted once.
-                found.setdefault(_identity(path), InputFile(_normal(path), shown_path(_normal(path), cwd), settings))
+                found.setdefault(_identity(path), InputFile(normal(path), shown_path(normal(path), cwd), settings))
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
     return result
@@ -179,7 +195,7 @@ def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Seque
     return False
 
 
-def _normal(path: Path) -> Path:
+def normal(path: Path) -> Path:
     """`path` without `..` and `.`, links kept."""
     return Path(os.path.normpath(path))
 
@@ -202,14 +218,17 @@ class _Walk:
     def settings(self, folder: Path) -> Settings | None:
         """The settings for `folder`, or None (and an error noted) where they are bad."""
         try:
-            return self.finder.for_folder(_normal(folder))
+            settings = self.finder.for_folder(normal(folder))
         except SettingsError as error:
             self.result.errors.append(LintError(error.path or "", error.message, error.line))
             return None
+        if settings.jax.problem is not None:
+            self.result.errors.append(settings.jax.problem)
+        return settings
 
     def folder(self, top: Path) -> Iterator[InputFile]:
-        top = _normal(top)
-        yield from self._visit(str(top), _ignores_above(top))
+        top = normal(top)
+        yield from self._visit(str(top), self._ignores_above(top))
 
     def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[InputFile]:
         settings = self.settings(Path(folder))
@@ -227,8 +246,8 @@ class _Walk:
             excludes = self._excludes[id(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
         respected: tuple[_IgnoreFile, ...] = ()
         if settings.respect_gitignore:
-            own = [_IgnoreFile.read(folder, e.path) for e in entries if e.name == ".gitignore"]
-            respected = (*ignores, *(file for file in own if file is not None))
+            own = self._ignore_file(folder) if any(e.name == ".gitignore" for e in entries) else None
+            respected = (*ignores, own) if own is not None else ignores
         for entry in entries:
             # Links to folders are not followed: they lead in circles, or to what is linted under its own
             # name.
@@ -244,6 +263,38 @@ class _Walk:
             else:
                 path = Path(entry.path)
                 yield InputFile(path, shown_path(path, self.cwd), settings)
+
+    def _ignores_above(self, top: Path) -> tuple[_IgnoreFile, ...]:
+        """The .gitignore files above `top` in its repository.
+
+        None of them where they leave out `top` itself: it was named.
+        """
+        if (top / ".git").exists():
+            return ()
+        repository = next((folder for folder in top.parents if (folder / ".git").exists()), None)
+        if repository is None:
+            return ()
+        above: list[_IgnoreFile] = []
+        place = repository
+        for name in top.relative_to(repository).parts:
+            file = self._ignore_file(str(place))
+            if file is not None:
+                above.append(file)
+            place /= name
+            if _ignored(above, str(place), is_folder=True):
+                return ()
+        return tuple(above)
+
+    def _ignore_file(self, folder: str) -> _IgnoreFile | None:
+        """What .gitignore in a folder says; None (and an error noted) where it is no file that can be taken."""
+        file = Path(folder, ".gitignore")
+        try:
+            return _IgnoreFile.read(file)
+        except files.Refused as error:
+            self.result.errors.append(LintError(shown_path(file, self.cwd), f"cannot read the file: {error.strerror}"))
+        except OSError:
+            pass
+        return None
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
@@ -308,13 +359,11 @@ class _IgnoreFile(NamedTuple):
     patterns: Patterns
 
     @classmethod
-    def read(cls, folder: str, file: str) -> _IgnoreFile | None:
-        try:
-            text = Path(file).read_text(encoding="utf-8-sig", errors="surrogateescape")
-        except OSError:
-            return None
-        patterns = Patterns(text.split("\n"))
-        return cls(_prefix(folder), patterns) if patterns else None
+    def read(cls, file: Path) -> _IgnoreFile | None:
+        """None for a file without patterns. Raises OSError."""
+        text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8-sig", "surrogateescape")
+        patterns = Patterns(text.replace("\r\n", "\n").split("\n"))
+        return cls(_prefix(str(file.parent)), patterns) if patterns else None
 
 
 def _ignored(files: Sequence[_IgnoreFile], path: str, *, is_folder: bool) -> bool:
@@ -324,25 +373,3 @@ def _ignored(files: Sequence[_IgnoreFile], path: str, *, is_folder: bool) -> boo
         if verdict is not None:
             return verdict
     return False
-
-
-def _ignores_above(top: Path) -> tuple[_IgnoreFile, ...]:
-    """The .gitignore files above `top` in its repository.
-
-    None of them where they leave out `top` itself: it was named.
-    """
-    if (top / ".git").exists():
-        return ()
-    repository = next((folder for folder in top.parents if (folder / ".git").exists()), None)
-    if repository is None:
-        return ()
-    above: list[_IgnoreFile] = []
-    place = repository
-    for name in top.relative_to(repository).parts:
-        file = _IgnoreFile.read(str(place), str(place / ".gitignore"))
-        if file is not None:
-            above.append(file)
-        place /= name
-        if _ignored(above, str(place), is_folder=True):
-            return ()
-    return tuple(above)

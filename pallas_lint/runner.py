@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attrs import frozen
 
 from pallas_lint.cache import Cache, Verdict
+from pallas_lint.files import read
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.project import InputFile, Project, concerns_pallas
 
@@ -62,11 +63,17 @@ class _Bench:
 
 
 def run(
-    files: Sequence[InputFile], *, cwd: Path, jobs: int | None = None, cache_folder: Path | None = None
+    files: Sequence[InputFile],
+    *,
+    cwd: Path,
+    jobs: int | None = None,
+    cache_folder: Path | None = None,
+    afresh: bool = False,
 ) -> RunResult:
     """Lint `files`.
 
-    `jobs` None chooses; `cache_folder` None means no cache. The result never depends on `jobs`.
+    `jobs` None chooses; `cache_folder` None means no cache; `afresh`: whatever finds something is judged now. The
+    result never depends on `jobs`.
     """
     project = Project(cwd)
     cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
@@ -78,7 +85,7 @@ def run(
     size = 0
     for file in files:
         try:
-            data = file.path.read_bytes()
+            data = read(file.path)
         except OSError as error:
             verdicts[file.shown] = _failed(file.shown, f"cannot read the file: {error.strerror or error}")
             continue
@@ -88,7 +95,7 @@ def run(
         number = index[id(file.settings)]
         key = cache.key(file.shown, data, fingerprints[number]) if cache else None
         known = cache.get(file.shown, key) if cache and key else None
-        if known is not None:
+        if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
             continue
         tasks.append(_Task(file.path, file.shown, number, key))

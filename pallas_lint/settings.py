@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from attrs import evolve, field, frozen
 
-from pallas_lint import options, selection
+from pallas_lint import files, options, selection
 from pallas_lint.finding import Severity
 from pallas_lint.options import OptionError, nearest, setting
 from pallas_lint.patterns import covers
@@ -239,6 +239,9 @@ class SettingsFinder:
             )
         except ValueError as error:
             raise SettingsError(str(error)) from error
+        if jax.problem is not None:
+            shown = shown_path(Path(jax.problem.path), self._cwd)
+            jax = evolve(jax, problem=evolve(jax.problem, path=shown))
         values = self._command_line
         from_command_line = Layer(values.get("select"), values.get("extend-select", ()), values.get("ignore", ()))
         return evolve(
@@ -256,7 +259,7 @@ def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Sett
     """The settings in `file`, or None where it has none (and is not `required` to). Raises SettingsError."""
     shown = shown_path(file, cwd or Path.cwd())
     try:
-        data = file.read_bytes()
+        data = files.read(file, files.LARGEST_SETTINGS)
     except OSError as error:
         if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise SettingsError(f"cannot read the configuration: {error.strerror or error}", shown) from error
@@ -292,6 +295,8 @@ def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Set
 
 def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     tomllib = _toml()
+    if len(data) > files.LARGEST_SETTINGS:  # of an open document
+        raise SettingsError(f"it is larger than {files.LARGEST_SETTINGS >> 20} MiB", shown)
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, frozen
 
+from pallas_lint import files
 from pallas_lint.finding import Position
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding, Span
 
+LARGEST_CODE = 8 << 20  # bytes or characters: judging takes 125 bytes of memory for each
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -69,7 +71,7 @@ class Source:
     def read(cls, file: Path, shown: str) -> Source:
         """Read and decode `file`. Raises SourceError with one clear sentence."""
         try:
-            data = file.read_bytes()
+            data = files.read(file)
         except OSError as error:
             raise SourceError(f"cannot read the file: {error.strerror or error}") from error
         return cls.from_bytes(data, shown)
@@ -77,6 +79,8 @@ class Source:
     @classmethod
     def from_bytes(cls, data: bytes, shown: str) -> Source:
         """Decode as Python does: BOM, then the declared encoding (PEP 263), then UTF-8. Raises SourceError."""
+        if len(data) > LARGEST_CODE:
+            raise SourceError(f"the file is larger than {LARGEST_CODE >> 20} MiB")
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise SourceError("the file is UTF-16; Python source must be UTF-8 or declare its encoding")
         if b"\0" in data[:8192]:

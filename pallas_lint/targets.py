@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
+from pallas_lint.finding import LintError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -50,6 +52,7 @@ class JaxVersions:
     source: str  # where it came from, for people: "from uv.lock", "--jax-version"
     text: str  # as it was told: "0.10.2", ">=0.8,<0.11"
     note: str | None = None  # what the reader must know: "jax 0.10.9 is not known; judged as 0.10.2"
+    problem: LintError | None = None  # with the file that would have told the version and cannot be read
 
     @property
     def newest(self) -> str:
@@ -106,10 +109,14 @@ def resolve_jax_version(
         return _told(setting, told_by)
     from pallas_lint import compat, environment
 
-    evidence = environment.find_jax(folder, python, isolated=isolated)
+    evidence, problem = None, None
+    try:
+        evidence = environment.find_jax(folder, python, isolated=isolated)
+    except environment.UnreadableError as error:
+        problem = LintError(str(error.path), error.message)
     if evidence is None:
         newest = compat.newest()
-        return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest)
+        return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest, problem=problem)
     if evidence.exact:
         return _exact(evidence.text, evidence.source, lenient=True)
     versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))

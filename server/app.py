@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server import configuring, features, notebooks, panel, probing
 from pallas_lint.server.documents import Documents
+from pallas_lint.server.probed import Probed
 from pallas_lint.server.reporting import Reporter
 from pallas_lint.server.session import Session
 from pallas_lint.server.sweeping import Sweeper
@@ -31,7 +32,7 @@ class PallasServer(LanguageServer):
 
     protocol: Session
 
-    def __init__(self, *, allow_probe: bool = False) -> None:
+    def __init__(self, *, allow_probe: bool = False, trusted: bool = True) -> None:
         super().__init__(
             "pallas-lint",
             __version__,
@@ -42,7 +43,7 @@ class PallasServer(LanguageServer):
         self.probe_allowed = allow_probe  # by whoever started the process; no setting changes it
         self.folders = Folders()
         self.reporter = Reporter(self)
-        self.documents = Documents(self.folders, self.reporter.judged, self.failed)
+        self.documents = Documents(self.folders, self.reporter.judged, self.failed, Probed(trusted))
         self.notebooks = notebooks.Notebooks(self)
         self.sweeper = Sweeper(self)
         self.prober = probing.Prober()
@@ -76,9 +77,12 @@ class PallasServer(LanguageServer):
                 self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
 
 
-def create(*, allow_probe: bool = False) -> PallasServer:
-    """A server that is ready to be started; with `allow_probe` its user may have the project's code run."""
-    server = PallasServer(allow_probe=allow_probe)
+def create(*, allow_probe: bool = False, trusted: bool = True) -> PallasServer:
+    """A server that is ready to be started; with `allow_probe` its user may have the project's code run.
+
+    For a workspace that is not `trusted` it tells nothing that probes found before.
+    """
+    server = PallasServer(allow_probe=allow_probe, trusted=trusted)
     configuring.register(server)
     features.register(server)
     probing.register(server)

@@ -97,7 +97,7 @@ class Documents:
     folders: Folders
     published: Callable[[Judged], None]
     failed: Callable[[str], None]
-    probed: Probed = field(factory=Probed, init=False)
+    probed: Probed = field(factory=Probed)
     ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _judged: dict[str, Judged] = field(factory=dict, init=False)

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.project import discover, project_root
+from pallas_lint import cache
+from pallas_lint.project import discover
 from pallas_lint.report.json import error_document, finding_document
 from pallas_lint.runner import run
 from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
@@ -48,9 +49,9 @@ def _swept(folder: Path, overrides: Overrides, exclude: list[str]) -> Iterator[d
         return
     found = discover(["."], finder, cwd=folder, exclude=exclude)
     yield from ({"error": error_document(error)} for error in found.errors)
-    cache = project_root(folder) / ".pallas-lint-cache"
+    kept = cache.folder(folder)
     for start in range(0, len(found.files), _PORTION):
-        result = run(found.files[start : start + _PORTION], cwd=folder, cache_folder=cache)
+        result = run(found.files[start : start + _PORTION], cwd=folder, cache_folder=kept)
         yield from ({"verdict": _document(verdict)} for verdict in result.verdicts if _says_something(verdict))
         yield {"done": min(start + _PORTION, len(found.files)), "of": len(found.files)}
 

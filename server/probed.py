@@ -21,20 +21,24 @@ if TYPE_CHECKING:
 
 @define(eq=False)
 class Probed:
-    """The runs of files, read again where the command line or this server has written new ones."""
+    """The runs of files, read again where the command line or this server has written new ones.
 
+    There are none where the workspace is not `trusted`.
+    """
+
+    trusted: bool = True
     _read: dict[Path, tuple[int, tuple[Run, ...]]] = field(factory=dict, init=False)
     _others: dict[str, tuple[str, Mapping[str, int]]] = field(factory=dict, init=False)  # text and its statements
 
     def runs(self, file: Path) -> tuple[Run, ...]:
         """Every run that is kept for a file, whatever its text is by now."""
-        place, changed = facts.stamp(file)
+        changed = facts.stamp(file) if self.trusted else 0
         if not changed:
-            self._read.pop(place, None)
+            self._read.pop(file, None)
             return ()
-        known = self._read.get(place)
+        known = self._read.get(file)
         if known is None or known[0] != changed:
-            known = self._read[place] = (changed, facts.load(file))
+            known = self._read[file] = (changed, facts.load(file))
         return known[1]
 
     def settle(self, judged: Judged, file: Path, text_of: Callable[[str], Source | None]) -> Judged:

@@ -184,7 +184,7 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
     lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
     findings, errors = all_findings([result], asked.root, lines.line)
     if result.launches:
-        facts.store(asked.root, asked.root, [result], findings, asked.texts)
+        facts.store(asked.root, [result], findings, asked.texts)
     if errors and not result.launches:
         raise Failed(". ".join(error.message for error in errors))
     told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]

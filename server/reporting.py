@@ -58,6 +58,9 @@ class Reporter:
         touched = self.board.put(judged.verdict)
         if isinstance(judged.problem, SettingsError):
             self.settings_problem(judged.problem, self._server.folders.of(Path(judged.source.path)).path)
+        elif judged.settings is not None and judged.settings.jax.problem is not None:
+            problem = judged.settings.jax.problem
+            self._server.tell([f"{problem.path}: {problem.message}"])
         self._tell({judged.source.path, *touched})
 
     def closed(self, uri: str, path: str) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,3 +22,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """No workers for tests that are asked for by name: these take longer to start than a few tests do."""
     named = any(".py" in argument for argument in config.args)
     return 0 if named or config.option.keyword or config.getoption("lf", False) else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A user's folder of their own: nobody's results are read or written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))
+        yield

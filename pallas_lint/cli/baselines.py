@@ -9,6 +9,7 @@ from attrs import frozen
 from pallas_lint.baseline import Baseline, BaselineError
 from pallas_lint.cli import UsageError
 from pallas_lint.finding import LintError
+from pallas_lint.project import bounds, bounds_of
 from pallas_lint.report.footer import count
 from pallas_lint.settings import shown_path
 
@@ -75,11 +76,16 @@ class Run:
             shown = shown_path(file, self.cwd)
             try:
                 before = Baseline.read(file) if file.exists() else Baseline(file)
-                before.updated(findings, inputs, self.cwd, self.source_line).write()
+                before.updated(findings, inputs, self.cwd, self.source_line).write(self._bounds_of(file))
                 notes.append(f"wrote {count(len(findings), 'finding')} to {shown}")
             except BaselineError as error:
                 errors.append(LintError(shown, error.message, error.line))
         return notes, errors
+
+    def _bounds_of(self, file: Path) -> Path:
+        """What writing a baseline must not leave. One that settings name is the user's choice only where they are."""
+        roots = [each.settings.root for each in self.files if not self.named and _configured(each) == file]
+        return bounds(roots[0]) if roots else bounds_of(file, self.cwd)
 
     def _by_baseline(self) -> dict[Path | None, tuple[list[str], list[Finding]]]:
         """The files linted and the findings, by the baseline that counts for them."""

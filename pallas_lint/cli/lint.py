@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from pallas_lint import plugins
+from pallas_lint import cache, files, plugins
 from pallas_lint import report as reports
 from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, baselines, overrides, terminal
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover, project_root
+from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
@@ -133,8 +133,10 @@ def _sources(linted: _Run) -> Iterator[Source]:
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
     exclude = [pattern for patterns in options.exclude for pattern in patterns]
     found = discover(options.paths or ["."], finder, cwd=cwd, exclude=exclude, force_exclude=options.force_exclude)
-    cache_folder = None if options.no_cache else project_root(cwd) / ".pallas-lint-cache"
-    result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache_folder)
+    # What is to be changed is judged afresh: no edit is ever taken from the cache.
+    changing = bool(options.fix or options.diff or options.add_suppressions)
+    kept = None if options.no_cache else cache.folder(cwd)
+    result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=kept, afresh=changing)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
 
 
@@ -160,16 +162,20 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     name = options.stdin_filename or "<stdin>"
     path = cwd / name
     shown = shown_path(path, cwd)
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(files.LARGEST + 1)
     file = InputFile(path, shown, finder.for_folder(path.parent))
+    errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:
+        if len(data) > files.LARGEST:
+            raise SourceError(f"the file is larger than {files.LARGEST >> 20} MiB")
         source = notebook.from_bytes(data, shown)
     except SourceError as error:
-        return _Run(options, cwd, (file,), RunResult(files=1), [LintError(shown, error.message, error.line)])
-    if not concerns_pallas(data):
-        return _Run(options, cwd, (file,), RunResult(files=1), texts={shown: source})
-    verdict = judge_source(source, file.settings, Project(cwd, {path: source}))
-    return _Run(options, cwd, (file,), combine([verdict]), texts={shown: source})
+        errors.append(LintError(shown, error.message, error.line))
+        return _Run(options, cwd, (file,), RunResult(files=1), errors)
+    result = RunResult(files=1)
+    if concerns_pallas(data):
+        result = combine([judge_source(source, file.settings, Project(cwd, {path: source}))])
+    return _Run(options, cwd, (file,), result, errors, texts={shown: source})
 
 
 def _fix(linted: _Run, probed: Probing | None) -> int:

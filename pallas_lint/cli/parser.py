@@ -212,6 +212,8 @@ def parse_server(arguments: list[str]) -> argparse.Namespace:
     if options.tcp and options.allow_probe:
         # Whoever can run a program on this machine, or make a browser on it post a form, can connect.
         raise UsageError("--allow-probe: not with --tcp, which is open to everyone on this machine")
+    if options.untrusted and options.allow_probe:
+        raise UsageError("--allow-probe: not with --untrusted, which says that the project's code must not run")
     return options
 
 
@@ -224,6 +226,9 @@ def _server_parser() -> argparse.ArgumentParser:
         "--allow-probe",
         action="store_true",
         help="let the user probe functions from the editor; this runs the project's code (nothing else allows it)",
+    )
+    parser.add_argument(
+        "--untrusted", action="store_true", help="the workspace is not trusted: show nothing that probes found of it"
     )
     parser.add_argument(
         "--log-level",

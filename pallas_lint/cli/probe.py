@@ -17,7 +17,6 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
-from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
@@ -129,7 +128,7 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
     launches = [launch for result in results for launch in result.launches]
-    facts.store(project_root(cwd), cwd, results, found)
+    facts.store(cwd, results, found)
     findings, _ = settle.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)

@@ -14,7 +14,6 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import Conditions, Session
-from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Probing:
         everything = self._judge()
         cwd = self.session.cwd
         texts = {(cwd / path).resolve(): source for path, source in self.lines.texts.items()}
-        facts.store(project_root(cwd), cwd, fresh, everything, texts)
+        facts.store(cwd, fresh, everything, texts)
 
     def _judge(self) -> list[Finding]:
         """Take stock of the results; all findings, those that nobody wants to see too."""

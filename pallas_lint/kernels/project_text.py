@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from pallas_lint import files
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,7 @@ def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: b
         if file == module.file:
             continue
         try:
-            text = file.read_bytes()
+            text = files.read(file)
         except OSError:
             continue
         if any(word in text for word in words):

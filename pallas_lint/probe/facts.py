@@ -1,4 +1,4 @@
-"""What probes found, kept beside the linter's cache: an editor shows it without running anything.
+"""What probes found, kept in the user's own folder: an editor shows it without running anything.
 
 One file for each source file, in it a run for each function that was probed and for each launch that was captured. A
 run names the statements that it rests on by their text, those of other files too: it holds as long as all of them are
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from pallas_lint.cache import FOLDER, digest
+from pallas_lint import files, user_cache
+from pallas_lint.cache import digest
 from pallas_lint.finding import Finding, Span
 from pallas_lint.probe import footing
 from pallas_lint.probe.results import LaunchResult
-from pallas_lint.project import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.source import Source
 
-_LAYOUT = 4
+_LAYOUT = 5
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
 
@@ -59,13 +59,12 @@ class Run:
 
 
 def store(
-    root: Path,
     cwd: Path,
     results: Iterable[ProbeResult],
     findings: Sequence[Finding],
     texts: Mapping[Path, Source] | None = None,
 ) -> None:
-    """Keep the runs of each file under `root`. What cannot be written is not kept.
+    """Keep the runs of each file. What cannot be written is not kept.
 
     `texts` are those of files whose text on disk is not the one that was probed.
     """
@@ -74,8 +73,11 @@ def store(
         for file, run in runs_of(result, cwd, findings, texts or {}):
             by_file[file].append(run)
     for file, runs in by_file.items():
-        with contextlib.suppress(OSError):
-            _write(_place(root, file), runs)
+        place = _place(file)
+        if place is not None:
+            with contextlib.suppress(OSError):
+                _write(place, runs)
+                user_cache.forget_old(place.parent)
 
 
 def runs_of(
@@ -146,50 +148,43 @@ def _read(file: Path) -> Source | None:
 def _write(place: Path, runs: Sequence[Run]) -> None:
     new = {run.key for run in runs}
     kept = [*(run for run in _load(place) if run.key not in new), *runs][-_MOST_RUNS:]
-    place.parent.mkdir(parents=True, exist_ok=True)
-    ignore = place.parent.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-    draft = place.with_name(f"{place.name}.{os.getpid()}")
-    try:
-        written = json.dumps([_converter().unstructure(run) for run in kept])
-        entry = {"layout": _LAYOUT, "digest": digest(written.encode()), "runs": written}
-        draft.write_text(json.dumps(entry), encoding="utf-8")
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
+    written = json.dumps([_converter().unstructure(run) for run in kept])
+    entry = {"layout": _LAYOUT, "digest": digest(written.encode()), "runs": written}
+    user_cache.keep(place, json.dumps(entry).encode())
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
 
 
-def load(file: Path, root: Path | None = None) -> tuple[Run, ...]:
-    """The runs that are known of a file, whatever its text is by now. `root`: where they are kept, its project's."""
-    return tuple(_load(_place(root or project_root(file.parent), file)))
+def load(file: Path) -> tuple[Run, ...]:
+    """The runs that are known of a file, whatever its text is by now."""
+    place = _place(file)
+    return tuple(_load(place)) if place is not None else ()
 
 
-def stamp(file: Path) -> tuple[Path, int]:
-    """Where the runs of a file are kept, and a number that changes with them; 0 where there are none."""
-    place = _place(project_root(file.parent), file)
+def stamp(file: Path) -> int:
+    """A number that changes with the runs that are known of a file; 0 where there are none."""
+    place = _place(file)
     try:
-        return place, place.stat().st_mtime_ns
+        return place.stat().st_mtime_ns if place is not None else 0
     except OSError:
-        return place, 0
+        return 0
 
 
 def _load(place: Path) -> list[Run]:
     try:
-        entry: dict[str, Any] = json.loads(place.read_bytes())
+        entry: dict[str, Any] = json.loads(files.read(place))
         if entry["layout"] != _LAYOUT or digest(entry["runs"].encode()) != entry["digest"]:
             return []
         return [_converter().structure(run, Run) for run in json.loads(entry["runs"])]
-    # Anybody may have written into that folder: what is not as we wrote it is as good as nothing.
+    # Of another version, or broken: what is not as we wrote it is as good as nothing.
     except Exception:
         return []
 
 
-def _place(root: Path, file: Path) -> Path:
-    return root / FOLDER / "probe" / f"{digest(os.fsencode(file.resolve()))}.json"
+def _place(file: Path) -> Path | None:
+    kept = user_cache.folder(file.parent)
+    return kept / "probe" / f"{digest(os.fsencode(file.resolve()))}.json" if kept is not None else None
 
 
 def _converter() -> Converter:
@@ -204,8 +199,8 @@ def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[s
     `places_in` tells where the statements of a file are (`footing.places`).
     """
     runs = tuple(runs)
-    files = {"", *(statement.file for run in runs for statement in run.rests_on)}
-    where = {file: places_in(file or path) for file in files} if runs else {}
+    rested_on = {"", *(statement.file for run in runs for statement in run.rests_on)}
+    where = {file: places_in(file or path) for file in rested_on} if runs else {}
     return tuple(
         _moved(run, path, where) for run in runs if all(each.digest in where[each.file] for each in run.rests_on)
     )
@@ -221,7 +216,7 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
     def place(known: dict[str, Any] | None) -> dict[str, Any] | None:
         if known is None:
             return None
-        own = Path(known["file"]) in files
+        own = Path(known["file"]) in launching
         file = "" if own else known["file"]
         end = {"end_line": line(file, known["end_line"])} if known.get("end_line") else {}
         return {**known, "file": path if own else file, "line": line(file, known["line"]), **end}
@@ -230,7 +225,7 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
         start, end = (evolve(each, line=line(known.path, each.line)) for each in (known.start, known.end))
         return Span(known.path or path, start, end)
 
-    files = {Path(launch.place["file"]) for launch in run.launches if launch.place is not None}
+    launching = {Path(launch.place["file"]) for launch in run.launches if launch.place is not None}
     launches = tuple(
         LaunchResult(
             {

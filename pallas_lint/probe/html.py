@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint import __version__
+from pallas_lint import __version__, files
 from pallas_lint.probe import messages, pictures
+from pallas_lint.project import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,9 @@ ASSETS = Path(__file__).parent / "assets"
 def write(
     file: Path, results: Sequence[ProbeResult], findings: Sequence[Finding], line: Callable[[str, int], str | None]
 ) -> None:
-    """Write the report, whole or not at all. Raises OSError."""
-    text = document(results, findings, line)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Write the report to a file that the user names. Raises OSError."""
+    report = document(results, findings, line).encode("utf-8", "backslashreplace")
+    files.write(file.absolute(), report, bounds_of(file, Path.cwd()))
 
 
 def document(

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, and an environment that says nothing about jax or colours."""
+def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, an empty cache, and an environment that says nothing about jax or colours."""
     place = Path(os.path.realpath(tmp_path))
     monkeypatch.chdir(place)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return place

@@ -11,7 +11,7 @@ import pytest
 from invocation import KERNEL, OLD
 
 import pallas_lint.lint
-from pallas_lint import __version__
+from pallas_lint import __version__, cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -294,7 +294,9 @@ def test_the_output_does_not_depend_on_jobs_or_cache(lint: Lint, folder: Path) -
     expected = lint("--isolated", *OLD, "--no-cache", "--jobs", "1")
     for options in (["--no-cache", "--jobs", "3"], ["--jobs", "2"], ["--jobs", "1"], []):
         assert lint("--isolated", *OLD, *options) == expected
-    assert (folder / ".pallas-lint-cache" / ".gitignore").read_text() == "*\n"
+    assert {file.suffix for file in folder.iterdir()} == {".py"}
+    kept = cache.folder(folder)
+    assert kept is not None and len(list(kept.glob("*/*.json"))) == 9
 
 
 def test_colours(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_a_baseline_knows_what_was_written(text: str, data: st.DataObject) -> No
     source, findings = findings_in(text)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "known.json"
-        Baseline(file).updated(findings, ["k.py"], NOWHERE, lined(source)).write()
+        Baseline(file).updated(findings, ["k.py"], NOWHERE, lined(source)).write(Path(folder))
         known = Baseline.read(file)
     assert known.split(findings, NOWHERE, lined(source)) == ([], len(findings))
     assert known.gone(findings, ["k.py"], NOWHERE, lined(source)) == 0
@@ -82,7 +82,7 @@ def test_any_baseline(data: st.DataObject) -> None:
             assert error.message and "\n" not in error.message
             return
         known.gone([], ["k.py"], NOWHERE, lambda *_: None)
-        known.updated([], ["k.py"], NOWHERE, lambda *_: None).write()
+        known.updated([], ["k.py"], NOWHERE, lambda *_: None).write(Path(folder))
         assert Baseline.read(file)
 
 

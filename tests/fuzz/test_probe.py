@@ -114,7 +114,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     (folder / "pyproject.toml").write_text("")
     file = folder / "k.py"
     file.write_text(KERNEL)
-    place, _ = facts.stamp(file)
+    place = facts._place(file)
+    assert place is not None
     launch = LaunchResult(
         {"kernel": "k", "place": {"file": str(file), "line": 20}, "kernel_place": None, "grid": [4], "stack": []}, ()
     )

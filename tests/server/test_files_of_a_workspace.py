@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 
+from pallas_lint import cache
+from pallas_lint.project import Project
 from tests.server.clients import LIMIT, codes, document, session
 from tests.server.test_protocol import CODE
 
@@ -178,7 +180,8 @@ async def test_linting_the_workspace_once(profile: str, folder: Path) -> None:
         kinds = [each["kind"] for told in editor.progress.values() for each in told]
         assert kinds == ([] if profile == "minimal" else ["begin", "report", "end"])
         # The same results as those of the command line: they share the cache.
-        assert any((folder / ".pallas-lint-cache").glob("*/*.json"))
+        kept = cache.folder(folder)
+        assert kept is not None and cache.Cache(kept, folder, Project(folder))._file("k.py").exists()
         # A document that is opened has its own verdict, and what was found before comes back.
         uri = (folder / "k.py").as_uri()
         editor.open(uri, CLEAN)

@@ -123,7 +123,7 @@ function serverArguments(settings: LaunchSettings, trusted: boolean): string[] {
     "--log-level",
     settings.logLevel,
     ...(settings.logFile === "" ? [] : ["--log-file", settings.logFile]),
-    ...(trusted && settings.allowProbe ? ["--allow-probe"] : []),
+    ...(trusted ? (settings.allowProbe ? ["--allow-probe"] : []) : ["--untrusted"]),
   ];
 }
 

@@ -116,6 +116,7 @@ test("the probe is allowed by the flag, which only trust and the setting togethe
     [false, false],
   ] as const) {
     assert.ok(!args(allowed, trusted).includes("--allow-probe"));
+    assert.equal(args(allowed, trusted).includes("--untrusted"), !trusted);
   }
 });
 
