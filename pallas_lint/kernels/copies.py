@@ -6,11 +6,13 @@ function or another loop step, with other refs of the same size.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from attrs import define, field, frozen
 
+from pallas_lint.kernels.dtypes import bits
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.trace import Op, refs_in
 from pallas_lint.kernels.values import NONE, UNKNOWN, Const, Made, Ref, Seq, Value
@@ -177,3 +179,96 @@ def _ends(descriptor: Made | Op) -> tuple[Value, Value]:
     source = descriptor.argument("src_ref", 0) or descriptor.argument("src", 0) or UNKNOWN
     target = descriptor.argument("dst_ref", 1) or descriptor.argument("dst", 1) or UNKNOWN
     return source, target
+
+
+# -- counting ------------------------------------------------------------------------------------------------------
+
+
+@frozen(eq=False)
+class Miscount:
+    """A wait for more than was started before it, or a start too many, with the number of both up to there."""
+
+    signal: Signal
+    starts: int
+    waits: int
+
+
+def miscounts(copies: Copies) -> Iterator[Miscount]:
+    """Semaphores, slot by slot, of which the starts and waits do not come out even, each in order of execution.
+
+    Only where all of them surely run equally often: under the same conditions, in the same loops. Semaphores count
+    bytes, so one wait may be for several copies; barriers count arrivals, and every wait takes as many as they were
+    declared with.
+    """
+    groups: dict[object, list[Signal]] = {}
+    for signal in copies.of("start", "wait"):
+        if signal.ref is not None and signal.slot is not None and copies.judged(signal):
+            groups.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
+    for group in groups.values():
+        meeting = [signal for signal in copies.signals if signal.may_meet(group[0])]
+        if len(meeting) > len(group) or len({signal.conditions for signal in group}) > 1:
+            continue
+        kinds = [signal.kind for signal in group]
+        amounts = _amounts(group, copies) if all(signal.op.certain for signal in group) else None
+        if amounts is None or "start" not in kinds or "wait" not in kinds:
+            continue
+        left = 0
+        for at, (signal, amount) in enumerate(zip(group, amounts, strict=True)):
+            left += amount if signal.kind == "start" else -amount
+            if left < 0:
+                yield Miscount(signal, kinds[:at].count("start"), kinds[: at + 1].count("wait"))
+                break
+        else:
+            if left > 0 and group[0].op.name != TO_SMEM:  # nobody has to take the last arrivals at a barrier
+                last = max(at for at, kind in enumerate(kinds) if kind == "start")
+                yield Miscount(group[last], kinds.count("start"), kinds.count("wait"))
+
+
+def _amounts(group: list[Signal], copies: Copies) -> list[int] | None:
+    """How much each start brings and each wait takes; None where that is not known."""
+    if all(signal.op.name in (TO_SMEM, f"{GPU}.barrier_wait") for signal in group):
+        arrivals = _arrivals(group, copies)
+        return None if arrivals is None else [1 if signal.kind == "start" else arrivals for signal in group]
+    names = {signal.op.name for signal in group}
+    if not all(name in LOCAL or name.rpartition(".")[0] in LOCAL for name in names):
+        return None  # what other devices send is not seen
+    sizes = [_bits(signal.target) for signal in group]
+    if None not in sizes:
+        return [size for size in sizes if size is not None]
+    first = group[0]
+    alike = isinstance(first.target, Ref) and all(
+        (signal.source, signal.target) == (first.source, first.target) for signal in group
+    )
+    return [1] * len(group) if alike else None
+
+
+def _bits(target: Value) -> int | None:
+    if not isinstance(target, Ref) or target.shape is None or target.dtype in (None, "semaphore"):
+        return None
+    sizes = [size for size in target.shape if isinstance(size, int)]
+    return math.prod(sizes) * bits(target.dtype or "") if len(sizes) == len(target.shape) else None
+
+
+def _arrivals(group: list[Signal], copies: Copies) -> int | None:
+    """How many arrivals end a wait on a barrier, where all of them are these copies of a single warpgroup."""
+    trace, barrier = copies.trace, group[0].ref
+    arguments = trace.launch.arguments
+    if barrier is None or not arguments.keys().isdisjoint(("num_threads", "thread_name", "mesh", "cluster")):
+        return None
+    own = {id(signal.op) for signal in group}
+    for op in trace.ops():
+        given = (*op.args, *(value for _, value in op.keywords))
+        if id(op) not in own and any(ref.buffer == barrier.buffer for value in given for ref in refs_in(value)):
+            return None
+    if any(len(signal.op.args) > 3 or signal.op.keywords for signal in group):
+        return None  # collective copies arrive at the barriers of several blocks
+    declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
+    if not isinstance(declared, Seq) or len(declared.items) != len(refs):
+        return None
+    made = next((m for m, ref in zip(declared.items, refs, strict=True) if ref.buffer == barrier.buffer), None)
+    if not isinstance(made, Made) or not made.function.endswith(".Barrier") or made.open:
+        return None
+    number = made.argument("num_arrivals", 0)
+    if number is None:
+        return 1
+    return number.value if isinstance(number, Const) and isinstance(number.value, int) else None

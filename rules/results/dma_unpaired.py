@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of
+from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import Const, Dictionary, Made, Ref
 from pallas_lint.rule import Example, Rule
@@ -46,10 +46,12 @@ class DmaUnpaired(Rule):
     ## Known limits
 
     Starts and waits are matched by semaphore alone, whatever the refs, in any order and in any grid step, and
-    semaphores in arrays by index only where all indices are constant. Silent for semaphores that come from outside
-    the kernel or reach code that is not seen, and where the number of starts and waits differs only by how often
-    loops run. One `collective_id` in two launches is a warning where they synchronise in code of their own, and a hint
-    where it is the same code: that is allowed if a device cannot enter the second before its neighbours left the first.
+    semaphores in arrays by index only where all indices are constant. They are counted where all of one semaphore run
+    under the same conditions and in the same loops, and what each copies is known; remote copies are not counted.
+    Silent for semaphores that come from outside the kernel or reach code that is not seen, and where the number of
+    starts and waits differs only by how often loops run. One `collective_id` in two launches is a warning where they
+    synchronise in code of their own, and a hint where it is the same code: that is allowed if a device cannot enter the
+    second before its neighbours left the first.
 
     ## References
 
@@ -59,7 +61,8 @@ class DmaUnpaired(Rule):
     - Run with jax 0.8.3, 0.10.2 and 0.12.0.1. Without wait: right with `interpret=True` and NaN with
       `pltpu.InterpretParams(dma_execution_mode="on_wait")`, "Semaphore has non-zero count at kernel exit" with
       "eager". Descriptor never used: NaN. Wait without start: NaN with `interpret=True`, hangs with InterpretParams.
-      Read after the first of two waits on one semaphore: NaN with "on_wait".
+      Read after the first of two waits on one semaphore: NaN with "on_wait". Two starts and one wait: "Semaphore has
+      non-zero count at kernel exit"; one start and two waits: hangs.
     """
 
     code = "PAL415"
@@ -153,6 +156,7 @@ class DmaUnpaired(Rule):
         if not copies.complete or trace.launch.kind == "mpmd_map" or len(trace.launch.bodies) > 1:
             return
         yield from _unmatched(copies, context)
+        yield from _miscounted(copies, context)
         yield from _never_used(copies, context)
         yield from _conditional(copies, context)
         yield from _shared(copies, context)
@@ -196,6 +200,31 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
             help_ = "wait before the destination is used and before the kernel ends"
         level = Severity.ERROR if surely else Severity.WARNING
         yield context.finding(signal.op.site, message, help=help_, severity=level)
+
+
+def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
+    """More starts than waits, or more waits than starts, on one semaphore."""
+    if any(launch.kind == "pipeline" and copies.trace in launch.traces for launch in context.analysis.launches):
+        return  # its body runs many times
+    for found in miscounts(copies):
+        signal = found.signal
+        if signal.kind == "wait":
+            message = (
+                f"this wait never ends: it is number {found.waits} on `{signal.spelled}`, "
+                f"and {_copies(found.starts)} started before it"
+            )
+            help_ = "wait once for each copy, after its start"
+        else:
+            message = f"{_copies(found.starts)} started on `{signal.spelled}`, and {found.waits} waited for"
+            help_ = "wait for each copy before the kernel ends: the semaphore has to be back at zero"
+        surely = not signal.conditions and signal.ref is not None and signal.ref.role == "scratch"
+        yield context.finding(
+            signal.op.site, message, help=help_, severity=Severity.ERROR if surely else Severity.WARNING
+        )
+
+
+def _copies(count: int) -> str:
+    return "no copy is" if count == 0 else "1 copy is" if count == 1 else f"{count} copies are"
 
 
 def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:

@@ -354,3 +354,136 @@ def test_collective_id_of_kernels_that_may_never_meet() -> None:
     [finding] = lint(apart, select="PAL415")
     assert finding.severity.value == "info"
     assert not lint(apart.replace("def other(", "def test_other("), select="PAL415")
+
+
+FLAG = """
+def copy(x_ref, buffer, sem, slot=0, *, wait=False):
+    c = pltpu.make_async_copy(x_ref, buffer.at[slot], sem)
+    if wait:
+        c.wait()
+    else:
+        c.start()
+"""
+MISCOUNTED = {
+    "two starts": ("c = copy(x_ref, buffer, sem)\nc.start()\nc.start()  # too many\nc.wait()", HELPER),
+    "two waits": ("c = copy(x_ref, buffer, sem)\nc.start()\nc.wait()\nc.wait()  # too many", HELPER),
+    "two copies, one wait": (
+        "copy(x_ref, buffer, sem, 0).start()\ncopy(x_ref, buffer, sem, 1).start()  # too many\n"
+        "copy(x_ref, buffer, sem, 0).wait()",
+        HELPER,
+    ),
+    "wait first": ("c = copy(x_ref, buffer, sem)\nc.wait()  # too many\nc.start()", HELPER),
+    "flags, forgotten": (
+        "copy(x_ref, buffer, sem)\ncopy(x_ref, buffer, sem, wait=True)\ncopy(x_ref, buffer, sem, wait=True)",
+        FLAG.replace("c.wait()", "c.wait()  # too many"),
+    ),
+    "one slot of two": (
+        "first, second = copy(x_ref, buffer, sems.at[0], 0), copy(x_ref, buffer, sems.at[1], 1)\n"
+        "first.start()\nsecond.start()\nfirst.start()  # too many\nfirst.wait()\nsecond.wait()",
+        HELPER,
+    ),
+    "half of it": (
+        "pltpu.make_async_copy(x_ref, buffer, sem).start()  # too many\n"
+        "pltpu.make_async_copy(buffer.at[0], buffer.at[0], sem).wait()",
+        "",
+    ),
+    "under one condition": (
+        "@pl.when(pl.program_id(0) == 0)\ndef _():\n    c = copy(x_ref, buffer, sem)\n    c.start()\n"
+        "    c.start()  # too many\n    c.wait()",
+        HELPER,
+    ),
+    "in a loop": (
+        "def body(i, _):\n    c = copy(x_ref, buffer, sem)\n    c.start()\n    c.wait()\n    c.wait()  # too many\n"
+        "lax.fori_loop(0, 4, body, None)",
+        HELPER,
+    ),
+    "scoped": (
+        "def inner(s):\n    c = copy(x_ref, buffer, s)\n    c.start()\n    c.start()  # too many\n    c.wait()\n"
+        "pl.run_scoped(inner, pltpu.SemaphoreType.DMA)",
+        HELPER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISCOUNTED)
+def test_miscounted(name: str) -> None:
+    body, prelude = MISCOUNTED[name]
+    code = module(body, prelude)
+    findings = lint(code, select="PAL415")
+    assert {finding.span.start.line for finding in findings} == {line_of(code, "# too many")}
+    sure = name not in ("under one condition", "in a loop")
+    assert [finding.severity.value for finding in findings] == ["error" if sure else "warning"]
+
+
+COUNTED = {
+    "flags": (
+        "copy(x_ref, buffer, sem)\ncopy(x_ref, buffer, sem, wait=True)\ncopy(x_ref, buffer, sem)\n"
+        "copy(x_ref, buffer, sem, wait=True)",
+        FLAG,
+    ),
+    "two starts, then two waits": ("c = copy(x_ref, buffer, sem)\nc.start()\nc.start()\nc.wait()\nc.wait()", HELPER),
+    "waits for the previous step of a loop": (
+        "copy(x_ref, buffer, sem).start()\n"
+        "def body(i, _):\n    copy(x_ref, buffer, sem).wait()\n    copy(x_ref, buffer, sem).start()\n"
+        "lax.fori_loop(0, 4, body, None)\ncopy(x_ref, buffer, sem).wait()",
+        HELPER,
+    ),
+    "starts in a loop, waits in another": (
+        "n = x_ref.shape[0]\nfor i in range(n):\n    copy(x_ref, buffer, sem).start()\n"
+        "for i in range(n):\n    copy(x_ref, buffer, sem).wait()\n",
+        HELPER,
+    ),
+    "one start, a wait in each branch": (
+        "copy(x_ref, buffer, sem).start()\nlax.cond(pl.program_id(0) == 0, lambda: copy(x_ref, buffer, sem).wait(),"
+        " lambda: copy(x_ref, buffer, sem).wait())",
+        HELPER,
+    ),
+    "dynamic slots": (
+        "i = pl.program_id(0) % 2\ncopy(x_ref, buffer, sems.at[i], 0).start()\ncopy(x_ref, buffer, sems.at[1 - i], 1)"
+        ".start()\nfor k in (0, 1):\n    copy(x_ref, buffer, sems.at[k], k).wait()",
+        HELPER,
+    ),
+    "remote": (
+        "c = pltpu.make_async_remote_copy(x_ref, buffer.at[0], sem, sems.at[0], device_id=(1,))\n"
+        "c.start()\nc.wait()\nc.wait_recv()",
+        "",
+    ),
+    "flag that the text leaves open": (
+        "copy(x_ref, buffer, sem)\ncopy(x_ref, buffer, sem, wait=x_ref.shape[0] > 8)\n"
+        "copy(x_ref, buffer, sem, wait=True)",
+        FLAG,
+    ),
+    "signalled by hand": (
+        "c = copy(x_ref, buffer, sem)\nc.start()\npl.semaphore_signal(sem, 4096)\nc.wait()\nc.wait()",
+        HELPER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted(name: str) -> None:
+    body, prelude = COUNTED[name]
+    assert not lint(module(body, prelude), select="PAL415")
+
+
+_BARRIER_WAIT = "    plgpu.barrier_wait(barrier)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "flagged"),
+    [
+        (_BARRIER_WAIT, f"{_BARRIER_WAIT}    plgpu.barrier_wait(barrier)  # too many\n", True),
+        (_BARRIER_WAIT, "", None),  # said as a copy that nothing waits for
+        ("Barrier()", "Barrier(num_arrivals=2)", True),
+        ("(x_gmem, x_smem, barrier)", "(x_gmem, x_smem, barrier, collective_axes='x')", False),
+        (_BARRIER_WAIT, f"{_BARRIER_WAIT}    plgpu.barrier_arrive(barrier)\n{_BARRIER_WAIT}", False),
+        ("kernel,\n", "kernel,\n        num_threads=2, thread_name='wg',\n", False),
+    ],
+)
+def test_waits_on_a_barrier(old: str, new: str, flagged: bool | None) -> None:
+    found = [each.message for each in lint(GPU.replace(old, new), select="PAL415")]
+    if flagged is None:
+        assert found
+        assert not any("never ends" in message for message in found)
+    else:
+        assert ["never ends" in message for message in found] == [True] * flagged
