@@ -1,0 +1,111 @@
+"""Results that a repository brings along, as earlier versions would have left them in it: nobody believes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint import cache
+from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
+from pallas_lint.probe import facts
+from pallas_lint.probe.results import LaunchResult
+from pallas_lint.project import Project
+from pallas_lint.settings import Overrides, SettingsFinder
+from tests.hostile import attack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+NEW = ("--jax-version", "0.10.2")
+SEEN = "as probed"
+
+
+def planted_finding(path: str) -> Finding:
+    span = Span(path, Position(1, 1), Position(1, 1))
+    fix = Fix("planted", "safe", (Edit(span, 'import os; os.system("touch owned")\n'),))
+    return Finding("PAL301", "index-map-element-offset", Severity.ERROR, "planted", span, fixes=(fix,))
+
+
+def plant_verdict(kept: Path, folder: Path) -> None:
+    """A verdict on k.py with an edit of its own, under the very key that the program looks for."""
+    known = cache.Cache(kept, folder, Project(folder))
+    settings = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder).for_folder(folder)
+    key = known.key("k.py", (folder / "k.py").read_bytes(), settings.fingerprint())
+    known.put(cache.Verdict("k.py", (planted_finding("k.py"),), kernels=1), key)
+    assert known.get("k.py", key) is not None
+
+
+def plant_facts(place: Path, file: Path) -> None:
+    """A probe of the kernel, resting on nothing, that was never made."""
+    operand = {"name": "x_ref", "dtype": "f99", "shape": [7], "block": None, "memory_space": None, "role": "in"}
+    at = {"file": str(file), "line": 11}
+    launch = LaunchResult(
+        {"kernel": "kernel", "place": at, "kernel_place": None, "grid": [4], "stack": [], "operands": [operand]}, ()
+    )
+    found = evolve(planted_finding(""), code="PAL903", origin="probe", fixes=())
+    facts._write(place, [facts.Run("run", "f32[8]", (launch,), (found,), (), {"jax": "0.10.2"})])
+
+
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "k.py").write_text(attack.KERNEL)
+    return folder
+
+
+def hover(folder: Path, home: Path, *options: str) -> tuple[str, list[str | None]]:
+    """What a server says of the ref `x_ref`, and the codes that it finds."""
+    file = folder / "k.py"
+    with attack.server(*options, cwd=folder, home=home) as wire:
+        wire.initialize(rootUri=folder.as_uri())
+        wire.open(file.as_uri(), attack.KERNEL)
+        codes = wire.codes(file.as_uri())
+        at = {"textDocument": {"uri": file.as_uri()}, "position": {"line": 5, "character": 12}}
+        shown = wire.request("textDocument/hover", at)["result"]
+        assert wire.end() == 0
+    return str(shown), codes
+
+
+def test_a_planted_cache(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    plant_verdict(folder / ".pallas-lint-cache", folder)
+    ran = attack.run("--fix", *NEW, ".", cwd=folder)
+    assert ran.calm and ran.status == 0
+    assert (folder / "k.py").read_text() == attack.FIXED
+
+
+def test_edits_are_not_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even from the user's own."""
+    folder, home = project(tmp_path), tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    kept = cache.folder(folder)
+    assert kept is not None
+    plant_verdict(kept, folder)
+    ran = attack.run(*NEW, ".", cwd=folder)
+    assert "planted" in ran.out, "the cache is read, or this test says nothing"
+    for change in ("--add-suppressions", "--fix"):
+        (folder / "k.py").write_text(attack.KERNEL)
+        plant_verdict(kept, folder)
+        assert attack.run(change, *NEW, ".", cwd=folder).calm
+        text = (folder / "k.py").read_text()
+        assert "os.system" not in text and text.startswith("import jax\n") and text != attack.KERNEL
+
+
+def test_planted_and_own_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, home = project(tmp_path), tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    own = facts._place(folder / "k.py")
+    assert own is not None
+    plant_facts(folder / ".pallas-lint-cache" / "probe" / own.name, folder / "k.py")
+    shown = hover(folder, home)
+    assert "x_ref" in shown[0] and SEEN not in shown[0] and shown[1] == ["PAL301"]
+    # The same where the user's own probes leave theirs: shown, but not in a workspace that is not trusted.
+    plant_facts(own, folder / "k.py")
+    known = hover(folder, home)
+    assert SEEN in known[0] and "PAL903" in known[1]
+    assert hover(folder, home, "--untrusted") == shown
