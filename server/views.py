@@ -17,6 +17,7 @@ from pallas_lint.server.figures import (
     steps,
     summary,
 )
+from pallas_lint.server.markdown import code, plain
 from pallas_lint.server.positions import from_lsp, range_of, to_lsp
 
 from pallas_lint import compat
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.documents import Judged
     from pygls.workspace import PositionCodec
 
+    from pallas_lint.finding import Finding
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.values import Ref
@@ -85,7 +87,12 @@ def _links(judged: Judged, position: Position) -> Iterator[str]:
     """The pages of the rules that say something here."""
     codes = {each.code: each for each in judged.findings if _inside(each.span, judged, position)}
     if codes:
-        yield " · ".join(f"[{finding.code} {finding.name}]({finding.url})" for _, finding in sorted(codes.items()))
+        yield " · ".join(_link(finding) for _, finding in sorted(codes.items()))
+
+
+def _link(finding: Finding) -> str:
+    text = plain(f"{finding.code} {finding.name}")
+    return f"[{text}]({finding.url})" if re.fullmatch(r"https?://[^\s()<>]+", finding.url) else text
 
 
 def _inside(span: Span, judged: Judged, position: Position) -> bool:
@@ -221,8 +228,8 @@ def _ref_text(ref: Ref, probed: LaunchResult | None) -> str:
     if operand is None:
         return text
     block = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {_sizes(operand['block'])}"
-    where = f" in {operand['memory_space'].upper()}" if operand["memory_space"] else ""
-    return f"{text}\n\nas probed: `{operand['dtype']}{_sizes(operand['shape'])}`{block}{where}"
+    where = f" in {plain(operand['memory_space'].upper())}" if operand["memory_space"] else ""
+    return f"{text}\n\nas probed: {code(operand['dtype'] + _sizes(operand['shape']))}{block}{where}"
 
 
 def _sizes(sizes: list[int]) -> str:
@@ -254,7 +261,7 @@ def _launch_text(launch: Launch, judged: Judged) -> str:
         known = memory_text(launch, judged, probed) if probed.facts.get("memory") else None
         grid = probed.facts["grid"]
         told = [*([f"grid {_sizes(grid)}"] if grid else []), *([known] if known else [])]
-        parts.append(f"as probed: {', '.join(told) or 'no grid'}")
+        parts.append(f"as probed: {plain(', '.join(told) or 'no grid')}")
     return "\n\n".join(parts)
 
 

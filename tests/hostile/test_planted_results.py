@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NEW = ("--jax-version", "0.10.2")
 SEEN = "as probed"
+PICTURE = "![x](http://tracker/x.png)\n\n# x"
 
 
 def planted_finding(path: str) -> Finding:
@@ -40,7 +41,7 @@ def plant_verdict(kept: Path, folder: Path) -> None:
 
 def plant_facts(place: Path, file: Path) -> None:
     """A probe of the kernel, resting on nothing, that was never made."""
-    operand = {"name": "x_ref", "dtype": "f99", "shape": [7], "block": None, "memory_space": None, "role": "in"}
+    operand = {"name": "x_ref", "dtype": "f99", "shape": [7], "block": None, "memory_space": PICTURE, "role": "in"}
     at = {"file": str(file), "line": 11}
     launch = LaunchResult(
         {"kernel": "kernel", "place": at, "kernel_place": None, "grid": [4], "stack": [], "operands": [operand]}, ()
@@ -66,7 +67,7 @@ def hover(folder: Path, home: Path, *options: str) -> tuple[str, list[str | None
         at = {"textDocument": {"uri": file.as_uri()}, "position": {"line": 5, "character": 12}}
         shown = wire.request("textDocument/hover", at)["result"]
         assert wire.end() == 0
-    return str(shown), codes
+    return shown["contents"]["value"], codes
 
 
 def test_a_planted_cache(tmp_path: Path) -> None:
@@ -108,4 +109,5 @@ def test_planted_and_own_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     plant_facts(own, folder / "k.py")
     known = hover(folder, home)
     assert SEEN in known[0] and "PAL903" in known[1]
+    assert r"\![X\](HTTP://TRACKER/X.PNG) # X" in known[0]
     assert hover(folder, home, "--untrusted") == shown

@@ -40,6 +40,7 @@ test("a workspace that is not trusted runs nothing of its own", async ({ start }
   await expect(editor.squiggles()).toHaveCount(2);
   expect(editor.log()).toContain("starting (bundled)");
   expect(editor.log()).not.toContain("--allow-probe");
+  expect(editor.log()).toContain("--untrusted");
   await editor.picture("untrusted");
 
   await editor.click(editor.line("def matmul("));
