@@ -39,6 +39,14 @@ def good(x):
     return _launch(copy, x, lambda i: (i, 0), lambda i: (i, 0))
 
 
+with_compiler_options = jax.jit(good, compiler_options={"xla_tpu_scoped_vmem_limit_kib": "65536"})
+
+
+@jax.jit
+def with_options_within(x):
+    return with_compiler_options(x) + 1
+
+
 def out_of_range(x):
     return _launch(copy, x, lambda i: (i * 8, 0), lambda i: (i, 0))
 

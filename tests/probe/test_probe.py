@@ -89,6 +89,33 @@ def test_a_mask_lets_through_what_counts(load_to: int, store_to: int, line: str 
     assert [each for each in found if each[0] != "PAL907"] == ([("PAL412", line_of(line))] if line else [])
 
 
+@pytest.mark.parametrize(
+    ("function", "shape", "codes"),
+    [
+        ("pipeline_of_inputs", "f32[256,64]", []),
+        ("rows_by_program_id", "f32[128,64]", []),
+        ("read_before_it_arrives", "f32[64,64]", ["PAL905"]),
+    ],
+)
+def test_races_of_mosaic_gpu(function: str, shape: str, codes: list[str]) -> None:
+    if jax_version() < (0, 11):
+        pytest.xfail("older releases have no interpreter of Mosaic GPU kernels that looks for races")
+    done = run(f"mosaic_gpu.py::{function}", shape, "--python", python(), *WITHOUT_COMPILER, "--output-format", "json")
+    report = json.loads(done.stdout)
+    stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
+    assert stages["interpret"] is (not codes)
+    assert [finding["code"] for finding in report["findings"]] == codes
+
+
+def test_compiler_options_belong_to_the_outermost_jit() -> None:
+    for function, codes in {"with_compiler_options": [], "with_options_within": ["PAL901"]}.items():
+        if codes and jax_version() < (0, 8):
+            continue  # jax takes them anywhere
+        report, _ = probe(function, X, "--stage", "trace")
+        assert [finding["code"] for finding in report["findings"]] == codes
+        assert bool(report["launches"]) is not bool(codes)
+
+
 def test_launches_are_described() -> None:
     report, _ = probe("matmul", "f32[512,256]", "f32[256,512]", "bm=128", "--stage", "grid")
     (launch,) = report["launches"]

@@ -7,7 +7,7 @@ import io
 import re
 from typing import Any
 
-from . import devices, environment, locate
+from . import devices, environment, gpu_interpreter, locate
 from .launches import Launch
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
@@ -87,13 +87,13 @@ def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[dict[st
     return found
 
 
-def run(launch: Launch, values: list[Any], interpret: Any = True) -> list[Any]:
-    """The launch's results, as numpy arrays."""
+def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any) -> list[Any]:
+    """The launch's results, as numpy arrays; `changes` are of its parameters."""
     import jax
     import numpy as np
 
     def call(*given: Any) -> Any:
-        return launch.record.bind(*given, interpret=interpret)
+        return launch.record.bind(*given, interpret=interpret, **changes)
 
     return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
 
@@ -102,10 +102,12 @@ def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
     """What running it shows, and how it was run."""
     values = operands(launch)
     if launch.backend == "mosaic_gpu":
-        gpu = _gpu_interpreter()
+        gpu = gpu_interpreter.parameters()
         if gpu is None:
             raise devices.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
-        return _judged(_with_interpreter(launch, values, gpu), "GPU interpreter")
+        with gpu_interpreter.reads_before_copies():
+            found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
+        return _judged(found, "GPU interpreter")
     if launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
@@ -153,22 +155,13 @@ def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str =
     return make(**{name: value for name, value in wanted.items() if name in fields})
 
 
-def _gpu_interpreter() -> Any:
-    gpu = environment.optional("jax.experimental.pallas.mosaic_gpu")
-    make = environment.found(gpu, "InterpretGPUParams", "InterpretParams")
-    if make is None:
-        return None
-    fields = getattr(make, "__dataclass_fields__", {})
-    return make(**({"detect_races": True} if "detect_races" in fields else {}))
-
-
-def _with_interpreter(launch: Launch, values: list[Any], params: Any) -> list[dict[str, Any]]:
+def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes: Any) -> list[dict[str, Any]]:
     said = io.StringIO()
     problems: list[dict[str, Any]] = []
     results: list[Any] | None = None
     with contextlib.redirect_stdout(said):
         try:
-            results = run(launch, values, params)
+            results = run(launch, values, params, **changes)
         except Exception as error:
             problems.append(_raised(error))
     problems += _races(said.getvalue())

@@ -21,6 +21,7 @@ from . import arguments, bisect, checks, devices, environment, grid, interpret, 
 from .locate import imported
 from .recorder import Record, Recorder
 from .tasks import Emit, problem, stage, task
+from .toplevel import compiler_options
 
 SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 STAGES = ("trace", "grid", "interpret", "lower", "compile")
@@ -164,6 +165,7 @@ class _Job:
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
 
         def call(*leaves: Any) -> Any:
+            begun()
             positional, keywords = given.filled(leaves)
             return function(*positional, **keywords)
 
@@ -175,7 +177,7 @@ class _Job:
         try:
             for kind in kinds:
                 try:
-                    with devices.told(devices.parse(kind)):
+                    with devices.told(devices.parse(kind)), compiler_options() as begun:
                         jax.make_jaxpr(call)(*given.leaves)
                     break
                 except Exception as error:

@@ -1,0 +1,58 @@
+"""Mosaic GPU kernels that their interpreter must tell apart: right ones, and one with a mistake."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+_TAKES = inspect.signature(plgpu.kernel).parameters
+OUT = "out_type" if "out_type" in _TAKES else "out_shape"
+SCRATCH = "scratch_types" if "scratch_types" in _TAKES else "scratch_shapes"
+
+
+def launch(kernel, shape, *scratch, **grid):
+    return plgpu.kernel(kernel, **{OUT: jax.ShapeDtypeStruct(shape, jnp.float32), SCRATCH: list(scratch)}, **grid)
+
+
+def store(smem, gmem):
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(smem, gmem)
+    plgpu.wait_smem_to_gmem(0)
+
+
+def pipeline_of_inputs(x):
+    def kernel(x_gmem, o_gmem, total):
+        total[...] = jnp.zeros(total.shape, total.dtype)
+
+        def step(_, x_smem):
+            total[...] += x_smem[...]
+
+        block = plgpu.BlockSpec((64, 64), lambda i: (i, 0))
+        plgpu.emit_pipeline(step, grid=(x.shape[0] // 64,), in_specs=[block], max_concurrent_steps=2)(x_gmem)
+        store(total, o_gmem)
+
+    return launch(kernel, (64, 64), plgpu.SMEM((64, 64), jnp.float32))(x)
+
+
+def rows_by_program_id(x):
+    def kernel(x_gmem, o_gmem, x_smem, arrived):
+        rows = pl.ds(pl.program_id(0) * 64, 64)
+        plgpu.copy_gmem_to_smem(x_gmem.at[rows], x_smem, arrived)
+        plgpu.barrier_wait(arrived)
+        store(x_smem, o_gmem.at[rows])
+
+    buffer = plgpu.SMEM((64, x.shape[1]), jnp.float32)
+    return launch(kernel, x.shape, buffer, plgpu.Barrier(), grid=(x.shape[0] // 64,), grid_names=("rows",))(x)
+
+
+def read_before_it_arrives(x):
+    def kernel(x_gmem, o_gmem, x_smem, o_smem, arrived):
+        plgpu.copy_gmem_to_smem(x_gmem, x_smem, arrived)
+        o_smem[...] = x_smem[...] * 2  # read_before_it_arrives
+        plgpu.barrier_wait(arrived)
+        store(o_smem, o_gmem)
+
+    buffer = plgpu.SMEM(x.shape, jnp.float32)
+    return launch(kernel, x.shape, buffer, buffer, plgpu.Barrier())(x)
