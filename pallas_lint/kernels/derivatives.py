@@ -32,7 +32,7 @@ def note(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
         return
     if name in _CUSTOM:
         i.notes.derived.update(func.node for func in _functions(target))
-    elif (name in REVERSE or name in FORWARD) and not i.fails_on_purpose:
+    elif (name in REVERSE or name in FORWARD) and not (i.fails_on_purpose or i.is_caught):
         i.notes.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
 
 

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from pallas_lint.kernels import arrays, externals, indexing, members
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.narrowing import narrowed
+from pallas_lint.kernels.narrowing import facts_of, narrowed
 from pallas_lint.kernels.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.trace import Capture, Guard
 from pallas_lint.kernels.values import (
@@ -317,14 +317,14 @@ def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
     known = truth(condition)
     if known is not None:
         return i.evaluate(node.body if known else node.orelse, env)
-    before, said = env.vars, narrowed(i, node.test, env)
+    before, certain = env.vars, env.facts
+    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
     values = []
     for negated, branch in enumerate((node.body, node.orelse)):
-        if said[negated]:
-            env.vars = {**before, **said[negated]}
+        env.vars, env.facts = {**before, **said[negated]}, {**certain, **facts[negated]}
         with i.under(Guard("if", condition, i.site(node.test), negated=bool(negated)), uncertain=True):
             values.append(i.evaluate(branch, env))
-        env.vars = before
+        env.vars, env.facts = before, certain
     return join(*values)
 
 

@@ -18,7 +18,7 @@ from pallas_lint.kernels import expressions, externals, jitted, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.notes import Notes
 from pallas_lint.kernels.recorder import TOP_LEVEL, Recorder
-from pallas_lint.kernels.scope import Bindings, Env, merge
+from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.statements import COMPOUND, SMALL
 from pallas_lint.kernels.trace import Event, Guard, KernelTrace, refs_in
 from pallas_lint.kernels.values import (
@@ -42,7 +42,7 @@ from pallas_lint.kernels.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from pallas_lint.kernels.foreign_calls import ForeignCall
     from pallas_lint.kernels.launch import Launch
@@ -156,7 +156,8 @@ class Interpreter(Recorder):
         if self.steps > self.budget:
             raise OutOfBudget
         handler = expressions.HANDLERS.get(node.__class__)
-        return UNKNOWN if handler is None else handler(self, node, env)
+        value = UNKNOWN if handler is None else handler(self, node, env)
+        return env.meaning(value) if value.__class__ is Sym else value
 
     def _block(self, body: Sequence[cst.CSTNode], env: Env) -> bool:
         """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
@@ -203,27 +204,6 @@ class Interpreter(Recorder):
         finally:
             self.uncertain -= 1
 
-    def fork(self, env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
-        """Run each branch from the same variables and merge those that go on; whether none does."""
-        start = env.vars
-        ends: list[Bindings] = []
-        for branch in branches:
-            env.vars = dict(start)
-            if not branch():
-                ends.append(env.vars)
-        env.vars = merge(ends) if ends else start
-        return not ends
-
-    def repeat(self, env: Env, body: Callable[[], bool]) -> None:
-        """Run a loop body until its variables are stable: once as entered, once more with what it changed."""
-        before = dict(env.vars)
-        body()
-        after = merge([before, env.vars])
-        env.vars = after
-        if any(after.get(name) != value for name, value in before.items()):
-            body()
-            env.vars = merge([after, env.vars])
-
     # -- calls -------------------------------------------------------------------------------------------------
 
     def call(self, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -253,6 +233,8 @@ class Interpreter(Recorder):
         if arguments.bring_code or not self.is_from_outside(callee):
             self.lose_sight()
         self.escape(arguments, node)
+        if callee is UNKNOWN:
+            self.notes.let_go(arguments)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
     def escape_refs(self, arguments: Arguments, node: cst.CSTNode | Site) -> None:

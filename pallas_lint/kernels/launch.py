@@ -29,7 +29,7 @@ from pallas_lint.syntax import Site
 if TYPE_CHECKING:
     from pallas_lint.kernels.blocks import Blocks
     from pallas_lint.kernels.modules import Module
-    from pallas_lint.kernels.scope import Bindings, Env
+    from pallas_lint.kernels.scope import Bindings, Env, Facts
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.targets import Backend
 
@@ -110,7 +110,7 @@ class Launch:
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     certain: bool = True  # False: it stands behind a branch that the text leaves open
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
-    scopes: list[tuple[Env, Bindings]] = field(factory=list)  # what was bound around the kernel at its first call
+    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
     returned: Made | None = None  # the value of the launching call
     made_by: object = None  # the run that met it
     expects_failure: bool = False  # it stands in `with pytest.raises(...)`

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.interpreter import Interpreter
-    from pallas_lint.kernels.scope import Bindings, Env
+    from pallas_lint.kernels.scope import Bindings, Env, Facts
 
 _MOST_CONTEXTS = 2  # launches traced for one site; more calling contexts add time, hardly findings
 
@@ -192,13 +192,13 @@ def run_pending(i: Interpreter) -> None:
         backend.decide(i, result)
 
 
-def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings]]:
+def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
     """What the functions around a kernel have bound by now: a name may be bound again before the kernel is traced."""
-    found: dict[int, tuple[Env, Bindings]] = {}
+    found: dict[int, tuple[Env, Bindings, Facts]] = {}
     for body in _bodies(kernel):
         env = body.env if isinstance(body, Func) else None
         while env is not None and env.parent is not None:
-            found.setdefault(id(env), (env, dict(env.vars)))
+            found.setdefault(id(env), (env, dict(env.vars), env.facts))
             env = env.parent
     return list(found.values())
 
@@ -206,15 +206,15 @@ def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings]]:
 @contextmanager
 def _as_called(result: Launch) -> Iterator[None]:
     """The bindings around the kernel, and at the top of its module, as they were when the launch was called."""
-    before = [(env, env.vars) for env, _ in result.scopes]
-    for env, bindings in result.scopes:
-        env.vars = dict(bindings)
+    before = [(env, env.vars, env.facts) for env, _, _ in result.scopes]
+    for env, bindings, facts in result.scopes:
+        env.vars, env.facts = dict(bindings), facts
     try:
         with result.module.at(result.moment):
             yield
     finally:
-        for env, bindings in before:
-            env.vars = bindings
+        for env, bindings, facts in before:
+            env.vars, env.facts = bindings, facts
 
 
 def _run_kernels(i: Interpreter, result: Launch) -> None:

@@ -13,6 +13,7 @@ from attrs import define, field
 if TYPE_CHECKING:
     import libcst as cst
 
+    from pallas_lint.kernels.arguments import Arguments
     from pallas_lint.kernels.trace import Op
     from pallas_lint.kernels.values import Func, Made, Sym
     from pallas_lint.syntax import Piece, Site
@@ -60,6 +61,11 @@ class Notes:
                     self._place(item, place)
         for name in _SETS:
             getattr(self, name).update(getattr(other, name))
+
+    def let_go(self, arguments: Arguments) -> None:
+        """What code that is not seen gets may mean something else there: a `BufferedRef` with a rule of its own."""
+        given = {id(value) for value in (*arguments.positional, *arguments.keywords.values())}
+        self.specs_made[:] = [made for made in self.specs_made if id(made) not in given]
 
     def _place(self, item: Any, place: _Place) -> None:
         self._places[id(item)] = place

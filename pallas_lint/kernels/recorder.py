@@ -89,6 +89,11 @@ class Recorder:
         decorators = getattr(outermost.node, "decorators", ()) if outermost is not None else ()
         return any(_FAILING.search(outermost.piece.code(each)) for each in decorators)  # type: ignore[union-attr]
 
+    @property
+    def is_caught(self) -> bool:
+        """Whether somebody is prepared for the code at hand to raise."""
+        return any(guard.kind == "caught" for guard in self.guards)
+
     def lose_sight(self) -> None:
         """Code runs of which nothing is known: what it closes over may be read or written."""
         if self.kernel is not None:

@@ -1,4 +1,4 @@
-"""Scopes: what names are bound to, and what is left of that after a branch."""
+"""Scopes: what names are bound to, what guards say of their values, and what is left of both after a branch."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.values import Frame, Value, join
+from pallas_lint.kernels.values import Frame, Sym, Value, join
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.trace import KernelTrace
 
 Bindings = dict[str, Value]
+Facts = dict[Sym, Value]
 
 
 @define(eq=False)
@@ -32,6 +35,7 @@ class Env:
     kernel: KernelTrace | None = None  # the kernel that this call is part of
     frame: Frame = field(factory=Frame)  # what owns the symbols that stand for its parameters
     fails: bool = False  # what ended the last block that was left was a `raise`
+    facts: Facts = field(factory=dict)  # what symbols surely are here: `assert x.shape[1] == 1` went before
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
@@ -53,6 +57,45 @@ class Env:
                     return
                 env = env.parent
         self.vars[name] = value
+
+    def meaning(self, symbol: Sym) -> Value:
+        """What a guard here or in an enclosing function says that the symbol is; itself where none does."""
+        env: Env | None = self
+        while env is not None:
+            if symbol in env.facts:
+                return env.facts[symbol]
+            env = env.parent
+        return symbol
+
+
+def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
+    """Run each branch from the same variables and merge those that go on; whether none does."""
+    start, known = env.vars, env.facts
+    ends: list[tuple[Bindings, Facts]] = []
+    for branch in branches:
+        env.vars, env.facts = dict(start), known
+        if not branch():
+            ends.append((env.vars, env.facts))
+    env.vars = merge([end for end, _ in ends]) if ends else start
+    env.facts = _common([facts for _, facts in ends]) if ends else known
+    return not ends
+
+
+def repeat(env: Env, body: Callable[[], bool]) -> None:
+    """Run a loop body until its variables are stable: once as entered, once more with what it changed."""
+    before, known = dict(env.vars), env.facts
+    body()
+    after = merge([before, env.vars])
+    env.vars, env.facts = after, known
+    if any(after.get(name) != value for name, value in before.items()):
+        body()
+        env.vars, env.facts = merge([after, env.vars]), known
+
+
+def _common(branches: list[Facts]) -> Facts:
+    """What holds whichever branch ran."""
+    first, *rest = branches
+    return {symbol: value for symbol, value in first.items() if all(facts.get(symbol) == value for facts in rest)}
 
 
 def merge(branches: list[Bindings]) -> Bindings:

@@ -13,16 +13,19 @@ import libcst as cst
 
 from pallas_lint.kernels import expressions
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.narrowing import narrowed
-from pallas_lint.kernels.scope import Env
+from pallas_lint.kernels.narrowing import facts_of, narrowed
+from pallas_lint.kernels.scope import Env, fork, repeat
 from pallas_lint.kernels.trace import Guard, refs_in
 from pallas_lint.kernels.values import NONE, UNKNOWN, Class, External, Func, Instance, Made, Ref, Seq, Sym, Value, truth
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from pallas_lint.kernels.interpreter import Interpreter
 
+_SUPPRESSES = re.compile(r"\bsuppress\s*\(")
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
 
@@ -76,6 +79,7 @@ def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
         size = i.evaluate(node.test.left, env) if isinstance(node.test.left, cst.Name) else UNKNOWN
         if isinstance(size, Sym):
             i.notes.remainders.add(size)  # `assert k == block`: it has one block
+    env.facts = {**env.facts, **facts_of(i, node.test, env)[0]}
 
 
 def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
@@ -122,11 +126,12 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     if known is not None:
         return i.suite(node.body, env) if known else otherwise()
     site = i.site(node.test)
-    said = narrowed(i, node.test, env)
+    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
             env.vars.update(said[negated])
+            env.facts = {**env.facts, **facts[negated]}
             with i.under(Guard("if", condition, site, negated), uncertain=True):
                 ended = run()
             if ended and not env.fails:
@@ -136,7 +141,7 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
         return taken
 
     left: list[bool] = []
-    ended = i.fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
+    ended = fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
     if left and not ended and i.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
         i.guards = (*i.guards, Guard("if", condition, site, not left[0]))
@@ -163,7 +168,7 @@ def _for(i: Interpreter, node: cst.For, env: Env) -> None:
             with i.under(guard):
                 return i.suite(node.body, env)
 
-        i.repeat(env, body)
+        repeat(env, body)
     if node.orelse is not None:
         i.suite(node.orelse.body, env)
 
@@ -175,12 +180,15 @@ def _while(i: Interpreter, node: cst.While, env: Env) -> None:
         with i.under(Guard("loop", condition, i.site(node.test))):
             return i.suite(node.body, env)
 
-    i.repeat(env, body)
+    repeat(env, body)
 
 
 def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
+    outside = bool(node.handlers) and i.kernel is None
+    caught = _caught(i, node) if outside and _is_swallowed(node) else nullcontext()
+
     def attempt() -> bool:
-        with i.maybe() if i.calling and node.handlers and i.kernel is None else nullcontext():
+        with i.maybe() if i.calling and outside else nullcontext(), caught:
             ended = i.suite(node.body, env)
         if not ended and node.orelse is not None:
             ended = i.suite(node.orelse.body, env)
@@ -195,10 +203,19 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
 
         return run
 
-    ended = i.fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
+    ended = fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
     if node.finalbody is not None:
         ended |= i.suite(node.finalbody.body, env)
     return ended
+
+
+def _caught(i: Interpreter, node: cst.CSTNode) -> AbstractContextManager[None]:
+    return i.under(Guard("caught", UNKNOWN, i.site(node)))
+
+
+def _is_swallowed(node: cst.Try) -> bool:
+    """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
+    return any(not any(isinstance(each, cst.Raise) for each in walk(handler.body)) for handler in node.handlers)
 
 
 def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
@@ -221,7 +238,8 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     if raises:
         _meant_to_fail(i, node, env)
         return False
-    with i.maybe() if computed else nullcontext():
+    suppressed = i.kernel is None and any(_SUPPRESSES.search(i.piece.code(item.item)) for item in node.items)
+    with i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext():
         ended = i.suite(node.body, env)
     for value in reversed(entered):
         leave = expressions.attribute_of(i, value, "__exit__", node)
@@ -257,7 +275,7 @@ def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
 
         return run
 
-    return i.fork(env, [*(case(each) for each in node.cases), lambda: False])
+    return fork(env, [*(case(each) for each in node.cases), lambda: False])
 
 
 def _function_def(i: Interpreter, node: cst.FunctionDef, env: Env) -> None:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class Guard:
     """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
 
-    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. "raises" is none either:
-    the code stands in `with pytest.raises(...)`, outside kernels.
+    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. Outside kernels, "raises"
+    is none either: the code stands in `with pytest.raises(...)`; nor "caught": somebody takes care of its failing.
     """
 
-    kind: Literal["when", "cond", "if", "loop", "checkify", "raises"]
+    kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]
     condition: Value
     site: Site
     negated: bool = False

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from typing import TYPE_CHECKING
 
 import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SPACE = ("whitespace", "leading_", "lines_after", "trailing_", "header", "footer", "lpar", "rpar", "newline")
 
@@ -26,3 +30,12 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif isinstance(value, cst.CSTNode):
             found.append(value)
     return found
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and all below it, in no particular order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(children(current))

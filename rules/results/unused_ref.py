@@ -15,7 +15,7 @@ from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.writes import all_seen, outputs_of, starts_fresh, use_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax.descent import children, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +63,9 @@ class UnusedRef(Rule):
 
     Silent where the kernel hands its refs to code that is not seen, and for inputs that share memory with an output:
     those are reached through the output. Scalar-prefetch operands may be there for the index maps, semaphores for
-    another device, so neither is looked at. Of several launches of one kernel, an input must be untouched in all.
-    An output that the caller drops, or of a kernel that prints or signals, is advice only.
+    another device, so neither is looked at. What another launch of the same kernel does use is no finding: a flag may
+    leave it out here. Nor are exercises: bodies of nothing but comments, a text, `pass`, `...` or a `raise`. An output
+    that the caller drops, or of a kernel that prints or signals, is advice only.
 
     ## References
 
@@ -98,7 +99,7 @@ class UnusedRef(Rule):
             from jax.experimental.pallas import tpu as pltpu
 
             def kernel(x_ref, o_ref):  #!
-                pass
+                doubled = x_ref[...] * 2.0
 
             def run(x):
                 return pl.pallas_call(
@@ -133,7 +134,7 @@ class UnusedRef(Rule):
             from jax.experimental import pallas as pl
 
             def kernel(x_ref, o_ref):
-                pass
+                del x_ref, o_ref  # one memory, which is right as it is
 
             def run(x):
                 return pl.pallas_call(
@@ -151,14 +152,12 @@ class UnusedRef(Rule):
         if trace.launch.kind not in ("pallas_call", "kernel") or not all_seen(trace):
             return
         func = next((body for body in trace.launch.bodies if _is_traced(body, trace)), None)
-        if func is None:
+        if func is None or _is_unwritten(func):
             return
         touched = {event.ref.buffer for event in trace.events if isinstance(event, Access) and event.kind != "delete"}
         deleted = {event.ref.buffer for event in trace.events if isinstance(event, Access) and event.kind == "delete"}
-        for ref in outputs_of(trace):
-            if ref.buffer not in touched:
-                yield from _output(ref, func, trace, context, meant=ref.buffer in deleted or _is_private(ref))
-        untouched = {
+        untouched = {ref.buffer: ref for ref in outputs_of(trace) if ref.buffer not in touched}
+        untouched |= {
             ref.buffer: ref
             for ref in trace.refs
             if ref.role in ("in", "scratch") and not ref.owner and not ref.optional
@@ -167,11 +166,29 @@ class UnusedRef(Rule):
         }
         if untouched and _others_agree(untouched, trace, context):
             for ref in untouched.values():
-                yield from _other(ref, func, trace, context)
+                if ref.role == "out":
+                    yield from _output(ref, func, trace, context, meant=ref.buffer in deleted or _is_private(ref))
+                else:
+                    yield from _other(ref, func, trace, context)
 
 
 def _is_traced(body: Func, trace: KernelTrace) -> bool:
     return trace.site.node is (body.node.name if isinstance(body.node, cst.FunctionDef) else body.node)
+
+
+def _is_unwritten(func: Func) -> bool:
+    """Whether the body is still to be written, as an exercise's is: a text, `pass`, `...`, a `raise`."""
+    body = func.node.body
+    lines = body.body if isinstance(body, cst.IndentedBlock) else (body,)
+    return all(
+        isinstance(line, cst.SimpleStatementLine | cst.SimpleStatementSuite) and all(map(_does_nothing, line.body))
+        for line in lines
+    )
+
+
+def _does_nothing(small: cst.BaseSmallStatement) -> bool:
+    text = isinstance(small, cst.Expr) and isinstance(small.value, cst.BaseString | cst.Ellipsis)
+    return text or isinstance(small, cst.Pass | cst.Raise)
 
 
 def _is_private(ref: Ref) -> bool:
@@ -254,8 +271,8 @@ def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
     if not isinstance(star, cst.Param) or number is None or func.bound:
         return None
     at = int(number[1]) - len(every) + len(func.keywords)
-    uses = [node for node in _nodes(func.node.body) if isinstance(node, cst.Name) and node.value == star.name.value]
-    for node in _nodes(func.node.body):
+    uses = [node for node in walk(func.node.body) if isinstance(node, cst.Name) and node.value == star.name.value]
+    for node in walk(func.node.body):
         if not isinstance(node, cst.Assign) or len(uses) != 1 or node.value is not uses[0]:
             continue
         target = node.targets[0].target
@@ -284,11 +301,3 @@ def _mentions(body: cst.CSTNode) -> dict[str, list[cst.Name]]:
             found.setdefault(node.value, []).append(node)
         stack.extend(children(node))
     return found
-
-
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(children(current))

@@ -38,8 +38,9 @@ class NoDerivative(Rule):
     ## Known limits
 
     An error where the differentiated argument itself is an operand; a warning where it may reach the launch on a way
-    that the text does not show. Silent where `stop_gradient` is in the way, for functions that only others
-    differentiate, such as an optimiser's loss, and in files that do not mention Pallas at all.
+    that the text does not show. Silent where `stop_gradient` is in the way, in a `try` of which a handler goes on
+    (which shows, or expects, that it fails), for functions that only others differentiate, such as an optimiser's
+    loss, and in files that do not mention Pallas at all.
 
     ## References
 

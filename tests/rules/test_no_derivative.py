@@ -101,3 +101,31 @@ def test_a_launch_in_another_module(tmp_path: Path, decorator: str, expected: bo
     source = Source(str(user), user.read_text())
     result = lint_source(source, settings("0.12.0", None, "PAL505"), Project(tmp_path))
     assert [f.severity for f in result.findings] == ([Severity.WARNING] if expected else [])
+
+
+ATTEMPTED = """
+def show(x):
+    try:
+        print(jax.grad(lambda x: jnp.sum(g(x)))(x))
+    except {handler}
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "flagged"),
+    [
+        ("Exception as error:\n        print('expected', error)", False),
+        ("(ValueError, AssertionError):\n        pass", False),
+        ("ValueError as error:\n        print(error)\n        raise", True),
+        ("ValueError as error:\n        raise RuntimeError from error", True),
+    ],
+)
+def test_a_failure_that_is_expected_is_a_demonstration(handler: str, flagged: bool) -> None:
+    found = lint(PRELUDE + PLAIN + ATTEMPTED.format(handler=handler), "0.12.0", select="PAL505")
+    assert bool(found) is flagged
+
+
+def test_a_failure_that_is_suppressed() -> None:
+    code = "\nimport contextlib\ndef show(x):\n    with contextlib.{manager}:\n        jax.grad(g)(x)\n"
+    assert not lint(PRELUDE + PLAIN + code.format(manager="suppress(Exception)"), select="PAL505")
+    assert lint(PRELUDE + PLAIN + code.format(manager="nullcontext()"), select="PAL505")

@@ -92,3 +92,44 @@ def test_an_output_that_the_caller_drops_is_advice() -> None:
     assert [finding.severity.value for finding in lint(code, select="PAL411")] == ["error"]
     dropped = code.replace("return pl.pallas_call", "_, out = pl.pallas_call") + "    return out\n"
     assert [finding.severity.value for finding in lint(dropped, select="PAL411")] == ["info"]
+
+
+FLAG = """\
+def kernel(x_ref, o_ref, stats_ref, *, with_stats):
+    o_ref[...] = x_ref[...] * 2
+    if with_stats:
+        stats_ref[...] = x_ref[...]
+
+
+def run(x, with_stats):
+    return pl.pallas_call(functools.partial(kernel, with_stats=with_stats), out_shape=[OUT, OUT])(x)
+
+
+def main(x):
+    out, _ = run(x, False)
+    return out
+"""
+
+
+def test_a_flag_that_leaves_an_output_out() -> None:
+    assert not lint(PRELUDE + FLAG, select="PAL411")
+    assert not lint(PRELUDE + FLAG + "\n\ndef full(x):\n    return run(x, True)\n", select="PAL411")
+    always_off = FLAG.replace("def run(x, with_stats):", "def run(x, with_stats=False):").replace(
+        "=with_stats)", "=False)"
+    )
+    assert [finding.severity.value for finding in lint(PRELUDE + always_off, select="PAL411")] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    # load x, double it\n    pass",
+        '    """Double x."""',
+        "    ...",
+        '    """Double x."""\n    # your code here\n    raise NotImplementedError("exercise")',
+    ],
+)
+def test_exercises_are_still_to_be_written(body: str) -> None:
+    code = "def kernel(x_ref, o_ref):\n{}\n\ndef run(x):\n    return pl.pallas_call(kernel, out_shape=OUT)(x)\n"
+    assert not lint(PRELUDE + code.format(body), select="PAL411")
+    assert lint(PRELUDE + code.format(body + "\n    x = x_ref[...]"), select="PAL411")

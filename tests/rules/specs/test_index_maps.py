@@ -240,3 +240,24 @@ def test_rank_through_a_helper() -> None:
         SPEC = pl.BlockSpec((1, 8, 128), lambda i: pair(i))
     """)
     assert lines(lint(code), "PAL303") == {line_of(code, "SPEC = ")}
+
+
+def test_specs_of_a_buffered_ref_with_rules_of_its_own() -> None:
+    code = """
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    class KVRef(pltpu.BufferedRef):
+        def copy_in(self, src_ref, grid_indices):
+            self.fetch(src_ref, grid_indices[0])
+
+    def allocations():
+        spec = pl.BlockSpec((2, 8, 128), lambda i: (i,))
+        return (
+            {cls}.input(pl.BlockSpec((2, 8, 128), lambda i: (i,)), jnp.float32),
+            {cls}.input(spec, jnp.float32, 2),
+        )
+    """
+    assert not lint(code.format(cls="KVRef"), select="PAL3")
+    assert len(lint(code.format(cls="pltpu.BufferedRef"), select="PAL303")) == 2

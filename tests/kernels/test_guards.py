@@ -1,0 +1,103 @@
+"""What guards say of values that only have names: `if x.shape[1] != 1: raise` before a block of one row."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.testing import lint
+
+LAUNCH = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+def run(x, block, mode):
+{guard}
+    spec = pl.BlockSpec((1, 1, 128), lambda b, i: (b, i, 0))
+    return pl.pallas_call(
+        kernel,
+        grid=(8, x.shape[1]),
+        in_specs=[spec],
+        out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+
+SAYS_ONE = [
+    "    assert x.shape[1] == 1",
+    "    assert 1 == x.shape[1], x.shape",
+    "    if x.shape[1] != 1:\n        raise ValueError(x.shape)",
+    "    if not x.shape[1] == 1:\n        return x",
+    "    if mode == 'fwd' or x.shape[1] != 1 or x.ndim != 3:\n        raise NotImplementedError",
+    "    assert x.ndim == 3 and x.shape[1] == 1",
+    "    assert x.shape == (8, 1, 128)",
+    "    assert x.shape[:2] == (8, 1) and x.shape[1] == 1",
+    "    b, rows, d = x.shape\n    if rows != 1:\n        return x",
+    "    assert (x.shape[0], x.shape[1]) == (8, 1)",
+    "    if x.shape[1] == 1:\n        block = 1\n    else:\n        raise ValueError",
+    "    if block:\n        assert x.shape[1] == 1\n    else:\n        assert x.shape[1] == 1",
+    "    rows = 1 if x.shape[1] == 1 else 2\n    assert x.shape[1] == 1",
+]
+SAYS_NOTHING = [
+    "    pass",
+    "    assert x.shape[0] == 1",
+    "    assert x.shape[1] != 1",
+    "    assert x.shape[1] == 1 or block",
+    "    if x.shape[1] == 1:\n        return x",
+    "    if x.shape[1] != 1 and block:\n        raise ValueError(x.shape)",
+    "    if block:\n        assert x.shape[1] == 1",
+    "    for y in block:\n        assert x.shape[1] == 1",
+    "    rows = 2 if x.shape[1] == 1 else 3",
+    "    try:\n        assert x.shape[1] == 1\n    except AssertionError:\n        block = 2",
+]
+
+
+@pytest.mark.parametrize("guard", SAYS_ONE)
+def test_a_guard_tells_a_dimension(guard: str) -> None:
+    assert not lint(LAUNCH.format(guard=guard), select="PAL201")
+
+
+@pytest.mark.parametrize("guard", SAYS_NOTHING)
+def test_other_guards_do_not(guard: str) -> None:
+    assert {finding.code for finding in lint(LAUNCH.format(guard=guard), select="PAL201")} == {"PAL201"}
+
+
+def test_in_the_branch_where_it_holds() -> None:
+    body = LAUNCH.format(guard="    if x.shape[1] {} 1:\n        return x")
+    inside = body.replace("        return x\n", "        rows = x.shape[1]\n    else:\n        return x\n")
+    assert not lint(inside.format("=="), select="PAL201")
+    assert lint(inside.format("!="), select="PAL201")
+
+
+def test_a_remainder_that_is_nought() -> None:
+    one = LAUNCH.replace("(1, 1, 128)", "(1, 1 + x.shape[1] % 8, 128)")
+    assert not lint(one.format(guard="    pass"), select="PAL201")
+    for guard in ("    assert x.shape[1] % 8 == 0", "    if x.shape[1] % 8:\n        raise ValueError"):
+        assert lint(one.format(guard=guard), select="PAL201")
+
+
+def test_kernels_see_what_their_launcher_asked() -> None:
+    code = """
+    import jax
+    from jax.experimental import pallas as pl
+
+    def run(x):
+        rows = x.shape[0]
+        if rows != 3:
+            raise ValueError
+
+        def kernel(x_ref, o_ref):
+            if rows == 3:
+                o_ref[...] = x_ref[...]
+
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+    """
+    assert not lint(code)
+    assert {finding.code for finding in lint(code.replace("rows == 3:", "rows == 4:"))} >= {"PAL411"}
