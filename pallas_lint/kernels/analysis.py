@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache, partial
+from collections import Counter
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -34,7 +35,9 @@ LAUNCH_WORDS = re.compile(
     r"pallas_call\s*[(,)]|\bcore_map\s*\(|emit_pipeline\w*\s*[(,)]|\bmpmd_map\s*\(|\brun_scoped\s*[(,]"
     r"|(?:\.|@\w+\.|\()kernel\s*[(,]|BlockSpec\s*\(|GridSpec\s*\("
 )
-_LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map|emit_pipeline\w*)\s*[(,]")
+_IN_KERNELS = re.compile(r"\bemit_pipeline\w*\s*[(,]|\brun_scoped\s*[(,]")
+_LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map)\s*[(,]|(?:\.|@\w+\.|\()kernel\s*[(,]")
+_DECORATORS = re.compile(r".*?^(?=[ \t]*(?:async[ \t]+)?def\b|\Z)", re.DOTALL | re.MULTILINE)
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
@@ -94,15 +97,16 @@ def analyse(
     interpreter = Interpreter(module.graph, module, versions, everywhere)
     interpreter.module = module
     result = Analysis(module, interpreter)
-    # Callers mostly stand below what they call: from the end, helpers are met through them, with real arguments.
     replay = module.graph.syntax.replay(module.file)
     replay.is_stale = is_stale
     replay.begin(interpreter, module)
     roots = _roots(module)
     try:
-        for piece in reversed(roots):
-            _run(replay, interpreter, module, piece, "root")
-        _run_missed(replay, interpreter, module, roots)
+        # Whatever others pass to it, a function is judged for arguments that are not known: callers only add.
+        kernels = [piece for piece in reversed(roots) if _is_kernel(piece)]
+        for piece in (*(piece for piece in reversed(roots) if piece not in kernels), *kernels):
+            if piece not in kernels or not _has_run(interpreter, piece):
+                _run(replay, interpreter, module, piece, "root")
         _run_unresolved(replay, interpreter, module)
         run_callers(replay, interpreter, module, roots, partial(_run_root, interpreter, module))
     except Abandoned:
@@ -145,6 +149,15 @@ def _roots(module: Module) -> list[Piece]:
     ]
 
 
+def _is_kernel(piece: Piece) -> bool:
+    """Whether what it launches can only be launched in a kernel."""
+    return piece.kind == "def" and piece.has(_IN_KERNELS) and not piece.has(_LAUNCHING)
+
+
+def _has_run(i: Interpreter, piece: Piece) -> bool:
+    return any(isinstance(node, cst.FunctionDef) and id(node) in i.entered for node in piece.body)
+
+
 def _renamed(module: Module) -> set[str]:
     """Names under which what the launch words speak of is imported: `from ... import BlockSpec as BS`."""
     return {
@@ -165,9 +178,15 @@ def _launches_by_name(module: Module) -> set[str]:
     return {
         name
         for piece in module.outline.pieces
-        if (piece.kind == "assign" or (piece.kind == "def" and piece.text.startswith("@"))) and piece.has(LAUNCH_WORDS)
+        if (piece.kind == "assign" and piece.has(LAUNCH_WORDS)) or _is_decorated_launch(piece)
         for name in piece.names
     }
+
+
+def _is_decorated_launch(piece: Piece) -> bool:
+    if piece.kind != "def" or not piece.text.startswith("@"):
+        return False
+    return LAUNCH_WORDS.search(_DECORATORS.match(piece.text)[0]) is not None  # type: ignore[index]
 
 
 def _leading_names(module: Module) -> set[str]:
@@ -194,6 +213,7 @@ def _run(replay: Replay, i: Interpreter, module: Module, piece: Piece, phase: st
 def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
     i.begin()
     i.named = {}
+    i.contexts = Counter()
     i.running, i.running_piece = object(), piece
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
@@ -245,7 +265,7 @@ def _run_class(i: Interpreter, cls: Class) -> None:
 def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
     if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
         value = value.args[0]  # a decorator that is not modelled keeps the function
-    if not isinstance(value, Func) or id(value.node) in i.entered:
+    if not isinstance(value, Func):
         return
     arguments = Arguments([instance] if instance is not None else [], open=True)
     i.call_function(value, arguments)
@@ -267,32 +287,10 @@ def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
         yield Func(node.name.value, node, piece, env.module, env)
 
 
-def _run_missed(replay: Replay, i: Interpreter, module: Module, roots: list[Piece]) -> None:
-    """Launches behind a flag that all callers seen set the same way: run their functions with nothing known."""
-    met: dict[int, set[int]] = {}  # the launches in each piece
-    seen = 0
-    for piece in reversed(roots):
-        if piece.kind != "def":
-            continue
-        for launch in i.launches[seen:]:
-            if not launch.meant_to_fail:
-                met.setdefault(id(launch.site.piece), set()).add(launch.site.key)
-        seen = len(i.launches)
-        node = next((node for node in piece.body if isinstance(node, cst.FunctionDef)), None)
-        if node is not None and id(node) in i.entered and len(met.get(id(piece), ())) < _launch_count(piece.text):
-            del i.entered[id(node)]
-            replay.forget(piece, id(node))
-            _run(replay, i, module, piece, "missed")
-
-
-@lru_cache(maxsize=4096)  # the same texts at every edit
-def _launch_count(text: str) -> int:
-    return len(_LAUNCHING.findall(text))
-
-
 def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
-    missing = {launch.scope for launch in i.launches if not launch.traces and launch.scope}
+    resolved = {launch.site.key for launch in i.launches if launch.traces}
+    missing = {launch.scope for launch in i.launches if launch.scope and launch.site.key not in resolved}
     if not missing:
         return
     for piece in module.outline.walk():

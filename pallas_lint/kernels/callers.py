@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     Run = Callable[[Piece, Callable[[], None]], None]
 
-_MOST_PIECES = 16  # callers run for one module
+# Limits for files that are all calls. In the file's order: what is added at the end displaces nothing.
+_MOST_PIECES = 64  # callers run for one module
 _MOST_ROUNDS = 3  # callers of callers
-_MOST_CALLS = 2  # launches kept for one site beside those met without its callers
+_MOST_CALLS = 16  # launches kept for one site beside those met without its callers
 _DEPTH = 6
 
 
@@ -37,7 +38,7 @@ def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piec
     i.calling = True
     for _ in range(_MOST_ROUNDS):
         reached: set[str] = set()
-        for piece in reversed(list(module.outline.walk())):
+        for piece in module.outline.walk():
             if id(piece) in done or names.isdisjoint(piece.words) or piece.members or piece.kind == "import":
                 continue
             done.add(id(piece))

@@ -8,6 +8,7 @@ code really runs.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,9 @@ class Interpreter(Recorder):
     assumptions: dict[str, int] = field(factory=dict)
     launches: list[Launch] = field(factory=list)
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
-    entered: dict[int, Piece] = field(factory=dict)  # ids of functions that ran, whatever for, with their pieces
-    # (launch site, kernel) -> how often it was traced, and the pieces of both
-    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
+    # Ids of functions that ran, whatever for, with their pieces: in the run at hand, in the end in all.
+    entered: dict[int, Piece] = field(factory=dict)
+    contexts: Counter[tuple[int, int]] = field(factory=Counter)  # how often it traced a kernel for a launch site
     notes: Notes = field(factory=Notes)  # of the run, or of the lookup, that goes on; in the end those of all
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify

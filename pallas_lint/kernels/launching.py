@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter import Interpreter
     from pallas_lint.kernels.scope import Bindings, Env, Facts
 
-_MOST_CONTEXTS = 2  # launches traced for one site; more calling contexts add time, hardly findings
+_MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
 
 # Positional parameters of the launching functions. `pallas_call` took more of them before 0.4.36; nobody passed them.
 _POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {
@@ -221,11 +221,9 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
     for body in _bodies(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, id(body.node))
-            count = i.contexts[context][0] + 1 if context in i.contexts else 1
-            if not result.meant_to_fail:
-                i.contexts[context] = count, result.site.piece, body.piece
-            if count <= _MOST_CONTEXTS or result.caller is not None:
+            if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
+            i.contexts[context] += not result.meant_to_fail
         elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
             _run_pipeline_kernel(i, result, body)
 

@@ -45,7 +45,6 @@ class Recorder:
     launches: list[Launch]
     notes: Notes
     entered: dict[int, Piece]
-    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
     named: dict[tuple[int, int], Func]
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
 

@@ -1,8 +1,9 @@
 """Analysing an edited text: what the edit cannot reach is taken from the analysis before.
 
 An analysis is a sequence of runs, one from each root. What a run does follows from the pieces that its root can reach
-by the names in them, from a few facts about the file as a whole, and from what the runs before it did to the same
-pieces. Where all of that is as it was, the run is not repeated: what it did then is done again.
+by the names in them, from a few facts about the file as a whole, and, if it looks for more than its root tells, from
+the launches that were met in these pieces. Where all of that is as it was, the run is not repeated: what it did then
+is done again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 # Whether these stand anywhere in the text is asked by rules on launches.
 _ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
-_ELSEWHERE = 0  # stands for the pieces of all other modules
 
 
 class _Marks(NamedTuple):
@@ -35,8 +35,6 @@ class _Marks(NamedTuple):
 
     launches: int
     inner: int
-    entered: dict[int, Piece]
-    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]]
     spent: int
 
 
@@ -55,7 +53,6 @@ class Run:
     inner: list[Any] = field(factory=list)
     notes: Notes = field(factory=Notes)
     entered: dict[int, Piece] = field(factory=dict)
-    contexts: dict[tuple[int, int], tuple[int, Piece, Piece]] = field(factory=dict)
     spent: int = 0
 
 
@@ -69,16 +66,12 @@ class Replay:
     again: int = 0
     is_stale: Callable[[], bool] = lambda: False  # whether the text at hand is an old one already
     _earlier: dict[tuple[Piece, str], Run] = field(factory=dict)
-    # What the runs so far entered and traced, by the id of the piece.
-    _entered: dict[int, set[int]] = field(factory=dict)
-    _contexts: dict[int, dict[tuple[int, int], tuple[int, Piece, Piece]]] = field(factory=dict)
     _reach: Reachable = field(factory=Reachable)
 
     def begin(self, i: Interpreter, module: Module) -> None:
         """Find out what of the last analysis still holds."""
         facts = _facts(i, module)
         earlier, self.runs, self._earlier, self.again = self.runs, {}, {}, 0
-        self._entered, self._contexts = {}, {}
         self._reach.update(module.outline)
         if facts == self.facts and self._others_are_same(module):
             self._earlier = earlier
@@ -119,50 +112,25 @@ class Replay:
             self.again += 1
         else:
             marks = _marks(i)
-            before, i.notes = i.notes, Notes()
+            notes, entered = i.notes, i.entered
+            i.notes, i.entered = Notes(), {}
             result = run()
-            known = _since(i, marks, Run(reached.pieces, state, result, notes=i.notes))
-            i.notes = before
+            known = _since(i, marks, Run(reached.pieces, state, result, notes=i.notes, entered=i.entered))
+            i.notes, i.entered = notes, {**entered, **known.entered}
             i.notes.add(known.notes)
         self.runs[piece, phase] = known
-        self._note(known)
         return known.result
-
-    def _note(self, run: Run) -> None:
-        """Sort what a run did by piece; what it did to other modules may concern any other run."""
-        for node, piece in run.entered.items():
-            self._entered.setdefault(self._key(piece), set()).add(node)
-        for key, seen in run.contexts.items():
-            _, site, body = seen
-            place = self._key(site) if self._key(body) != _ELSEWHERE else _ELSEWHERE
-            self._contexts.setdefault(place, {})[key] = seen
-
-    def _key(self, piece: Piece) -> int:
-        return id(piece) if self._reach.has(piece) else _ELSEWHERE
 
     def reached_from(self, piece: Piece) -> tuple[Piece, ...]:
         """The pieces that one can reach, itself included, in the file's order."""
         return self._reach.of(piece).pieces
 
-    def forget(self, piece: Piece, node: int) -> None:
-        """A function is to run again."""
-        self._entered.get(id(piece), set()).discard(node)
-
     def _state(self, i: Interpreter, piece: Piece, phase: str, reached: Reached) -> Hashable:
-        """What earlier runs did to the pieces at hand."""
-        entered = frozenset(
-            node for each in (_ELSEWHERE, *(self._entered.keys() & reached.ids)) for node in self._entered.get(each, ())
-        )
-        contexts = frozenset(
-            (key, count)
-            for each in (_ELSEWHERE, *(self._contexts.keys() & reached.ids))
-            for key, (count, _, body) in self._contexts.get(each, {}).items()
-            if id(body) in reached.ids or each is _ELSEWHERE
-        )
+        """What the runs before it tell the run: nothing, unless it is for what those met."""
         if phase == "root":
-            return entered, contexts
+            return None
         launches = tuple(id(launch) for launch in i.launches if id(launch.site.piece) in reached.ids)
-        return entered, contexts, launches, id(self.runs.get((piece, "root")))
+        return launches, id(self.runs.get((piece, "root")))
 
 
 def _facts(i: Interpreter, module: Module) -> Hashable:
@@ -183,8 +151,6 @@ def _marks(i: Interpreter) -> _Marks:
     return _Marks(
         len(i.launches),
         len(i.inner),
-        dict(i.entered),
-        dict(i.contexts),
         i.spent + i.steps,
     )
 
@@ -192,8 +158,6 @@ def _marks(i: Interpreter) -> _Marks:
 def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
     run.launches = i.launches[marks.launches :]
     run.inner = i.inner[marks.inner :]
-    run.entered = {node: piece for node, piece in i.entered.items() if node not in marks.entered}
-    run.contexts = {key: seen for key, seen in i.contexts.items() if marks.contexts.get(key) != seen}
     run.spent = i.spent + i.steps - marks.spent
     return run
 
@@ -203,5 +167,4 @@ def _repeat(i: Interpreter, run: Run) -> None:
     i.inner += run.inner
     i.notes.add(run.notes)
     i.entered.update(run.entered)
-    i.contexts.update(run.contexts)
     i.spent += run.spent
