@@ -105,7 +105,7 @@ def sequences(draw: st.DrawFn) -> list[str]:
     return texts
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sequences())
 def test_edits_give_the_verdict_from_scratch(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)

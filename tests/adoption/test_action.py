@@ -33,6 +33,8 @@ def run_action(project: Path, temporary: Path, **inputs: str) -> tuple[int, str,
     told.touch()
     status, out = 0, ""
     for step in action["runs"]["steps"]:
+        if step["name"] != "Lint" and (temporary / "pallas-lint").exists():
+            continue
         environment = {
             **os.environ,
             **{name: expanded(value) for name, value in step.get("env", {}).items()},
@@ -85,6 +87,8 @@ def test_the_checkout_is_data(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_action_is_valid() -> None:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
-    subprocess.run([*command, str(ROOT / "action.yml")], check=True)
+def test_the_action_and_the_workflows_are_valid() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    subprocess.run([*command, "vendor.github-actions", str(ROOT / "action.yml")], check=True)
+    workflows = map(str, sorted((ROOT / ".github" / "workflows").glob("*.yml")))
+    subprocess.run([*command, "vendor.github-workflows", *workflows], check=True)

@@ -45,11 +45,10 @@ def run(x):
 
 
 def git(cwd: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """git with nothing of this machine's configuration, and the hooks' environments in a folder of their own."""
+    """git with nothing of this machine's configuration."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PRE_COMMIT_HOME": str(cwd.parent / "hooks"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
     }
@@ -70,6 +69,12 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "release")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def shared_environments(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hooks' environments are installed once, into a folder of their own."""
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tool.parent / "hooks"))
 
 
 @pytest.fixture

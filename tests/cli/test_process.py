@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,7 +98,6 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT to send")
 def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
-    # Reading from a pipe that nobody writes to is a place where it surely waits.
     process = subprocess.Popen(
         [*COMMAND, "-", "--isolated"],
         cwd=folder,
@@ -109,7 +107,9 @@ def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
         # A shell that starts the tests in the background has them ignore the signal.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(1.5)
+    assert process.stdin is not None
+    process.stdin.write(b"#" * (1 << 20))  # more than a pipe holds: once it is written, the program surely reads
+    process.stdin.flush()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130

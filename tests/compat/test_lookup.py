@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
 from pallas_lint import compat
+from pallas_lint.compat import tables
 
 PL = "jax.experimental.pallas"
 
@@ -275,12 +275,12 @@ def test_importing_loads_no_data_and_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=60)
 
 
-def test_lookups_are_fast_once_loaded() -> None:
+def test_no_lookup_reads_its_table_again() -> None:
     support("jax.numpy.cumsum").verdict("tpu", "0.12.0.1")
-    start = time.perf_counter()
+    loaded = tables.functions.cache_info().misses
     for name in compat.function_names()[:100]:
         support(name).verdict("tpu", "0.10.2")
-    assert (time.perf_counter() - start) / 100 < 0.015
+    assert tables.functions.cache_info().misses == loaded
 
 
 # --- releases that were only lowered ---------------------------------------------------------------------

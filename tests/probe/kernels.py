@@ -263,5 +263,5 @@ def leaves_others_behind(x):
 
 def swarms(x):
     for _ in range(400):
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        subprocess.Popen(["sleep", "600"])
     time.sleep(600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import socket
 import threading
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.app import PallasServer, create
 from pygls.io_ import run_async
+from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
 
 if TYPE_CHECKING:
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
 
     from pygls.protocol import JsonRPCProtocol
 
-LIMIT = 60.0  # seconds after which something that does not happen counts as missing
+LIMIT = 300.0  # seconds after which something that does not happen counts as missing
 
 
+# Compiles code for each type of message that it meets: done once, not for both ends of each session.
+_converter = functools.cache(default_converter)
+
+
+@functools.cache
 def capabilities(profile: str) -> lsp.ClientCapabilities:
     """What a kind of client says it can: an editor's, "minimal" (nothing) or "pull" (asks for all diagnostics)."""
     if profile == "minimal":
@@ -148,6 +155,8 @@ async def session(
     `configuration` is what the client answers for a folder's URI ("" for all others), below `pallasLint`.
     """
     server, client = create(allow_probe=allow_probe), make_test_lsp_client()
+    for each in (server, client):
+        each.protocol._converter = _converter()
     editor = Editor(client, server)
     _listen(client, editor)
     client._configuration = {

@@ -413,4 +413,4 @@ async def test_the_server_ends_with_a_probe_under_way(tmp_path: Path) -> None:
         asked = asyncio.ensure_future(e.probe(function="endless", arguments="f32[8,128]"))
         assert await asyncio.to_thread(wait_for, mark.exists)
     asked.cancel()
-    assert await asyncio.to_thread(wait_for, lambda: not running(str(mark)), 30), "processes are left"
+    assert await asyncio.to_thread(wait_for, lambda: not running(str(mark))), "processes are left"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.cli import main
 from tests.server.test_protocol import CODE
 from tests.server.wire import COMMAND, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CONTEXT = {"diagnostics": [], "triggerKind": 1}
@@ -406,18 +407,25 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
 # -- options ---------------------------------------------------------------------------------------------------------
 
 
-def refused(*options: str) -> str:
-    found = subprocess.run([*COMMAND, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert (found.returncode, found.stdout) == (2, "")
-    return found.stderr
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What is said of options with which no server starts."""
+
+    def said(*options: str) -> str:
+        status = main(["server", *options])
+        told = capsys.readouterr()
+        assert (status, told.out) == (2, "")
+        return told.err
+
+    return said
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "10.0.0.1:2087", "[::]:2087", ":2087", "2087", "localhost", "x:1"])
-def test_only_this_machine_can_connect(address: str) -> None:
+def test_only_this_machine_can_connect(refused: Callable[..., str], address: str) -> None:
     assert "is no address on this machine" in refused("--tcp", address)
 
 
-def test_a_port_starts_no_probe() -> None:
+def test_a_port_starts_no_probe(refused: Callable[..., str]) -> None:
     assert "--allow-probe" in refused("--tcp", "127.0.0.1:0", "--allow-probe")
 
 
@@ -441,12 +449,12 @@ def test_a_session_over_tcp() -> None:
         assert process.wait() == 0
 
 
-def test_a_port_that_is_taken() -> None:
+def test_a_port_that_is_taken(refused: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "--tcp: " in refused("--tcp", f"127.0.0.1:{taken.getsockname()[1]}")
 
 
-def test_a_log_in_a_file(tmp_path: Path, uri: str) -> None:
+def test_a_log_in_a_file(refused: Callable[..., str], tmp_path: Path, uri: str) -> None:
     log = tmp_path / "server.log"
     with Wire([*COMMAND, "--log-file", str(log), "--log-level", "debug"]) as wire:
         wire.initialize()

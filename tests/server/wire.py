@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "pallas_lint", "server")
-LIMIT = 60.0  # seconds without a message after which the server counts as hanging
+LIMIT = 300.0  # seconds without a message after which the server counts as hanging
 
 
 class Wire:
