@@ -1,4 +1,4 @@
-/** A code-server of its own for one test: fresh settings, fresh state, a port nobody else has. */
+/** A code-server of one's own: fresh settings, fresh state, a port nobody else has. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -19,6 +19,7 @@ const QUIET: Settings = {
   "extensions.ignoreRecommendations": true,
   "files.autoSave": "off",
   "git.enabled": false,
+  "remote.autoForwardPorts": false,
   "security.workspace.trust.enabled": false,
   "telemetry.telemetryLevel": "off",
   "update.mode": "none",
@@ -38,10 +39,6 @@ export interface Launch {
   data: string;
   /** Installed extensions. */
   extensions: string;
-  /** The user's settings, over the quiet ones. */
-  user?: Settings;
-  /** The machine's settings: a remote window, which this is, does not take machine-scoped ones from the user's. */
-  machine?: Settings;
   /** Variables added to the environment; `undefined` takes one out. */
   environment?: Record<string, string | undefined>;
   /** Run an extension's tests: no notifications are shown then. */
@@ -94,6 +91,8 @@ async function freePort(): Promise<number> {
 }
 
 export class CodeServer {
+  private readonly before = new Set<string>();
+
   private constructor(
     private readonly child: ChildProcess,
     private readonly data: string,
@@ -103,13 +102,7 @@ export class CodeServer {
   /** Start one and wait until it answers. */
   static async start(launch: Launch): Promise<CodeServer> {
     const { installed, data, extensions } = launch;
-    for (const [folder, settings] of [
-      ["User", { ...QUIET, ...launch.user }],
-      ["Machine", launch.machine ?? {}],
-    ] as const) {
-      fs.mkdirSync(path.join(data, folder), { recursive: true });
-      fs.writeFileSync(path.join(data, folder, "settings.json"), JSON.stringify(settings, undefined, 2));
-    }
+    fs.mkdirSync(data, { recursive: true });
     const address = `127.0.0.1:${await freePort()}`;
     const [node, entry] = command(installed);
     const log = fs.openSync(path.join(data, "code-server.log"), "w");
@@ -119,6 +112,7 @@ export class CodeServer {
         ...[entry, "--config", "/dev/null", "--auth", "none", "--bind-addr", address],
         ...["--user-data-dir", data, "--extensions-dir", extensions],
         ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
+        ...["--reconnection-grace-time", "10"], // seconds that the extension host of a closed window stays
         ...(launch.driver ? ["--vscode-option", "enable-smoke-test-driver"] : []),
       ],
       {
@@ -157,6 +151,21 @@ export class CodeServer {
     }
   }
 
+  /**
+   * What the windows that are opened from now on find: the user's settings, over the quiet ones, and the machine's, since
+   * a remote window, which all of these are, does not take machine-scoped ones from the user's. Logs are theirs alone.
+   */
+  prepare(user: Settings = {}, machine: Settings = {}): void {
+    for (const [folder, settings] of [
+      ["User", { ...QUIET, ...user }],
+      ["Machine", machine],
+    ] as const) {
+      fs.mkdirSync(path.join(this.data, folder), { recursive: true });
+      fs.writeFileSync(path.join(this.data, folder, "settings.json"), JSON.stringify(settings, undefined, 2));
+    }
+    this.logFiles().forEach((file) => this.before.add(file));
+  }
+
   /** What an output channel of an extension says so far; empty while it has said nothing. */
   channel(name: string): string {
     return this.logFiles()
@@ -182,7 +191,8 @@ export class CodeServer {
     return fs
       .readdirSync(this.data, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".log"))
-      .map((name) => path.join(this.data, name));
+      .map((name) => path.join(this.data, name))
+      .filter((file) => !this.before.has(file));
   }
 
   /** End it and what it started. */

@@ -23,9 +23,6 @@ export interface Opening {
   executable?: string[];
   user?: Settings;
   machine?: Settings;
-  environment?: Record<string, string | undefined>;
-  /** Unpacked extensions of `e2e/extensions` to install besides the one under test. */
-  extensions?: string[];
 }
 
 export class Editor {
@@ -180,17 +177,45 @@ export class Editor {
   }
 }
 
-export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }>({
-  start: async ({ page }, use, info) => {
-    const root = fs.mkdtempSync(path.join(os.tmpdir(), "pallas-lint-e2e-"));
-    const servers: CodeServer[] = [];
-    await use(async (opening) => {
-      const installed = process.env.PALLAS_LINT_E2E_INSTALLED!;
-      const extensions = path.join(root, "extensions");
-      fs.cpSync(process.env.PALLAS_LINT_E2E_EXTENSIONS!, extensions, { recursive: true });
-      for (const name of opening.extensions ?? []) {
-        addExtension(extensions, path.join(__dirname, "..", "extensions", name));
+/** The folders of a test or a server, gone with it. */
+function scratch(): { root: string; remove: () => void } {
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), "pallas-lint-e2e-"));
+  // What still runs for a window that was just closed may write a last file.
+  return { root, remove: () => fs.rmSync(root, { recursive: true, force: true, maxRetries: 10 }) };
+}
+
+interface Shared {
+  /** Unpacked extensions of `e2e/extensions` that are installed besides the one under test. */
+  extensions: string[];
+  /** One code-server for all tests with these extensions; after a test that failed, a new one. */
+  server: CodeServer;
+}
+
+export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }, Shared>({
+  extensions: [[], { option: true, scope: "worker" }],
+  server: [
+    async ({ extensions }, use) => {
+      const { root, remove } = scratch();
+      const place = path.join(root, "extensions");
+      fs.cpSync(process.env.PALLAS_LINT_E2E_EXTENSIONS!, place, { recursive: true });
+      for (const name of extensions) {
+        addExtension(place, path.join(__dirname, "..", "extensions", name));
       }
+      const server = await CodeServer.start({
+        installed: process.env.PALLAS_LINT_E2E_INSTALLED!,
+        data: path.join(root, "data"),
+        extensions: place,
+        environment: { PYTHONPATH: undefined },
+      });
+      await use(server);
+      await server.stop();
+      remove();
+    },
+    { scope: "worker" },
+  ],
+  start: async ({ page, server }, use, info) => {
+    const { root, remove } = scratch();
+    await use(async (opening) => {
       const workspace = path.join(root, opening.workspace);
       fs.cpSync(path.join(__dirname, "..", "workspaces", opening.workspace), workspace, { recursive: true });
       for (const [name, text] of Object.entries(opening.files ?? {})) {
@@ -201,21 +226,15 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
       for (const name of opening.executable ?? []) {
         fs.chmodSync(path.join(workspace, name), 0o755);
       }
-      const data = path.join(root, "data");
-      const { user, machine, environment } = opening;
-      const server = await CodeServer.start({ installed, data, extensions, user, machine, environment });
-      servers.push(server);
+      server.prepare(opening.user, opening.machine);
       await page.goto(`http://${server.address}/?folder=${workspace}`);
       await expect(page.locator(".monaco-workbench")).toBeVisible({ timeout: 120_000 });
       return new Editor(page, server, workspace);
     });
     await page.close(); // first, so that nothing is written after the folders are gone
-    for (const server of servers) {
-      await server.stop();
-      if (info.status !== info.expectedStatus) {
-        console.log(server.logs());
-      }
+    if (info.status !== info.expectedStatus) {
+      console.log(server.logs());
     }
-    fs.rmSync(root, { recursive: true, force: true });
+    remove();
   },
 });

@@ -42,10 +42,10 @@ test("the extension in its host", async ({ page }, info) => {
     installed: process.env.PALLAS_LINT_E2E_INSTALLED!,
     data: path.join(root, "data"),
     extensions: path.join(root, "extensions"),
-    machine: { "pallasLint.probe.enable": true, "pallasLint.importStrategy": "useBundled" },
     environment: { PALLAS_LINT_JAX_PYTHON: jaxPython() },
     driver: true,
   });
+  server.prepare({}, { "pallasLint.probe.enable": true, "pallasLint.importStrategy": "useBundled" });
   const errors: string[] = [];
   let summary = "";
   await page.exposeFunction("codeAutomationLog", (kind: string, texts: unknown[]) => {

@@ -4,6 +4,8 @@ import path from "node:path";
 import { expect, test } from "../harness/editor";
 import { jaxPython } from "../harness/programs";
 
+test.use({ extensions: ["ms-python.vscode-python-envs-99.0.0"] });
+
 // Leaves a file behind wherever it runs, by whatever name it is imported or started.
 const PLANTED = 'import pathlib\npathlib.Path("${workspace}/ran").touch()\n';
 
@@ -11,9 +13,7 @@ test("a workspace that is not trusted runs nothing of its own", async ({ start }
   const editor = await start({
     workspace: "kernels",
     user: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "always" },
-    machine: { "pallasLint.probe.enable": true },
-    environment: { PYTHONPATH: undefined, STAND_IN_PYTHONS: jaxPython() },
-    extensions: ["ms-python.vscode-python-envs-99.0.0"],
+    machine: { "pallasLint.probe.enable": true, "standIn.pythons": [jaxPython()] },
     files: {
       ...Object.fromEntries(
         ["lsprotocol", "pygls", "jax", "json", "sitecustomize", "usercustomize", "pallas_lint"].map((name) => [

@@ -1,7 +1,7 @@
 // The part of Python Environments' interface that other extensions use to learn the interpreter of a project.
 const vscode = require("vscode");
 
-const interpreters = process.env.STAND_IN_PYTHONS.split(":");
+const interpreters = vscode.workspace.getConfiguration("standIn").get("pythons");
 const changed = new vscode.EventEmitter();
 let selected = 0;
 

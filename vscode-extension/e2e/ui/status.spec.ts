@@ -1,0 +1,28 @@
+import { expect, test } from "../harness/editor";
+
+test("the status says which server runs", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("matmul.py");
+  await expect(editor.squiggles()).toHaveCount(2);
+  const status = editor.page.locator('.statusbar-item[id*="languageStatus"]').first();
+  await status.hover();
+  const shown = editor.page.locator(".hover-language-status").first();
+  await expect(shown).toContainText("pallas-lint");
+  await editor.picture("status");
+});
+
+test("the walkthrough", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("matmul.py");
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.hideSideBar();
+  await editor.command("Welcome: Open Walkthrough...");
+  const row = editor.page.locator(".quick-input-list .monaco-list-row", { hasText: "pallas-lint" }).first();
+  await row.click();
+  const page = editor.page.locator(".gettingStartedContainer");
+  await expect(page).toContainText("pallas-lint");
+  await page.getByText("See a finding").click();
+  // An SVG lies in a page of its own above the editor.
+  await expect(editor.webview().locator("svg").first()).toBeVisible();
+  await editor.picture("walkthrough");
+});
