@@ -27,6 +27,7 @@ const QUIET: Settings = {
   "window.restoreWindows": "none",
   "workbench.editor.useModal": "off",
   "workbench.enableExperiments": false,
+  "workbench.reduceMotion": "on",
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.startupEditor": "none",
   "workbench.tips.enabled": false,
