@@ -67,6 +67,7 @@ _NUMPY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
     " tile repeat reshape expand_dims".split()
 )
+_NUMPY_JOINERS = frozenset("concatenate stack vstack hstack flip roll sort argsort where".split())
 # What gives back the very arrays that it gets.
 _PASSING = frozenset({"jax.device_put", "jax.block_until_ready"})
 # Their functions are not kernel code: one builds MLIR, the others run on the host.
@@ -334,6 +335,14 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     if short in _NUMPY_MAKERS and name.startswith("numpy."):
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, i.root.x64 is not None)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
+    if short in _NUMPY_JOINERS and name.startswith("numpy."):
+        given = arguments.positional
+        parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
+        told = all(isinstance(part, Array | Const) for part in parts) and (short != "where" or len(given) == 3)
+        if parts and told:
+            result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
+            if isinstance(result, Array):
+                return evolve(result, site=i.site(node), host=True, dtype=None, weak=False)
     if short in BUILTINS and short in _STATIC:
         return BUILTINS[short](i, name, arguments, node)
     if name == "math.prod" or name == "numpy.prod":

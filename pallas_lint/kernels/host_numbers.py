@@ -26,6 +26,10 @@ def random(short: str, arguments: Arguments) -> Array | None:
     """The array that `np.random.randn(16, 128)` or `rng.normal(size=shape)` makes; None where no shape is given."""
     if arguments.open:
         return None
+    if short == "permutation":
+        count = arguments.get("x", 0)
+        known = isinstance(count, Const) and isinstance(count.value, int)
+        return Array(shape_of(count), "i64", host=True) if count is not None and known else None
     if short in ("randn", "rand"):
         size: Value | None = Seq(tuple(arguments.positional)) if arguments.positional else None
     else:

@@ -62,10 +62,23 @@ MADE: dict[str, tuple[tuple[int, ...], str]] = {
     "jnp.asarray(rng.normal(0, 1, (16, 128)), dtype=jnp.bfloat16)": ((16, 128), "bf16"),
     "np.random.RandomState(0).randn(16, 128)": ((16, 128), "f32"),
     "np.broadcast_to(np.float32(1), (16, 128))": ((16, 128), "f32"),
+    "np.concatenate([np.zeros((16, 128)), np.zeros((16, 128))]).astype(np.float32)": ((32, 128), "f32"),
+    "np.stack([np.arange(4), np.arange(4)]).astype(np.int32)": ((2, 4), "i32"),
+    "np.roll(np.arange(16), 1).astype(np.int32)": ((16,), "i32"),
+    "np.where(np.arange(4) > 2, 1, 0).astype(np.int32)": ((4,), "i32"),
+    "np.random.permutation(16)": ((16,), "i32"),
     "np.tile(np.zeros((16, 128), np.float32), (2, 1))": ((32, 128), "f32"),
 }
 # What stays unknown: nothing tells that these are arrays, or how large they are.
-OPEN = ("f(x)", "np.random.permutation(16)", "np.random.normal(x)", "rng.standard_normal()", "jnp.stack(f)")
+OPEN = (
+    "f(x)",
+    "np.random.permutation(f)",
+    "np.random.normal(x)",
+    "rng.standard_normal()",
+    "jnp.stack(f)",
+    "np.stack(f)",
+    "np.where(x)",
+)
 _CODE = """\
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax

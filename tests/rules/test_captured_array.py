@@ -227,3 +227,41 @@ def test_jit_in_the_kernel_captures_nothing() -> None:
             return pl.pallas_call(kernel, out_shape=OUT)(x)
     """)
     assert levels(code) == []
+
+
+NUMPY_INDEX = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+
+IDX = {made}
+
+def kernel(x_ref, o_ref):
+    o_ref[0:4] = {read}
+
+def run(x):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 128), jnp.float32))(x)
+"""
+
+
+# jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1 alike: "captures constants" from one element on, numbers are folded.
+@pytest.mark.parametrize("read", ["x_ref[IDX]", "x_ref[...][IDX]", "x_ref[...][:, IDX]", "x_ref[IDX, :]"])
+@pytest.mark.parametrize(
+    ("made", "captured"),
+    [
+        ("np.array([3, 1, 2, 0])", True),
+        ("np.array([3])", True),
+        ("np.arange(8)[::2] + 1", True),
+        ("np.roll(np.arange(4), 1)", True),
+        ("np.concatenate([np.arange(2), np.arange(2)])", True),
+        ("np.random.permutation(8)[:4]", True),
+        ("np.array(3)", False),
+        ("np.int32(2)", False),
+        ("np.arange(4)[1]", False),
+        ("int(np.argmax(np.arange(4)))", False),
+    ],
+)
+def test_numpy_arrays_as_indices(made: str, captured: bool, read: str) -> None:
+    code = NUMPY_INDEX.replace("{made}", made).replace("{read}", read)
+    assert bool(lint(code, "0.10.2", select="PAL501")) is captured
