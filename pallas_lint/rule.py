@@ -177,21 +177,23 @@ def all_rules() -> Mapping[str, RuleEntry]:
     return own | {each.code: RuleEntry(each.code, each.name, each.module, package=each.package) for each in others}
 
 
-def resolve(selector: str) -> frozenset[str]:
-    """The codes that "PAL103", "PAL1", "mod-comparison" or "ALL" stand for.
-
-    Raises UnknownRuleError, with the nearest real selector, for what names no rule.
-    """
+@lru_cache(maxsize=1024)
+def codes_of(selector: str) -> frozenset[str]:
+    """The codes that "PAL103", "PAL1", "mod-comparison" or "ALL" stand for; none for what names no rule."""
     rules = all_rules()
     wanted = selector.strip()
     if wanted.upper() == "ALL":
         return frozenset(rules)
     by_code = frozenset(code for code in rules if wanted and code.startswith(wanted.upper()))
-    if by_code:
-        return by_code
-    by_name = frozenset(code for code, entry in rules.items() if entry.name == wanted.lower())
-    if by_name:
-        return by_name
+    return by_code or frozenset(code for code, entry in rules.items() if entry.name == wanted.lower())
+
+
+def resolve(selector: str) -> frozenset[str]:
+    """As `codes_of`. Raises UnknownRuleError, with the nearest real selector, for what names no rule."""
+    codes = codes_of(selector)
+    if codes:
+        return codes
+    rules, wanted = all_rules(), selector.strip()
     words = [*rules, *(entry.name for entry in rules.values())]
     near = difflib.get_close_matches(wanted.lower(), [word.lower() for word in words], n=1)
     hint = next((f"; did you mean {word}?" for word in words if near and word.lower() == near[0]), "")

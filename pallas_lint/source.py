@@ -173,11 +173,16 @@ class Source:
 
     def line(self, number: int) -> str:
         """Line `number` (from 1) without its line end; empty past the end."""
-        starts = self.line_starts
-        if not 1 <= number <= len(starts):
-            return ""
-        end = starts[number] if number < len(starts) else len(self.text)
-        return self.text[starts[number - 1] : end].rstrip("\r\n")
+        start, end = self.extent(number) if 1 <= number <= len(self.line_starts) else (0, 0)
+        return self.text[start:end]
+
+    def extent(self, number: int) -> tuple[int, int]:
+        """Where line `number` (from 1) begins and where it ends without its line end."""
+        starts, text = self.line_starts, self.text
+        end = starts[number] if number < len(starts) else len(text)
+        if number < len(starts):
+            end -= 2 if text[end - 2 : end] == "\r\n" else 1
+        return starts[number - 1], end
 
     def lines(self, first: int, last: int) -> str:
         """The text of lines `first` to `last` (from 1, inclusive), line ends included."""

@@ -14,7 +14,10 @@ Text after the codes is a reason: `# pallas-lint: disable=PAL103 only ever sees 
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
@@ -24,29 +27,21 @@ from pallas_lint.finding import Edit, Finding, Fix, Severity, Span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tree_sitter import Node, Tree
+    from tree_sitter import Tree
 
     from pallas_lint.source import Source
+    from pallas_lint.syntax.comments import Comment, Comments
 
 CODE, NAME = "PAL002", "unused-suppression"
 DIRECTIVES = ("disable", "disable-file", "assume", "probe")
 # Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
 _PROBE_ONLY = "PAL9"
+MOST_NAMED = 8  # codes of a comment that a message names
 
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
 _CODES = re.compile(r"[ \t]*=[ \t]*([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)?")
 _NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE)
-_CLAUSES = (
-    "elif_clause",
-    "else_clause",
-    "except_clause",
-    "except_group_clause",
-    "finally_clause",
-    "case_clause",
-)
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # of UTF-8: without them there is one byte a character
-_BLOCKS = ("module", "block", "ERROR")
 
 
 @frozen
@@ -75,22 +70,14 @@ class Suppression:
     problem: str = ""  # what is wrong with the directive itself
     used: set[str] = field(factory=set)
 
-    def covers(self, finding: Finding) -> bool:
-        if self.whole_file:
-            return not self.misplaced
-        span = finding.span
-        last = span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
-        return self.first <= span.start.line <= self.last or self.line in (span.start.line, last)
+    @property
+    def lines(self) -> tuple[float, float]:
+        """First and last of the lines in which findings may start."""
+        return (0, math.inf) if self.whole_file else (self.first, self.last)
 
-    def silences(self, finding: Finding) -> bool:
-        """Whether it silences `finding`; notes the entries that do."""
-        if self.problem or not self.covers(finding):
-            return False
-        if self.noqa and not self.entries:
-            return True
-        matching = [entry.selector for entry in self.entries if finding.code in entry.codes]
-        self.used.update(matching)
-        return bool(matching)
+    @property
+    def counts(self) -> bool:
+        return not self.problem and not self.misplaced
 
 
 def apply(
@@ -112,10 +99,10 @@ def apply(
     if not own and "pallas-lint" not in source.text.lower():
         return findings
     suppressions = find(source, tree)
-    kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
+    kept = _without_silenced(source, findings, suppressions)
     if report_unused and CODE in enabled_codes:
         unused = [f for s in suppressions if not s.noqa for f in _judge(source, s, enabled_codes)]
-        kept += [finding for finding in unused if not _silenced(finding, suppressions)]
+        kept += _without_silenced(source, unused, suppressions)
     return kept
 
 
@@ -129,13 +116,71 @@ def silence(source: Source, findings: Iterable[Finding]) -> tuple[list[Finding],
     if not any(finding.span.path == source.path for finding in findings):
         return findings, set()
     suppressions = find(source)
-    kept = [f for f in findings if f.span.path != source.path or not _silenced(f, suppressions)]
+    kept = _without_silenced(source, findings, suppressions)
     return kept, {(source.path, suppression.line) for suppression in suppressions if suppression.used}
 
 
-def _silenced(finding: Finding, suppressions: Iterable[Suppression]) -> bool:
-    # Every one is asked, not only up to the first that answers: each that silences it is in use.
-    return any([suppression.silences(finding) for suppression in suppressions])  # noqa: C419
+def _without_silenced(
+    source: Source, findings: Sequence[Finding], suppressions: Sequence[Suppression]
+) -> list[Finding]:
+    """The findings that none of the suppressions of `source` silences; notes the entries that silence some.
+
+    Neither asks each finding about each suppression: there may be thousands of both.
+    """
+    own = [finding for finding in findings if finding.span.path == source.path]
+    if not own or not suppressions:
+        return list(findings)
+    places = {code: _Places(f for f in own if f.code == code) for code in {f.code for f in own}}
+    silencing: dict[frozenset[str], list[Suppression]] = {}
+    for suppression in suppressions:
+        if suppression.counts:
+            named = {entry.codes for entry in suppression.entries} or {frozenset(places)}
+            hit = {c for c in named if any(places[code].touched_by(suppression) for code in c & places.keys())}
+            suppression.used.update(entry.selector for entry in suppression.entries if entry.codes in hit)
+            for codes in hit:
+                silencing.setdefault(codes, []).append(suppression)
+    silenced = [(codes, _Silenced(those)) for codes, those in silencing.items()]
+    return [
+        finding
+        for finding in findings
+        if finding.span.path != source.path
+        or not any(finding.code in codes and lines.hold(finding) for codes, lines in silenced)
+    ]
+
+
+def _ends(finding: Finding) -> tuple[int, int]:
+    """The first and the last line of a finding: a comment on either is about it."""
+    span = finding.span
+    return span.start.line, span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
+
+
+class _Places:
+    """Where the findings of one rule are."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        ends = list(map(_ends, findings))
+        self.starts = sorted(first for first, _ in ends)
+        self.ends = {line for each in ends for line in each}
+
+    def touched_by(self, suppression: Suppression) -> bool:
+        first, last = suppression.lines
+        at = bisect_left(self.starts, first)
+        return suppression.line in self.ends or (at < len(self.starts) and self.starts[at] <= last)
+
+
+class _Silenced:
+    """The lines that some suppressions silence."""
+
+    def __init__(self, suppressions: Iterable[Suppression]) -> None:
+        lines = sorted(suppression.lines for suppression in suppressions)
+        self.firsts = [first for first, _ in lines]
+        self.lasts = list(accumulate((last for _, last in lines), max))  # of this one and all before it
+        self.own = {suppression.line for suppression in suppressions}
+
+    def hold(self, finding: Finding) -> bool:
+        first, last = _ends(finding)
+        before = bisect_right(self.firsts, first)
+        return first in self.own or last in self.own or (before > 0 and self.lasts[before - 1] >= first)
 
 
 def find(source: Source, parsed: Tree | None = None) -> list[Suppression]:
@@ -143,13 +188,10 @@ def find(source: Source, parsed: Tree | None = None) -> list[Suppression]:
     places = [match.start() for match in _MARKER.finditer(source.text) if _concerns_us(match)]
     if not places:
         return []
-    tree = _Tree(source, parsed)
-    comments: dict[int, int] = {}
-    for place in places:
-        comment = tree.comment_at(place)
-        if comment is not None:
-            comments[comment[0]] = comment[1]
-    return [s for start, end in sorted(comments.items()) for s in _read(source, tree, start, end)]
+    from pallas_lint.syntax.comments import Comments
+
+    comments = Comments(source, parsed)
+    return [s for comment in comments.holding(places) for s in _read(source, comments, comment)]
 
 
 def _concerns_us(marker: re.Match[str]) -> bool:
@@ -158,28 +200,25 @@ def _concerns_us(marker: re.Match[str]) -> bool:
     return noqa is None or noqa[1] is None or "PAL" in noqa[1].upper()
 
 
-def _read(source: Source, tree: _Tree, start: int, end: int) -> Iterator[Suppression]:
-    """The suppressions in the comment from `start` to `end`."""
-    text = source.text[start:end]
-    line = source.position(start).line
+def _read(source: Source, comments: Comments, comment: Comment) -> Iterator[Suppression]:
+    """The suppressions in a comment."""
+    text, start = source.text[comment.start : comment.end], comment.start
     found: list[Suppression] = []
     for match in _DIRECTIVE.finditer(text):
-        suppression = _directive(text, match, start, line)
+        suppression = _directive(text, match, start, comment.line)
         if suppression is not None:
             found.append(suppression)
     noqa = _NOQA.search(text)
     if noqa:
         entries = _entries(noqa[1] or "", start + noqa.start(1)) if noqa[1] else ()
         if entries or noqa[1] is None:
-            found.append(Suppression(start + noqa.start(), start + noqa.end(), line, entries, line, line, noqa=True))
-    if not found:
-        return
-    first, last = tree.lines_below(start) if tree.alone(start) else tree.lines_around(start)
+            line, whole = comment.line, noqa.span()
+            found.append(Suppression(start + whole[0], start + whole[1], line, entries, line, line, noqa=True))
     for suppression in found:
         if suppression.whole_file:
-            suppression.misplaced = start > tree.first_statement
-        elif not (suppression.noqa and tree.alone(start)):
-            suppression.first, suppression.last = first, last
+            suppression.misplaced = start > comments.first_statement
+        elif not (suppression.noqa and comment.alone):
+            suppression.first, suppression.last = comment.first, comment.last
         yield suppression
 
 
@@ -204,19 +243,12 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
 
 
 def _entries(text: str, offset: int) -> tuple[Entry, ...]:
+    from pallas_lint.rule import codes_of
+
     return tuple(
-        Entry(match[0], _resolved(match[0]), offset + match.start(), offset + match.end())
+        Entry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
         for match in re.finditer(r"[\w-]+", text)
     )
-
-
-def _resolved(selector: str) -> frozenset[str]:
-    from pallas_lint.rule import resolve
-
-    try:
-        return resolve(selector)
-    except ValueError:
-        return frozenset()
 
 
 def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) -> Iterator[Finding]:
@@ -247,8 +279,9 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     yield _finding(source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text)
 
 
-def _listed(entries: Iterable[Entry]) -> str:
-    return ", ".join(f"`{entry.selector}`" for entry in entries)
+def _listed(entries: Sequence[Entry], mark: str = "`") -> str:
+    shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MOST_NAMED]]
+    return ", ".join(shown) + (f" and {more} more" if (more := len(entries) - len(shown)) else "")
 
 
 def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
@@ -293,18 +326,18 @@ def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> 
     With the last of them goes the comment, and the line if nothing else is on it.
     """
     text = source.text
-    good = [entry for entry in suppression.entries if entry not in bad]
+    gone = {entry.start for entry in bad}
+    good = [entry for entry in suppression.entries if entry.start not in gone]
     if good:
         first, last = suppression.entries[0].start, suppression.entries[-1].end
-        title = f"remove {', '.join(entry.selector for entry in bad)}"
+        title = f"remove {_listed(bad, '')}"
         return (Fix(title, "safe", (_edit(source, first, last, ",".join(e.selector for e in good)),)),)
-    line_start = max(text.rfind("\n", 0, suppression.start), text.rfind("\r", 0, suppression.start)) + 1
-    line_end = next((i for i in range(suppression.end, len(text)) if text[i] in "\r\n"), len(text))
+    line_start, line_end = source.extent(suppression.line)
     # A reason goes with the directive; another comment on the same line stays.
     another = text.find("#", suppression.end, line_end)
     start, end = suppression.start, line_end if another < 0 else another
-    before = text[line_start:start]
     if another < 0:
+        before = text[line_start:start]
         start -= len(before) - len(before.rstrip())
         if not before.strip():
             start = line_start
@@ -314,117 +347,3 @@ def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> 
 
 def _edit(source: Source, start: int, end: int, text: str) -> Edit:
     return Edit(Span(source.path, source.position(start), source.position(end)), text)
-
-
-class _Tree:
-    """What stands where, by tree-sitter: it survives broken code.
-
-    Offsets are into the text, lines count from 1.
-    """
-
-    def __init__(self, source: Source, parsed: Tree | None = None) -> None:
-        from pallas_lint.syntax.outline import parser
-
-        self._source = source
-        self._text = source.text
-        self._ascii = source.text.isascii()
-        data = source.text.encode("utf-8", "surrogatepass")
-        self._data = data
-        # The tree must outlive its nodes, so it is kept.
-        self._parsed = parser().parse(data) if parsed is None or "\r" in source.text else parsed
-        self._root = self._parsed.root_node
-
-    def _byte(self, offset: int) -> int:
-        return offset if self._ascii else len(self._text[:offset].encode("utf-8", "surrogatepass"))
-
-    def _offset(self, byte: int) -> int:
-        return byte if self._ascii else len(self._data[:byte].translate(None, _CONTINUATION_BYTES))
-
-    def _line(self, byte: int) -> int:
-        return self._source.position(min(self._offset(byte), len(self._text))).line
-
-    def _node(self, offset: int) -> Node | None:
-        byte = self._byte(offset)
-        return self._root.descendant_for_byte_range(byte, byte)
-
-    def comment_at(self, offset: int) -> tuple[int, int] | None:
-        """The extent of the comment that `offset` is in, or None if it is in something else."""
-        node = self._node(offset)
-        if node is None or node.type != "comment" or node.start_byte > self._byte(offset):
-            return None
-        start = self._offset(node.start_byte)
-        # tree-sitter ends comments at \n only; to Python a lone \r ends the line too.
-        text = self._text[start : self._offset(node.end_byte)]
-        end = start + len(re.split(r"[\r\n]", text, maxsplit=1)[0])
-        return (start, end) if offset < end else None
-
-    @property
-    def first_statement(self) -> int:
-        """The offset of the first statement that is no docstring."""
-        for index, node in enumerate(n for n in self._root.children if n.type != "comment"):
-            docstring = index == 0 and node.type == "expression_statement" and node.children[0].type == "string"
-            if not docstring:
-                return self._offset(node.start_byte)
-        return len(self._text)
-
-    def _code_before(self, offset: int) -> int | None:
-        """The offset of the last character of code before `offset` on its line."""
-        while offset > 0:
-            offset -= 1
-            if self._text[offset] in "\r\n":
-                return None
-            if not self._text[offset].isspace():
-                return offset
-        return None
-
-    def alone(self, offset: int) -> bool:
-        """Whether nothing but blanks stands before `offset` on its line."""
-        return self._code_before(offset) is None
-
-    def lines_around(self, offset: int) -> tuple[int, int]:
-        """The lines that a comment behind code speaks for."""
-        line = self._source.position(offset).line
-        code = self._code_before(offset)
-        node = self._node(code) if code is not None else None
-        while node is not None and not _is_statement(node):
-            node = node.parent
-        if node is None:
-            return line, line
-        first, last = self._header(node)
-        return (first, last) if line in (first, last) else (line, line)
-
-    def lines_below(self, offset: int) -> tuple[int, int]:
-        """The lines that a comment alone on its line speaks for."""
-        number = self._source.position(offset).line + 1
-        while self._source.line(number).lstrip().startswith("#"):
-            number += 1
-        text = self._source.line(number)
-        if not text.strip():
-            return 0, 0
-        begin = self._source.line_starts[number - 1] + len(text) - len(text.lstrip())
-        node = self._node(begin)
-        if node is None:
-            return number, number
-        start = node.start_byte
-        parent = node.parent
-        while parent is not None and parent.start_byte == start and parent.type not in _BLOCKS:
-            node, parent = parent, parent.parent
-        if node.start_byte != self._byte(begin):  # the middle of a string, or broken code
-            return number, number
-        return self._header(node)
-
-    def _header(self, node: Node) -> tuple[int, int]:
-        """The lines of a statement, for a compound one those of its header only."""
-        first = self._line(node.start_byte)
-        inner = node.child_by_field_name("definition") if node.type == "decorated_definition" else node
-        body = next((child for child in (inner or node).children if child.type == "block"), None)
-        if body is None or body.prev_sibling is None:
-            return first, self._line(max(node.end_byte - 1, node.start_byte))
-        colon = body.prev_sibling
-        while colon.type == "comment" and colon.prev_sibling is not None:
-            colon = colon.prev_sibling
-        return first, self._line(colon.start_byte)
-
-
-def _is_statement(node: Node) -> bool:
-    return node.type in _CLAUSES or node.parent is None or node.parent.type in _BLOCKS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -76,11 +77,18 @@ class Analysis:
 
     def judged(self, line: int) -> bool:
         """Whether the code at `line` of the file was seen running: not so for a helper that only others call."""
-        for piece in self.module.outline.walk():
-            if piece.first <= line <= piece.last and not piece.members and (piece.kind == "def" or piece.nested):
-                names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
-                return any(id(node) in self.interpreter.entered for node in names)
-        return True
+        at = bisect_right(self._enterable, line, key=lambda piece: piece.first) - 1
+        if at < 0 or self._enterable[at].last < line:
+            return True
+        piece = self._enterable[at]
+        names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
+        return any(id(node) in self.interpreter.entered for node in names)
+
+    @cached_property
+    def _enterable(self) -> list[Piece]:
+        """The pieces of the file that run when they are called."""
+        pieces = self.module.outline.walk()
+        return [piece for piece in pieces if not piece.members and (piece.kind == "def" or piece.nested)]
 
 
 def analyse(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pallas_lint.syntax import Outline, Piece
 
@@ -46,7 +46,7 @@ class Reachable:
 
     _known: dict[int, _Known] = field(factory=dict, init=False)  # all by the id of the piece
     _binders: dict[str, dict[int, Piece]] = field(factory=dict, init=False)
-    _next: dict[int, tuple[Piece, ...]] = field(factory=dict, init=False)
+    _named: dict[int, frozenset[str]] = field(factory=dict, init=False)  # the words in a piece that some piece binds
     _reached: dict[int, Reached] = field(factory=dict, init=False)
 
     def update(self, outline: Outline) -> None:
@@ -83,7 +83,7 @@ class Reachable:
         for key, known in self._known.items():
             if not touched.isdisjoint(_words(known.piece)) or known.piece.has(_BY_TEXT):
                 stale.add(key)
-        self._next = {} if everything else {key: each for key, each in self._next.items() if key not in stale}
+        self._named = {key: each for key, each in self._named.items() if key not in stale}
         self._reached = (
             {} if everything else {key: each for key, each in self._reached.items() if stale.isdisjoint(each.ids)}
         )
@@ -102,21 +102,17 @@ class Reachable:
     def _closure(self, root: Piece) -> Reached:
         found = {id(root): root}
         stack = [root]
-        while stack:
-            for piece in self._following(stack.pop()):
+        asked: set[str] = set()  # many pieces may name, and bind, the same word
+        while stack and len(found) < len(self._known):
+            for piece in self._following(stack.pop(), asked):
                 if id(piece) not in found:
                     found[id(piece)] = piece
                     stack.append(piece)
         order = sorted(found, key=lambda key: self._known[key].at)
         return Reached(tuple(found[key] for key in order), frozenset(found))
 
-    def _following(self, piece: Piece) -> Iterable[Piece]:
-        known = self._next.get(id(piece))
-        if known is None:
-            known = self._next[id(piece)] = tuple({id(each): each for each in self._found(piece)}.values())
-        return known
-
-    def _found(self, piece: Piece) -> Iterator[Piece]:
+    def _following(self, piece: Piece, asked: set[str]) -> Iterator[Piece]:
+        """What a piece reaches directly, by words that have not been asked for."""
         known = self._known[id(piece)]
         if piece.has(_BY_TEXT):
             yield from (each.piece for each in self._known.values())
@@ -125,7 +121,11 @@ class Reachable:
         yield from (member for member in known.members if member.kind != "def" or _DUNDER.match(member.names[0]))
         if known.owner is not None:
             yield known.owner
-        for word in self._binders.keys() & _words(piece):
+        words = self._named.get(id(piece))
+        if words is None:
+            words = self._named[id(piece)] = frozenset(self._binders.keys() & _words(piece))
+        for word in words - asked:
+            asked.add(word)
             yield from self._binders[word].values()
 
 
