@@ -206,7 +206,7 @@ def test_initialize_does_not_wait_for_the_engine(tmp_path: Path) -> None:
         "import sys\n"
         "from pallas_lint.server.app import create\n"
         "create()\n"
-        "heavy = {'libcst', 'tree_sitter', 'multiprocessing', 'pallas_lint.lint', 'pallas_lint.kernels'}\n"
+        "heavy = {'libcst', 'tree_sitter', 'multiprocessing', 'pallas_lint.lint', 'pallas_lint.kernels.interpreter'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
