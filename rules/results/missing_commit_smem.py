@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
 from pallas_lint.kernels.trace import Access, Op, refs_in
-from pallas_lint.kernels.values import Ref
+from pallas_lint.kernels.values import Array, Const, Ref, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class MissingCommitSmem(Rule):
     ## Known limits
 
     Any `commit_smem` between the write and the copy counts, whatever its condition. A loop that writes after its
-    copy is only seen where nothing in the loop waits. Silent for code that is not seen.
+    copy is only seen where nothing in the loop waits. Of several slots of a buffer the one that is copied is known by
+    its index. Silent for code that is not seen.
 
     ## References
 
@@ -137,7 +138,7 @@ class MissingCommitSmem(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         copies = {op.site.key for op in trace.ops(*_COPIES)}
         dirty: dict[tuple[str, object], Access] = {}
-        sending: dict[tuple[str, object], Op] = {}
+        sending: dict[_Part, Op] = {}
         unseen = set(trace.unseen)
         for at, event in enumerate(trace.events):
             if at in unseen:  # code ran that may have fences
@@ -147,7 +148,8 @@ class MissingCommitSmem(Rule):
                 buffer = event.ref.buffer
                 if event.kind not in ("store", "accumulate") or event.site.key in copies:
                     continue
-                copy = sending.pop(buffer, None)
+                slot = _written(event)
+                copy = sending.pop((buffer, None), None) or sending.pop((buffer, slot), None)
                 if copy is not None and _follows(copy.guards, event.guards):
                     yield _overwritten(copy, event, context)
                 dirty[buffer] = event
@@ -162,7 +164,7 @@ class MissingCommitSmem(Rule):
                         if write is not None:
                             yield _unfenced(event, write, context)
                 if event.name == TO_GMEM:
-                    sending.update(dict.fromkeys(_whole(event), event))
+                    sending.update(dict.fromkeys(_source(event), event))
 
 
 def _read_by(op: Op) -> Iterator[tuple[str, object]]:
@@ -172,11 +174,33 @@ def _read_by(op: Op) -> Iterator[tuple[str, object]]:
             yield from (ref.buffer for ref in refs_in(value))
 
 
-def _whole(op: Op) -> Iterator[tuple[str, object]]:
-    """The source of a copy, where it is one buffer and not one of several slots."""
+_Part = tuple[tuple[str, object], object]  # a buffer, and the slot of it; None for all of it
+
+
+def _source(op: Op) -> Iterator[_Part]:
+    """The source of a copy, where it is one buffer or one slot of it."""
     source = op.argument("src", 0)
     if isinstance(source, Ref) and not source.view:
-        yield source.buffer
+        yield source.buffer, None
+    elif isinstance(source, Ref) and source.parent is not None and not source.parent.view:
+        slot = _slot(source.indexer)
+        if slot is not None:
+            yield source.buffer, slot
+
+
+def _written(access: Access) -> object:
+    """The slot that a store names, where it names one as a copy would."""
+    ref = access.ref
+    if not ref.view:
+        return _slot(access.index)
+    return _slot(ref.indexer) if ref.parent is not None and not ref.parent.view else None
+
+
+def _slot(index: Value | None) -> object:
+    """A single index, so that equal ones are the same slot: a traced one is only equal to itself."""
+    if isinstance(index, Array):
+        return id(index)
+    return index if isinstance(index, Const | Sym) and index != Const(...) else None
 
 
 def _follows(before: tuple[object, ...], after: tuple[object, ...]) -> bool:

@@ -63,3 +63,51 @@ def test_triton() -> None:
         " input_output_aliases={1: 0})\n"
     )
     assert [finding.severity.value for finding in lint(code, jax="0.12.0.1", select="PAL409")] == ["warning"]
+
+
+_IN_LOOPS = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(idx_ref, x_ref, buf_ref, o_ref):
+    def body(i, c):
+        o_ref[idx_ref[i], :] = x_ref[i, :]
+        return c
+    jax.lax.fori_loop(0, 16, body, None)
+
+def step(idx, x, out):
+    return pl.pallas_call(
+        kernel,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(1,),
+            in_specs=[pl.BlockSpec((16, 128), lambda i, idx: (0, 0)), pl.BlockSpec(memory_space=pl.ANY)],
+            out_specs=pl.BlockSpec(memory_space=pl.ANY),
+        ),
+        out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+        input_output_aliases={2: 0},
+    )(idx, x, out)
+
+def run(idx, x):
+    out = jnp.empty((64, 128), jnp.float32)
+    BODY
+    return out
+"""
+
+
+@pytest.mark.parametrize("maker", ["empty", "zeros"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for _ in range(4): out = step(idx, x, out)",
+        "for _ in range(x.shape[0]): out = step(idx, x, out)",
+        "out = jax.lax.fori_loop(0, 4, lambda k, o: step(idx, x, o), out)",
+        "out, _ = jax.lax.fori_loop(0, 4, lambda k, c: (step(idx, x, c[0]), k), (out, 0))",
+        "out, _ = jax.lax.scan(lambda c, k: (step(idx, x, c), None), out, jnp.arange(4))",
+    ],
+)
+def test_an_empty_array_that_comes_through_a_loop(body: str, maker: str) -> None:
+    code = _IN_LOOPS.replace("BODY", body).replace("jnp.empty", f"jnp.{maker}")
+    assert bool(lint(code, "0.10.2", select="PAL409")) is (maker == "empty")

@@ -125,3 +125,25 @@ def test_fix_keeps_indentation_and_line_ends() -> None:
     after = fixed(code, select="PAL416")
     assert "        plgpu.commit_smem()\n        plgpu.copy_smem_to_gmem(\n" in after
     assert not lint(after, select="PAL416")
+
+
+_SLOTS = (
+    "wg = lax.axis_index('wg')\na[wg] = 0.0\nplgpu.commit_smem()\nplgpu.copy_smem_to_gmem(a.at[wg], o_gmem.at[wg])\n"
+    "{then}\nplgpu.wait_smem_to_gmem(0)"
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "flagged"),
+    [
+        ("a[wg] = 1.0  # again", True),
+        ("a.at[wg][...] = 1.0  # again", True),
+        ("a[1 - wg] = 1.0  # again", False),
+        ("plgpu.wait_smem_to_gmem(0)\na[wg] = 1.0  # again", False),
+        ("b[wg] = 1.0  # again", False),
+    ],
+)
+def test_a_slot_that_is_still_sent(then: str, flagged: bool) -> None:
+    code = _MODULE.format(body=textwrap.indent(_SLOTS.format(then=then), "    ")).replace("(128,)", "(2, 128)")
+    found = [each for each in lint(code, select="PAL416") if "is overwritten" in each.message]
+    assert [each.span.start.line for each in found] == ([line_of(code, "# again")] if flagged else [])
