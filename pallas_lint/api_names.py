@@ -168,6 +168,6 @@ def because(context: Context, failing: tuple[str, ...]) -> str:
     """ "jax 0.9.2 is targeted", "0.9.0 to 0.12.0 are in the range", or that the newest is assumed."""
     if context.assumed:
         return f"jax {failing[-1]} is assumed"
-    if len(context.versions) == 1:
+    if len(context.jax.versions) == 1:
         return f"the target is jax {failing[0]}"
     return f"the range has jax {context.spelled_versions(failing)}"

@@ -56,8 +56,13 @@ class Context:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The known jax versions for which the file is judged, old to new."""
-        return self.settings.jax.versions
+        """The known jax versions for which the file is judged, old to new; of a launch, those in which it can run."""
+        told = self.settings.jax.versions
+        if self.launch is None or len(told) == 1:
+            return told
+        from pallas_lint.usable_versions import usable_versions
+
+        return usable_versions(self.launch, self)
 
     @property
     def assumed(self) -> bool:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pallas_lint import files
 
@@ -46,6 +46,7 @@ class Evidence:
     specs: tuple[str, ...]  # one version if `exact`, else PEP 440 specifiers
     exact: bool
     source: str
+    note: str | None = None  # what the reader must know: two places contradict each other
 
     @property
     def text(self) -> str:
@@ -166,11 +167,27 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
             names = sorted(os.listdir(place))  # noqa: PTH208
         except OSError:
             continue
+        ranges = ranges or _required(place, names)
         found = _locked(place, names)
         if found is not None:
-            return found
-        ranges = ranges or _required(place, names)
+            return found if ranges is None else _agreed(found, ranges)
     return ranges
+
+
+def _agreed(locked: Evidence, required: Evidence) -> Evidence:
+    """What a lock file says, unless the requirements have moved on since: it is stale then."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        versions = [Version(spec.removeprefix("==")) for spec in locked.specs]
+    except InvalidVersion:
+        return locked
+    allowed = [SpecifierSet(f"=={spec}" if required.exact else spec, prereleases=True) for spec in required.specs]
+    if any(version in specifiers for version in versions for specifiers in allowed):
+        return locked
+    stale = f"jax {locked.text} {locked.source} is not what is asked for, {required.text} {required.source}"
+    return evolve(required, note=f"{stale}: judged as the latter")
 
 
 def _site_packages(prefix: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from pallas_lint import suppressions
 from pallas_lint.context import Context
-from pallas_lint.finding import Finding, LintError, Severity, Span
+from pallas_lint.finding import Finding, LintError, Related, Severity, Span
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
@@ -88,7 +88,7 @@ def judge(
         recall.end()
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
-    kept = [source.settled(finding) for finding in kept]
+    kept = [source.settled(finding) for finding in _once(kept)]
     result = FileResult(
         source.path,
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),
@@ -339,6 +339,25 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or finding.severity.rank > known.severity.rank:
             best[key] = finding
     return list(best.values())
+
+
+def _once(findings: list[Finding]) -> Iterator[Finding]:
+    """The same where rules say a thing once a file: the first finding stands for all, with their places and fixes."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in sorted(findings, key=lambda finding: finding.sort_key):
+        entry = all_rules().get(finding.code)
+        if entry is not None and entry.package is None and entry.rule.once:
+            groups.setdefault((finding.code, finding.span.path, finding.message), []).append(finding)
+        else:
+            yield finding
+    for first, *others in groups.values():
+        places = (*first.related, *(Related(other.span, "and here") for other in others))
+        fixes = [
+            evolve(fix, edits=tuple(edit for each in alike for edit in each.edits))
+            for fix, *rest in zip(*(each.fixes for each in (first, *others)), strict=False)
+            for alike in ((fix, *rest),)
+        ]
+        yield evolve(first, related=places, fixes=tuple(fixes)) if others else first
 
 
 def _suppressed(

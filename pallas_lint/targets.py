@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pallas_lint.finding import LintError
 
@@ -118,13 +118,16 @@ def resolve_jax_version(
         newest = compat.newest()
         return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest, problem=problem)
     if evidence.exact:
-        return _exact(evidence.text, evidence.source, lenient=True)
+        found = _exact(evidence.text, evidence.source, lenient=True)
+        return evolve(found, note=evidence.note or found.note)
     versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))
     if not versions:
         newest = compat.newest()
         note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
         return JaxVersions((newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note)
-    return JaxVersions(versions, exact=False, assumed=False, source=evidence.source, text=evidence.text)
+    return JaxVersions(
+        versions, exact=False, assumed=False, source=evidence.source, text=evidence.text, note=evidence.note
+    )
 
 
 def check_jax_version(setting: str) -> None:

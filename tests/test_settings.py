@@ -420,8 +420,8 @@ def test_the_environment_goes_before_the_lock_file_before_the_requirements(
     ranged = auto(root / "src" / "deep")
     assert ranged.versions == tuple(compat.versions_in(">=0.6,<0.8"))
     assert (ranged.exact, ranged.source) == (False, "from the requirements in pyproject.toml")
-    (root / "uv.lock").write_text('version = 1\n\n[[package]]\nname = "jax"\nversion = "0.8.1"\n')
-    assert (auto(root).text, auto(root).source) == ("0.8.1", "from uv.lock")
+    (root / "uv.lock").write_text('version = 1\n\n[[package]]\nname = "jax"\nversion = "0.7.1"\n')
+    assert (auto(root).text, auto(root).source) == ("0.7.1", "from uv.lock")
     install(root / ".venv", version="0.9.0")
     assert (auto(root).text, auto(root).source) == ("0.9.0", "from .venv")
     install(root / "active", version="0.7.2")
@@ -432,6 +432,26 @@ def test_the_environment_goes_before_the_lock_file_before_the_requirements(
     assert auto(root, str(root / "told")).text == "0.4.35"
     assert auto(root, isolated=True).assumed
     assert auto(root, str(root / "told"), isolated=True).text == "0.4.35"
+
+
+@pytest.mark.parametrize(
+    ("locked", "required", "text", "source"),
+    [
+        ("0.4.35", ">=0.4.36", ">=0.4.36", "pyproject.toml"),
+        ("0.4.35", "==0.6.2", "0.6.2", "pyproject.toml"),
+        ("0.6.2", ">=0.4.36", "0.6.2", "uv.lock"),
+        ("0.8.1", "", "0.8.1", "uv.lock"),
+        ("0.9.0rc1", ">=0.8", "0.9.0rc1", "uv.lock"),
+    ],
+)
+def test_a_stale_lock_file_gives_way(root: Path, locked: str, required: str, text: str, source: str) -> None:
+    (root / "uv.lock").write_text(f'[[package]]\nname = "jax"\nversion = "{locked}"\n')
+    (root / "pyproject.toml").write_text(f'[project]\ndependencies = ["jax{required}"]\n')
+    found = auto(root)
+    assert found.text == text
+    assert source in found.source
+    contradicted = source == "pyproject.toml"
+    assert bool(found.note and "uv.lock" in found.note and locked in found.note) is contradicted
 
 
 def test_an_interpreter_that_is_not_there(root: Path) -> None:

@@ -14,6 +14,7 @@ from pallas_lint import cache, files, plugins
 from pallas_lint import report as reports
 from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, baselines, overrides, terminal
 from pallas_lint.finding import LintError, Severity
+from pallas_lint.minimum import told_once
 from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
@@ -320,7 +321,8 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         return _write_baseline(linted, known)
     left = known.without_known()
     linted = evolve(linted, errors=[*linted.errors, *left.errors], notes=[*linted.notes, *left.notes])
-    findings = [lines.placed(finding) for finding in left.findings]
+    jax_of = {file.shown: file.settings.jax for file in linted.files}
+    findings = [lines.placed(finding) for finding in told_once(left.findings, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
     judged = [f.settings.jax for f, v in zip(linted.files, linted.result.verdicts, strict=False) if v.kernels]
     notes = [*linted.notes, *linted.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]

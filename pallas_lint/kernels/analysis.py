@@ -38,7 +38,7 @@ LAUNCH_WORDS = re.compile(
 )
 _IN_KERNELS = re.compile(r"\bemit_pipeline\w*\s*[(,]|\brun_scoped\s*[(,]")
 _LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map)\s*[(,]|(?:\.|@\w+\.|\()kernel\s*[(,]")
-_DECORATORS = re.compile(r".*?^(?=[ \t]*(?:async[ \t]+)?def\b|\Z)", re.DOTALL | re.MULTILINE)
+_DEF = re.compile(r"\bdef\b")
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
@@ -54,6 +54,8 @@ class Analysis:
     interpreter: Interpreter
     launches: list[Launch] = field(factory=list)
     replay: Replay | None = None
+    early: dict[int, frozenset[str]] = field(factory=dict)  # the jax versions that lack what a piece names, by its id
+    usable: dict[int, tuple[str, ...]] = field(factory=dict)  # ... those in which a launch can run, by its id
     presumed: dict[int, Presumption] = field(factory=dict)  # the backend of launches that tell none, by their ids
 
     @property
@@ -194,7 +196,7 @@ def _launches_by_name(module: Module) -> set[str]:
 def _is_decorated_launch(piece: Piece) -> bool:
     if piece.kind != "def" or not piece.text.startswith("@"):
         return False
-    return LAUNCH_WORDS.search(_DECORATORS.match(piece.text)[0]) is not None  # type: ignore[index]
+    return LAUNCH_WORDS.search(_DEF.split(piece.text, maxsplit=1)[0]) is not None
 
 
 def _leading_names(module: Module) -> set[str]:

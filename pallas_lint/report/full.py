@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.report import Report
 
 LONGEST_LINE = 140  # columns of a source line that are shown
+MOST_ALIKE = 4  # findings that say the same of one file: from here on the first stands for all
 MOST_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
 
 
@@ -24,8 +25,13 @@ def render(report: Report) -> Iterator[str]:
         yield from statistics.render(report)
         yield from footer.render(report)
         return
+    alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
-        yield "\n".join(_paragraph(finding, report)) + "\n\n"
+        alike.setdefault((finding.span.path, finding.code, finding.message), []).append(finding)
+    for same in alike.values():
+        shown = same if len(same) < MOST_ALIKE else same[:1]
+        for finding in shown:
+            yield "\n".join([*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]) + "\n\n"
     yield from footer.render(report)
 
 
@@ -49,6 +55,14 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
         fix = min(finding.fixes, key=lambda fix: fix.applicability != "safe")
         options = "--fix" if fix.applicability == "safe" else "--fix --unsafe-fixes"
         yield _remark("fix", f"{visible(fix.title)} ({options})", gutter, report)
+
+
+def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str]:
+    """Where else in the file the same is found."""
+    if same:
+        lines = ", ".join(str(other.span.start.line) for other in same)
+        text = f"{len(same)} times the same in this file: lines {lines}"
+        yield _remark("more", text, _gutter(finding, report), report)
 
 
 def _place(span: Span, report: Report) -> str:

@@ -9,6 +9,7 @@ from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.test_code import is_script, is_test
 from pallas_lint.migration import argument_removed
+from pallas_lint.notebook import SUFFIX
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding
@@ -33,6 +34,13 @@ _DUMPS = (
     "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
 )  # fmt: skip
 _DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})\w*(?<!_)")
+# What asks for an option, the environment or the device at hand.
+_OPTION = re.compile(
+    r"interpret|debug|dump|verbose|args\b|flags?\b|environ|getenv|option|config|backend|platform|device|\b[ctg]pu\b",
+    re.I,
+)
+_LITERALS = frozenset({"string", "concatenated_string", "integer", "float", "true"})
+_TRACERS = re.compile(r"(?:^|\.)(?:make_jaxpr|eval_shape)$")
 _SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
 
 
@@ -56,8 +64,10 @@ class DebugLeftOn(Rule):
 
     ## Known limits
 
-    Literal values only. Tests are told by the names of files (`test_*.py`, `*_test.py`, a folder `tests`), functions
-    and classes. Under `if __name__ == "__main__":`, and as a parameter's default, it is an info.
+    Literal values only, and none behind an `if` that asks for an option, the environment or the device; nor launches
+    that `jax.make_jaxpr` only traces. `interpret=True` is told once a file, in a notebook as an info. Tests are told by
+    the names of files (`test_*.py`, `*_test.py`, a folder `tests`), functions and classes. Under
+    `if __name__ == "__main__":`, and as a parameter's default, it is an info.
 
     ## References
 
@@ -69,6 +79,7 @@ class DebugLeftOn(Rule):
     name = "debug-left-on"
     severity = Severity.WARNING
     fix = "safe"
+    once = True
     invalid = (
         Example(
             """
@@ -135,11 +146,12 @@ class DebugLeftOn(Rule):
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
         if use.imported:
             return
-        if use.name in _LAUNCHERS and not is_test(use.node, context.module):
+        if use.name in _LAUNCHERS and not (is_test(use.node, context.module) or _is_optional(use.node, _OPTION)):
             for keyword in use.keywords:
                 simulated = keyword.node.type == "call" and "InterpretParams" in keyword.text
                 on = keyword.text == "True" and keyword.name in ("debug", "interpret")
-                if on or (simulated and keyword.name == "interpret"):
+                interpreted = keyword.name == "interpret"
+                if (on or (simulated and interpreted)) and not (interpreted and _is_only_traced(use.node)):
                     yield self._keyword(use, keyword, context)
 
     def _keyword(self, use: Use, keyword: Keyword, context: Context) -> Finding:
@@ -158,7 +170,7 @@ class DebugLeftOn(Rule):
             Span(keyword.span.path, keyword.span.start, keyword.value.end),
             message,
             help=help_,
-            severity=Severity.INFO if is_script(use.node) else Severity.WARNING,
+            severity=Severity.INFO if is_script(use.node) or _is_shown(keyword, context) else Severity.WARNING,
             fixes=fixes,
         )
 
@@ -211,6 +223,8 @@ class DebugLeftOn(Rule):
             return
         if is_test(node, context.module) or re.search(r"(?:=|,)\s*(?:[\"'](?:0|false)?[\"']|False|None)\)?$", text):
             return
+        if _is_optional(node) or not _is_literal(node, found.group().encode()):
+            return
         outer = node.parent
         if outer is not None and outer.type in ("assignment", "call", "argument_list"):
             return
@@ -220,3 +234,57 @@ class DebugLeftOn(Rule):
             help="set it in the environment while you look for something",
             severity=Severity.INFO if is_script(node) else Severity.WARNING,
         )
+
+
+def _is_shown(keyword: Keyword, context: Context) -> bool:
+    """Whether a notebook interprets a kernel: it mostly is a lesson, on whatever machine the reader has."""
+    return keyword.name == "interpret" and context.module.source.path.endswith(SUFFIX)
+
+
+def _is_optional(node: tree_sitter.Node, asking: re.Pattern[str] | None = None) -> bool:
+    """Whether a node stands behind an `if` (that asks for such a thing); a script's `if __name__` is none."""
+    outer = node.parent
+    while outer is not None:
+        if outer.type in ("if_statement", "elif_clause", "conditional_expression"):
+            condition = outer.child_by_field_name("condition")
+            text = text_of(condition if condition is not None else outer.named_children[1])
+            if "__name__" not in text and (asking is None or asking.search(text)):
+                return True
+        outer = outer.parent
+    return False
+
+
+def _is_only_traced(node: tree_sitter.Node) -> bool:
+    """Whether the launch is an argument of `jax.make_jaxpr` or its like."""
+    outer = node.parent
+    while outer is not None and not outer.type.endswith(("statement", "definition", "block")):
+        if outer.type == "call" and _TRACERS.search(text_of(outer.child_by_field_name("function"))):
+            return True
+        outer = outer.parent
+    return False
+
+
+def _is_literal(node: tree_sitter.Node, word: bytes) -> bool:
+    """Whether a setting is given in full where it stands: not made of a folder that somebody passes."""
+    target = node.child_by_field_name("left")
+    if target is not None and target.type == "attribute":
+        return False  # a configuration's own, for whoever asks for it
+    mark = next((each for each in reversed(list(holding(node, word))) if each.type == "string"), None)
+    if mark is None:
+        return False
+    if any(child.type == "interpolation" for child in mark.named_children) or re.search(r"=.$", text_of(mark)):
+        return False
+    given = node.child_by_field_name("right")
+    if node.type == "call":
+        arguments = node.child_by_field_name("arguments")
+        given = arguments.named_children[-1] if arguments is not None and arguments.named_children else None
+    if given is None or given.start_byte <= mark.start_byte:
+        outer = mark.parent
+        while outer is not None and outer != node:
+            if outer.type == "attribute" or (
+                outer.type == "binary_operator" and "%" in {c.type for c in outer.children}
+            ):
+                return False
+            outer = outer.parent
+        return True
+    return given.type in _LITERALS and all(child.type != "interpolation" for child in given.named_children)

@@ -217,3 +217,66 @@ def lint_by_default(code: str) -> list:  # type: ignore[type-arg]
     finder = SettingsFinder(Overrides({}, isolated=True), Path("/nonexistent"))
     chosen = finder.for_folder(Path("/nonexistent"))
     return list(lint_source(Source("example.py", code), chosen, Project(Path("/nonexistent"))).findings)
+
+
+LEFT_ON = """
+import argparse
+import os
+import jax
+from jax.experimental import pallas as pl
+
+def run(kernel, x, args):
+    call = pl.pallas_call(kernel, out_shape=x{interpret})
+{body}
+    return call(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("    os.environ['XLA_FLAGS'] = '--xla_dump_to=/tmp/dump'", True),
+        ("    os.environ['XLA_FLAGS'] = os.environ.get('XLA_FLAGS', '') + ' --xla_dump_to=/tmp/dump'", True),
+        ("    os.environ['MOSAIC_GPU_DUMP_PTX'] = '1'", True),
+        ("    jax.config.update('jax_pallas_dump_promela_to', '/tmp/dump')", True),
+        ("    os.environ['XLA_FLAGS'] = f'--xla_dump_to={args.dump}'", False),
+        ("    os.environ['XLA_FLAGS'] = '--xla_dump_to=' + args.dump", False),
+        ("    os.environ['XLA_FLAGS'] = '--xla_dump_to={}'.format(args.dump)", False),
+        ("    os.environ['XLA_FLAGS'] = '--xla_dump_to=%s' % args.dump", False),
+        ("    os.environ['MOSAIC_GPU_DUMP_TO'] = args.dump", False),
+        ("    jax.config.update('jax_pallas_dump_promela_to', args.dump)", False),
+        ("    if args.dump:\n        os.environ['XLA_FLAGS'] = '--xla_dump_to=/tmp/dump'", False),
+        ("    args.dump_flags = '--xla_dump_to=/tmp/dump'", False),
+        ("    args.dump_flags = f'--xla_dump_to={args.folder}'", False),
+    ],
+)
+def test_dumps_that_are_surely_on(body: str, flagged: bool) -> None:
+    assert bool(lint(LEFT_ON.format(interpret="", body=body), select="PAL606")) is flagged
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("    return pl.pallas_call(kernel, out_shape=x, interpret=True)(x)", True),
+        ("    if x.ndim == 2:\n        return pl.pallas_call(kernel, out_shape=x, interpret=True)(x)", True),
+        ("    if args.interpret:\n        return pl.pallas_call(kernel, out_shape=x, interpret=True)(x)", False),
+        (
+            "    if jax.default_backend() == 'cpu':\n        pl.pallas_call(kernel, out_shape=x, interpret=True)(x)",
+            False,
+        ),
+        ("    if os.environ.get('DEBUG'):\n        call = pl.pallas_call(kernel, out_shape=x, debug=True)", False),
+        ("    print(jax.make_jaxpr(pl.pallas_call(kernel, out_shape=x, interpret=True))(x))", False),
+        ("    print(jax.eval_shape(pl.pallas_call(kernel, out_shape=x, interpret=True), x))", False),
+    ],
+)
+def test_interpretation_that_is_surely_on(body: str, flagged: bool) -> None:
+    assert bool(lint(LEFT_ON.format(interpret="", body=body), select="PAL606")) is flagged
+
+
+def test_interpretation_is_told_once_a_file() -> None:
+    more = "    call = pl.pallas_call(kernel, out_shape=x, interpret=True)\n" * 3
+    (found,) = lint(LEFT_ON.format(interpret=", interpret=True", body=more), select="PAL606")
+    assert found.severity is Severity.WARNING
+    assert len(found.related) == 3
+    (fix,) = found.fixes
+    assert len(fix.edits) == 4

@@ -1,0 +1,51 @@
+"""In which of the jax versions in question a launch can run at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.api_names import api_name, keywords, reached
+
+if TYPE_CHECKING:
+    from pallas_lint.context import Context
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.syntax import Piece
+
+
+def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
+    """The versions in question that have all that the launching code, its kernels and the file's imports name.
+
+    What a kernel does in a jax in which its launcher fails before is nobody's business: PAL703 tells the launcher.
+    All of them where none has everything.
+    """
+    usable = context.analysis.usable
+    known = usable.get(id(launch))
+    if known is None:
+        outline = context.module.outline
+        pieces = [*(piece for piece in outline.pieces if piece.kind == "import"), launch.site.piece]
+        pieces += [body.piece for body in launch.bodies]
+        own = {id(piece): piece for piece in pieces if piece.source is context.module.source}
+        early: frozenset[str] = frozenset().union(*(_early(piece, context) for piece in own.values()))
+        told = context.jax.versions
+        known = usable[id(launch)] = tuple(version for version in told if version not in early) or told
+    return known
+
+
+def _early(piece: Piece, context: Context) -> frozenset[str]:
+    """The versions that do not have yet what the piece names."""
+    known = context.analysis.early.get(id(piece))
+    if known is None:
+        everywhere = evolve(context, launch=None)
+        uses, _ = context.module.uses.within(piece.first, piece.last)
+        found: set[str] = set()
+        for use in uses:
+            name = api_name(use)
+            if name is not None and any(name.history.status(version) == "not-yet" for version in context.jax.versions):
+                found.update(v for v in reached(name, everywhere) if name.history.status(v) == "not-yet")
+            called = api_name(use, called=True)
+            for _, history, failing in () if called is None else keywords(called, everywhere):
+                found.update(version for version in failing if history.status(version) == "not-yet")
+        known = context.analysis.early[id(piece)] = frozenset(found)
+    return known

@@ -1,0 +1,100 @@
+"""Ranges of jax that nobody can use to the full: the minimum is told once, and what cannot run is not judged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pallas_lint.testing import lint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KERNEL = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = {body}
+
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        compiler_params=pltpu.{params}(),
+    )(jnp.ones((8, 128), jnp.float32))
+"""
+
+
+def report(root: Path, *options: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "pallas_lint", "--no-cache", "--output-format", "json", *options, "."],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_minimum_is_told_once_a_project(tmp_path: Path) -> None:
+    for at in range(3):
+        (tmp_path / f"k{at}.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
+    newest = (
+        "from jax.experimental import pallas as pl\n\n\ndef f(body, mesh):\n    return pl.kernel(body, mesh=mesh)\n"
+    )
+    (tmp_path / "new.py").write_text(newest)
+    (found,) = [f for f in report(tmp_path, "--jax-version", ">=0.4")["findings"] if f["code"] == "PAL703"]
+    assert (found["path"], found["start"]["line"], found["severity"]) == ("new.py", 5, "error")
+    assert "the effective minimum is jax 0.8.1 (3 more uses" in found["message"]
+    assert {place["path"] for place in found["related"]} == {"k0.py"}
+    (tmp_path / "new.py").write_text(newest.replace("mesh=mesh)", "mesh=mesh)  # pallas-lint: disable=PAL703"))
+    (found,) = [f for f in report(tmp_path, "--jax-version", ">=0.4")["findings"] if f["code"] == "PAL703"]
+    assert (found["path"], "jax 0.6.1" in found["message"] or "jax 0.6.2" in found["message"]) == ("k0.py", True)
+
+
+def test_what_the_newest_lacks_is_told_everywhere(tmp_path: Path) -> None:
+    for at in range(2):
+        (tmp_path / f"k{at}.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
+    for version in (">=0.4,<0.6", "0.5.3"):
+        found = report(tmp_path, "--jax-version", version)["findings"]
+        assert [f["path"] for f in found if f["code"] == "PAL703"] == ["k0.py", "k1.py"]
+
+
+# `jnp.isfinite` has no TPU lowering up to jax 0.4.38.
+@pytest.mark.parametrize(
+    ("params", "judged"),
+    [("CompilerParams", False), ("TPUCompilerParams", True)],
+)
+def test_a_kernel_is_not_judged_where_its_launcher_cannot_run(params: str, judged: bool) -> None:
+    body = "jnp.where(jnp.isfinite(x_ref[...]), x_ref[...], 0.0)"
+    found = lint(KERNEL.format(body=body, params=params), jax=">=0.4,<0.7", target="tpu", select="PAL103")
+    assert bool(found) is judged
+
+
+def test_repeated_names_are_shown_once_in_the_full_format(tmp_path: Path) -> None:
+    load = "    o_ref[{0}, :] = pl.load(x_ref, ({0}, slice(None)))\n"
+    body = "".join(load.format(at) for at in range(8))
+    (tmp_path / "k.py").write_text(
+        f"from jax.experimental import pallas as pl\n\n\ndef kernel(x_ref, o_ref):\n{body}\n\n"
+        "def run(x):\n    return pl.pallas_call(kernel, out_shape=x)(x)\n"
+    )
+    assert sum(f["code"] == "PAL701" for f in report(tmp_path, "--jax-version", "0.10.2")["findings"]) == 8
+    command = [sys.executable, "-m", "pallas_lint", "--no-cache", "--jax-version", "0.10.2", "--output-format"]
+    told = {
+        form: subprocess.run([*command, form, "."], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+        for form in ("full", "concise")
+    }
+    assert told["full"].count("PAL701") == 1
+    assert "7 times the same in this file: lines 6, 7, 8, 9, 10, 11, 12" in told["full"]
+    assert told["concise"].count("PAL701") == 8
