@@ -42,6 +42,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL307": ("block-out-of-range", "specs.block_out_of_range"),
     "PAL308": ("outputs-not-covered", "specs.outputs_not_covered"),
     "PAL309": ("hallucinated-api", "specs.hallucinated_api"),
+    "PAL310": ("block-rank", "specs.block_rank"),
+    "PAL311": ("dimension-semantics-length", "specs.dimension_semantics_length"),
     "PAL401": ("uninitialised-accumulator", "results.uninitialised_accumulator"),
     "PAL402": ("init-guard-wrong-axis", "results.init_guard_wrong_axis"),
     "PAL403": ("revisit-not-consecutive", "results.revisit_not_consecutive"),

@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["bits", "broadcast", "dtype_of", "infer"]
 
 
-def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False) -> Value:
-    """What `name(*args, **keywords)` returns; an Array of unknown shape and dtype for what is not modelled."""
+def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, more: bool = False) -> Value:
+    """What `name(*args, **keywords)` returns; an Array of unknown shape and dtype for what is not modelled.
+
+    `more`: there are arguments that are not seen, as in `x.reshape(-1, *sizes)`.
+    """
     rule = _LAX_RULES.get(name) or _RULES.get(name.rpartition(".")[2])
-    if rule is None:
+    if rule is None or more:
         return Array()
     try:
         result = rule(name, args, keywords)

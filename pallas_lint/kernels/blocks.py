@@ -15,6 +15,7 @@ from pallas_lint.kernels.dtypes import bits, dtype_of
 from pallas_lint.kernels.grid_points import PROGRAM_ID, Point, axes_in
 from pallas_lint.kernels.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launch import block_spec, scratch_ref
+from pallas_lint.kernels.semantics import semantics_of
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.trace import KernelTrace, Op
 from pallas_lint.kernels.values import (
@@ -274,43 +275,7 @@ def grid_of(launch: Launch) -> Grid | None:
         return None  # a number or a tuple
     if seq is None or seq.open:
         return None
-    return Grid(launch, tuple(dim(item) for item in seq.items), _semantics(launch, len(seq.items)))
-
-
-def _semantics(launch: Launch, rank: int) -> tuple[str | None, ...]:
-    declared = _declared_semantics(launch)
-    if declared is None:
-        return ("arbitrary",) * rank
-    if not isinstance(declared, Seq) or declared.open or len(declared.items) != rank:
-        return (None,) * rank
-    return tuple(_semantics_name(item) for item in declared.items)
-
-
-def _declared_semantics(launch: Launch) -> Value | None:
-    """The `dimension_semantics` of a launch; None where there surely are none, UNKNOWN where that is not known."""
-    own = launch.argument("dimension_semantics")
-    if own not in (None, NONE):
-        return own
-    params = launch.argument("compiler_params", "params")
-    if params in (None, NONE):
-        return UNKNOWN if launch.open else None
-    if isinstance(params, Dictionary):
-        nested = params.get("mosaic") or params.get("mosaic_tpu") or params.get("mosaic_gpu")
-        params = nested if nested is not None else params
-    if isinstance(params, Dictionary):
-        found = params.get("dimension_semantics")
-        return found if found is not None else UNKNOWN if params.open else None
-    if isinstance(params, Made):
-        found = params.argument("dimension_semantics", 0 if params.function.endswith("CompilerParams") else None)
-        return UNKNOWN if found is None and params.open else None if found == NONE else found
-    return UNKNOWN
-
-
-def _semantics_name(value: Value) -> str | None:
-    """ "parallel" for "parallel", `pltpu.PARALLEL` and `pltpu.GridDimensionSemantics.PARALLEL`."""
-    if isinstance(value, External):
-        return value.name.rpartition(".")[2].lower()
-    return value.value.lower() if isinstance(value, Const) and isinstance(value.value, str) else None
+    return Grid(launch, tuple(dim(item) for item in seq.items), semantics_of(launch, len(seq.items)))
 
 
 def _element(values: tuple[Value, ...] | list[Value] | None, at: int | None) -> Value:

@@ -47,13 +47,15 @@ _STATIC = frozenset(
     " iscomplexobj isrealobj isscalar dtypes itemsize_bits axis_size ShapeDtypeStruct Precision DotAlgorithm"
     " DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers ConvDimensionNumbers ndarray".split()
 )
+# Wrappers whose function sees a part of each argument: of another rank, or of another size.
+_MAPPING = frozenset({"jax.vmap", "jax.pmap", "jax.shard_map", "jax.experimental.shard_map.shard_map"})
 # Wrappers that return a function which does what the wrapped one does.
 _TRANSPARENT = frozenset(
     {
         "jax.jit", "jax.named_call", "jax.checkpoint", "jax.remat", "jax.custom_vjp", "jax.custom_jvp",
         "jax.named_scope", "functools.wraps", "functools.cache", "functools.lru_cache",
         "jax.profiler.annotate_function",
-        "jax.experimental.shard_map.shard_map", "jax.shard_map", "jax.custom_batching.custom_vmap", "jax.pmap",
+        "jax.custom_batching.custom_vmap",
         "staticmethod", "builtins.staticmethod", "builtins.classmethod", "jax.experimental.pjit.pjit",
         "contextlib.contextmanager", "jax.linear_util.wrap_init", "jax.api_util.flatten_fun",
     }
@@ -251,6 +253,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         if decorator.name == _CHECKIFY:
             mark_checkified(i, target)
             return _made(i, _CHECKIFY, Arguments([target]), node)
+        if decorator.name in _MAPPING and isinstance(target, Func):
+            return _made(i, decorator.name, Arguments([target]), node)
         return UNKNOWN
     if not isinstance(decorator, Made):
         return UNKNOWN
@@ -284,8 +288,8 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         if isinstance(inner, External | Func):
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             return i.call(inner, merged, node)
-    if decorator.function == "jax.vmap" and isinstance(target, Func):
-        return _made(i, "jax.vmap", Arguments([target]), node)
+    if decorator.function in _MAPPING and isinstance(target, Func):
+        return _made(i, decorator.function, Arguments([target]), node)
     return UNKNOWN
 
 
@@ -307,7 +311,8 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     if callbacks:
         _run_callbacks(i, arguments)
         return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else _made(i, name, arguments, node)
-    result = arrays.infer(name, arguments.positional, arguments.keywords, i.root.x64 is not None)
+    x64 = i.root.x64 is not None
+    result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
     if i.kernel is not None:
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in [value] if isinstance(value, Ref) else []:
@@ -333,7 +338,8 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     if name.startswith("numpy.random."):
         return host_numbers.random(short, arguments) or _made(i, name, arguments, node)
     if short in _NUMPY_MAKERS and name.startswith("numpy."):
-        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, i.root.x64 is not None)
+        x64 = i.root.x64 is not None
+        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
     if short in _NUMPY_JOINERS and name.startswith("numpy."):
         given = arguments.positional

@@ -271,7 +271,7 @@ def called_by_name(method: Sym, arguments: Arguments) -> Value:
         dtype = None if wanted is None or is_of_numpy(wanted) else arrays.dtype_of(wanted)
         named = Sym(method.text.removesuffix(".astype"), method.owner)
         return Array(None, dtype, named=named) if dtype is not None else UNKNOWN
-    if not method.text.endswith(".reshape"):
+    if not method.text.endswith(".reshape") or arguments.open:
         return UNKNOWN
     shape = indexing.reshaped(None, arguments.positional)
     return Array(shape) if shape else UNKNOWN
@@ -293,7 +293,8 @@ def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments,
     if name in ("reshape", "transpose") and len(arguments.positional) > 2:
         # Methods take the dimensions one by one where the functions take a tuple.
         arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
-    result = arrays.infer(function, arguments.positional, arguments.keywords, i.root.x64 is not None)
+    x64 = i.root.x64 is not None
+    result = arrays.infer(function, arguments.positional, arguments.keywords, x64, arguments.open)
     return i.op(function, node, arguments, result, "method")
 
 

@@ -8,12 +8,11 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import grid_of
+from pallas_lint.kernels.semantics import semantics_site
 from pallas_lint.kernels.steps import Simulation, models
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
-from pallas_lint.syntax.literals import text_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +163,7 @@ class ParallelReductionAxis(Rule):
         self, buffer: Buffer, fault: Fault, axis: int, grid: Grid, launch: Launch, context: Context
     ) -> Finding:
         device = context.target.device if context.target is not None else None
-        site, own = _semantics_site(launch, axis)
+        site, own = semantics_site(launch, axis)
         fixes: list[Fix] = []
         if own is not None:
             node = own.node
@@ -211,33 +210,3 @@ def _is_set_first(buffer: Buffer) -> bool:
     return (first.kind not in ("read", "update") and not first.guards) or all(
         use.kind not in ("read", "update") for use in buffer.uses
     )
-
-
-def _semantics_site(launch: Launch, axis: int) -> tuple[Site, Site | None]:
-    """Where the semantics are given, and the literal for one axis where it has its own."""
-    value = launch.argument("compiler_params", "params")
-    place = getattr(value, "site", None) or launch.called_at
-    for owner in (getattr(value, "site", None), launch.site):
-        expression = None if owner is None else _keyword(owner.node, "dimension_semantics")
-        if owner is None or expression is None:
-            continue
-        place = Site(owner.piece, expression)
-        if isinstance(expression, cst.Tuple | cst.List) and axis < len(expression.elements):
-            element = expression.elements[axis]
-            starred = any(isinstance(item, cst.StarredElement) for item in expression.elements)
-            return place, None if starred else Site(owner.piece, element.value)
-    return place, None
-
-
-def _keyword(node: cst.CSTNode, name: str) -> cst.BaseExpression | None:
-    """The expression given for a keyword in a call or for a key in a dict display, at any depth."""
-    stack: list[cst.CSTNode] = [node]
-    while stack:
-        current = stack.pop(0)
-        if isinstance(current, cst.Arg) and current.keyword is not None and current.keyword.value == name:
-            return current.value
-        key = current.key if isinstance(current, cst.DictElement) else None
-        if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and text_value(key) == name:
-            return current.value
-        stack.extend(children(current))
-    return None

@@ -31,6 +31,9 @@ class SlicePastEnd(Rule):
     `n`: on TPU and GPU that is somebody else's memory, or a fault of the copy engine. `interpret=True` moves the
     slice back until it fits, so that the last rows come twice; `pltpu.InterpretParams()` raises.
 
+    Slices of Python, `ref[120:136]`, end where the ref does: with 128 rows it has 8 (a store of 16 is PAL506), and with
+    120 or fewer jax refuses it.
+
     ## How to fix
 
     Pad the array to a multiple of the block, choose a block that divides it, or load with a mask where the backend has
@@ -49,6 +52,8 @@ class SlicePastEnd(Rule):
       while tracing, with a mask too; one that starts at 0 passes up to 0.11.2, where a mask makes it right. A constant
       index, or the last turn of a loop: lowers for TPU (and for CUDA on 0.4.35 and 0.8.3), wrong rows with
       `interpret=True`, IndexError with `InterpretParams()`.
+    - `ref[start:stop]`, traced with these, 0.5.3, 0.6.2, 0.7.2, 0.9.2 and 0.11.2: "Out of bound slice" from the
+      dimension's size on, to load and to store; one that starts before is cut short in all.
     """
 
     code = "PAL412"
@@ -135,14 +140,22 @@ def _constant(part: Part, masked: bool, trace: KernelTrace, context: Context) ->
     """A slice or index given in numbers."""
     start, size = number(start_of(part)), number(size_of(part))
     length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
-    if start is None or size is None or length is None or start < 0 or start + size <= length:
+    if start is None or length is None or start < 0:
         return None
+    if isinstance(part.index, Slice) and part.index.size is None:
+        # `ref[start:stop]` ends where the ref does, as in Python, but jax wants something to be left.
+        if start < length or length == 0:
+            return None
+        what = f"slice starts at {start}"
+    elif size is None or start + size <= length:
+        return None
+    else:
+        what = f"slice ends at {start + size}" if isinstance(part.index, Slice) else f"index {start}"
     versions = None
     if masked and start == 0:  # the row of a softmax in a block of a power of two: right until jax refused it
         versions = context.failing(lambda version: parse(version) >= (0, 12))
         if not versions:
             return None
-    what = f"slice ends at {start + size}" if isinstance(part.index, Slice) else f"index {start}"
     return context.finding(
         part.access.site,
         f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",

@@ -50,6 +50,9 @@ def module(
 
 PAST = {
     "constant": ("o_ref[0:16, :] = x_ref[pl.ds(992, 16), :]", "x_ref["),
+    "plain slice": ("o_ref[0:16, :] = x_ref[1000:1016, :]", "x_ref["),
+    "plain slice without an end": ("o_ref[...] = jnp.sum(x_ref[1004:]) + jnp.zeros_like(o_ref)", "x_ref["),
+    "plain slice to store": ("o_ref[128:144] = jnp.zeros((16, 128))", "o_ref["),
     "index": ("o_ref[0, :] = x_ref[1000, :]", "x_ref["),
     "store": ("o_ref[pl.ds(120, 16), :] = jnp.zeros((16, 128))", "o_ref["),
     "view": ("o_ref[0:16, :] = x_ref.at[pl.ds(992, 16), :][...]", "x_ref.at"),
@@ -156,6 +159,8 @@ def test_divisibility_is_checked(name: str) -> None:
 
 
 FINE = {
+    "plain slice that is cut short": "o_ref[0:8, :] = x_ref[992:1008, :]",
+    "plain slices from the end": "o_ref[-8:, :] = x_ref[-8:, :]",
     "fits": "o_ref[0:16, :] = x_ref[pl.ds(984, 16), :]",
     "floor": (
         "def body(i, c):\n    return c + x_ref[pl.ds(i * BLOCK, BLOCK), :]\n"
