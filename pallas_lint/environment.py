@@ -23,6 +23,7 @@ _DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
 # costs hundreds of milliseconds to parse as TOML, and only two lines of it matter.
 _LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
+_LONGEST_REQUIREMENT, _MOST_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
 _REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
 
 
@@ -283,6 +284,7 @@ def _pins(parsed: list[tuple[str, str]]) -> list[str]:
 def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
     """(package, PEP 440 specifier) of the requirements of jax among `lines`; others are dropped."""
     found: list[tuple[str, str]] = []
+    seen: set[str] = set()
     for line in lines:
         match = re.match(_REQUIREMENT_LINE, line)
         if not match:
@@ -290,6 +292,9 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
         from packaging.requirements import InvalidRequirement, Requirement
 
         text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\")
+        if text in seen or len(text) > _LONGEST_REQUIREMENT or len(seen) == _MOST_REQUIREMENTS:
+            continue
+        seen.add(text)
         try:
             requirement = Requirement(text)
         except InvalidRequirement:

@@ -43,6 +43,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with (large / name).open("wb") as stream:
             stream.write(b"import pallas\n")
             stream.truncate(3 << 30)
+    many = top / "many"  # requirements, in one line and in many
+    many.mkdir()
+    (many / "k.py").write_text(attack.KERNEL)
+    bounds = [f">=0.4.{number}" for number in range(40_000)]
+    (many / "requirements.txt").write_text(f"jax{','.join(bounds)}\n" + "".join(f"jax{each}\n" for each in bounds))
     known = top / "known"
     known.mkdir()
     (known / "pallas-lint.toml").write_text('baseline = "known.json"\n')
@@ -62,7 +67,7 @@ def test_the_command_line(folder: Path) -> None:
     assert "large/requirements.txt: error: cannot read the file: it is larger than 64 MiB" in ran.err
     assert "large/huge.py: error: cannot read the file: it is larger than 64 MiB" in ran.err
     assert "known/known.json: error: cannot read the baseline: it is not a regular file" in ran.err
-    for folder_name in (*map(place, (*TOLD, *SILENT)), "large", "known"):
+    for folder_name in (*map(place, (*TOLD, *SILENT)), "large", "known", "many"):
         assert f"{folder_name}/k.py:" in ran.out, folder_name
 
 
