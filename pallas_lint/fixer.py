@@ -265,14 +265,17 @@ def _refusal(finding: Finding, chosen: Fix, reasons: Mapping[str, str]) -> LintE
     )
 
 
-def unified_diff(before: Source, after: Source) -> Iterator[str]:
-    """The change as a unified diff that `patch` takes, line by line; of a notebook, one for each cell."""
+def unified_diff(before: Source, after: Source, shown: Callable[[str], str] = str) -> Iterator[str]:
+    """The change as a unified diff that `patch` takes, line by line; of a notebook, one for each cell.
+
+    `shown` makes the names of the files safe to print; their text is what it is.
+    """
     import difflib
 
     for (name, old), (_, new) in zip(before.parts, after.parts, strict=True):
         # Cut at \n only: str.splitlines also cuts at form feeds and other characters that end no line for patch.
         lines, changed = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
-        for line in difflib.unified_diff(lines, changed, name, name):
+        for line in difflib.unified_diff(lines, changed, shown(name), shown(name)):
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import OK, UsageError, overrides, terminal
 from pallas_lint.finding import Severity
+from pallas_lint.report.style import visible
 from pallas_lint.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
 from pallas_lint.targets import Target
 
@@ -63,19 +64,19 @@ def document(settings: Settings, cwd: Path) -> dict[str, Any]:
 
 def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
     file = shown_path(settings.config_file, cwd) if settings.config_file else "none"
-    yield f"# configuration file: {file}\n"
+    yield f"# configuration file: {visible(file)}\n"
     entries = [
         (f"{key} = {_toml(_plain(getattr(settings, a.name)))}", settings.origins.get(key, "default"))
         for key, a in configurable().items()
     ]
     width = min(max(len(text) for text, _ in entries), 60)
     for text, origin in entries:
-        yield f"{text:{width}}  # {origin}\n"
+        yield visible(f"{text:{width}}  # {origin}") + "\n"
     jax = settings.jax
     versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
-    yield f"\n# jax: {versions}, {'assumed' if jax.assumed else jax.source}\n"
+    yield f"\n# jax: {versions}, {'assumed' if jax.assumed else visible(jax.source)}\n"
     if jax.note:
-        yield f"# {jax.note}\n"
+        yield f"# {visible(jax.note)}\n"
     yield f"# rules: {len(settings.enabled)} enabled\n"
 
 

@@ -18,7 +18,7 @@ from pallas_lint.minimum import told_once
 from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.report.style import Style, visible, visible_file, wants_colour
 from pallas_lint.runner import RunResult, combine, judge_source
 from pallas_lint.runner import run as run_files
 from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
@@ -296,7 +296,7 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
 
     style = Style(wants_colour(linted.options.color, sys.stdout))
     for path in sorted(outcome.changed):
-        for line in fixer.unified_diff(*outcome.changed[path]):
+        for line in fixer.unified_diff(*outcome.changed[path], visible_file):
             text = line.removesuffix("\n")
             if line.startswith("+") and not line.startswith("+++"):
                 text = style.added(text)
@@ -379,7 +379,11 @@ def _say_errors(linted: _Run) -> None:
             terminal.plain_say(text)
     for error in linted.all_errors:
         where = (
-            f"{visible(error.path)}:{error.line}: " if error.line else f"{visible(error.path)}: " if error.path else ""
+            f"{visible_file(error.path)}:{error.line}: "
+            if error.line
+            else f"{visible_file(error.path)}: "
+            if error.path
+            else ""
         )
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")
 

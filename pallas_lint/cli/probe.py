@@ -18,7 +18,7 @@ from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.report.style import Style, visible, visible_file, wants_colour
 from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
     )
     terminal.write(reports.render(options.output_format, report))
     for error in errors:
-        where = f"{visible(error.path)}:{error.line}: " if error.line else f"{visible(error.path)}: "
+        where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")
     if errors:
         return TROUBLE

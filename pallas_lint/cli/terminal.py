@@ -51,9 +51,11 @@ def write_bytes(data: bytes) -> None:
 
 
 def say(message: str) -> None:
-    """One line on standard error."""
+    """One line on standard error, whatever the message holds."""
+    from pallas_lint.report.style import visible
+
     with contextlib.suppress(BrokenPipeError):
-        print(f"pallas-lint: {message}", file=sys.stderr)
+        print(f"pallas-lint: {visible(message)}", file=sys.stderr)
 
 
 def plain_say(text: str) -> None:

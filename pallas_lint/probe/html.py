@@ -134,12 +134,18 @@ def _finding(finding: Finding, line: Callable[[str, int], str | None]) -> str:
     places = " ".join(part for part in (finding.backend, finding.device) if part)
     help_ = f'<p class="help">{_prose(finding.help)}</p>' if finding.help else ""
     return (
-        f'<article class="finding {finding.severity.value}"><p><a class="code" href="{escape(finding.url)}">'
-        f"{finding.code}</a> <strong>{_prose(finding.message)}</strong></p>"
+        f'<article class="finding {finding.severity.value}"><p>{_code(finding)} <strong>'
+        f"{_prose(finding.message)}</strong></p>"
         f'<p class="quiet">{_place(finding.span.path, number)}'
         f"{' &middot; ' + escape(places) if places else ''}</p>"
         f'<pre><code><span class="number">{number}</span> {marked}</code></pre>{help_}</article>'
     )
+
+
+def _code(finding: Finding) -> str:
+    """The code, with a link where the rule has a page on the web."""
+    link = f' href="{escape(finding.url)}"' if finding.url.startswith(("https://", "http://")) else ""
+    return f'<a class="code"{link}>{escape(finding.code)}</a>'
 
 
 def _matrix(launch: LaunchResult) -> str:

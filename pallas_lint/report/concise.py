@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.report import footer, statistics
-from pallas_lint.report.style import visible
+from pallas_lint.report.style import visible, visible_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def render(report: Report) -> Iterator[str]:
 
 def place_of_file(span: Span) -> str:
     """The path, with the cell in a notebook: `n.ipynb:cell 3`."""
-    return visible(span.path) if span.cell is None else f"{visible(span.path)}:cell {span.cell}"
+    return visible_file(span.path) + (f":cell {span.cell}" if span.cell is not None else "")
 
 
 def circumstances(finding: Finding) -> list[str]:

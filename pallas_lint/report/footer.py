@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
+from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def render(report: Report) -> Iterator[str]:
             f"{report.assumed.text}, the newest known; --jax-version sets it\n"
         )
     for note in report.notes:
-        yield f"{style.dim('note:')} {note}\n"
+        yield f"{style.dim('note:')} {visible(note)}\n"
 
 
 def fixable(findings: Sequence[Finding]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.report.concise import circumstances
+from pallas_lint.report.style import visible, visible_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,8 +22,8 @@ def render(report: Report) -> Iterator[str]:
     for finding in report.findings:
         yield _command(_COMMANDS[finding.severity], _properties(finding), _message(finding))
     for error in report.errors:
-        place = {"title": "pallas-lint", "file": error.path or None, "line": error.line}
-        yield _command("error", place, error.message)
+        place = {"title": "pallas-lint", "file": visible_file(error.path) if error.path else None, "line": error.line}
+        yield _command("error", place, visible(error.message))
 
 
 def _properties(finding: Finding) -> Mapping[str, object]:
@@ -31,7 +32,7 @@ def _properties(finding: Finding) -> Mapping[str, object]:
     one_line = span.start.line == span.end.line and finding.cell is None
     return {
         "title": f"pallas-lint {finding.code} {finding.name}",
-        "file": span.path,
+        "file": visible_file(span.path),
         # Lines of a notebook count within a cell, those of an annotation within the file.
         "line": span.start.line if finding.cell is None else None,
         "endLine": span.end.line if finding.cell is None else None,
@@ -44,7 +45,7 @@ def _message(finding: Finding) -> str:
     where = f"cell {finding.cell}, line {finding.span.start.line}: " if finding.cell is not None else ""
     context = circumstances(finding)
     tail = f" [{', '.join(context)}]" if context else ""
-    return f"{where}{finding.message}{tail}" + (f"\n{finding.help}" if finding.help else "")
+    return f"{where}{visible(finding.message)}{tail}" + (f"\n{visible(finding.help)}" if finding.help else "")
 
 
 def _command(name: str, properties: Mapping[str, object], message: str) -> str:

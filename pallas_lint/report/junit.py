@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from pallas_lint.finding import Severity
 from pallas_lint.report.concise import circumstances
+from pallas_lint.report.style import visible_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def render(report: Report) -> Iterator[str]:
     """Findings are failures, those of severity info passed cases with a remark; errors of the run are errors."""
     root = ElementTree.Element("testsuites", name="pallas-lint")
     for path, findings in groupby(report.findings, key=lambda finding: finding.span.path):
-        suite = ElementTree.SubElement(root, "testsuite", name=_text(path), package="pallas-lint")
+        suite = ElementTree.SubElement(root, "testsuite", name=visible_file(path), package="pallas-lint")
         for finding in findings:
             _case(suite, finding)
     if report.errors:
@@ -49,19 +50,19 @@ def _case(suite: Element, finding: Finding) -> None:
     cell = f" of cell {finding.cell}" if finding.cell is not None else ""
     place = f"line {span.start.line}{cell}, column {span.start.column}"
     case = ElementTree.SubElement(
-        suite, "testcase", name=f"{finding.code} {finding.name}, {place}", classname=_text(span.path),
-        file=_text(span.path), line=str(span.start.line),
+        suite, "testcase", name=f"{finding.code} {finding.name}, {place}", classname=visible_file(span.path),
+        file=visible_file(span.path), line=str(span.start.line),
     )  # fmt: skip
     said = _text("\n".join(part for part in (finding.message, finding.help, ", ".join(circumstances(finding))) if part))
     if finding.severity is Severity.INFO:
         ElementTree.SubElement(case, "system-out").text = said
     else:
         failure = ElementTree.SubElement(case, "failure", message=_text(finding.message), type=finding.severity.value)
-        failure.text = f"{_text(span.path)}: {place}\n{said}\n{finding.url}"
+        failure.text = f"{visible_file(span.path)}: {place}\n{said}\n{finding.url}"
 
 
 def _error(suite: Element, error: LintError) -> None:
-    name = f"{error.path}:{error.line}" if error.line else error.path or "pallas-lint"
+    name = f"{visible_file(error.path)}:{error.line}" if error.line else visible_file(error.path) or "pallas-lint"
     case = ElementTree.SubElement(suite, "testcase", name=_text(name), classname="pallas-lint")
     ElementTree.SubElement(case, "error", message=_text(error.message), type="error")
 

@@ -76,6 +76,12 @@ def visible(text: str) -> str:
     return "".join(map(_visible, text))
 
 
+def visible_file(path: str) -> str:
+    """A file's path as it may begin a line, where `::` is a command to GitHub and a dash begins an option."""
+    shown = visible(path)
+    return f"./{shown}" if shown.startswith(("-", ":", "#")) else shown
+
+
 def _visible(char: str) -> str:
     if char == "\x7f":
         return "\u2421"
