@@ -81,7 +81,8 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            results = jax.tree_util.tree_leaves(function(*positional, **keywords))
+            with devices.told(devices.parse(self._kinds()[0])):
+                results = jax.tree_util.tree_leaves(function(*positional, **keywords))
         except Exception:
             return None
         finally:
@@ -137,10 +138,16 @@ class _Job:
         recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
         recorder.install()
         try:
-            got, expected = function(*positional, **keywords), wanted(*positional, **keywords)
+            with devices.told(devices.parse(self._kinds()[0])):
+                got, expected = function(*positional, **keywords), wanted(*positional, **keywords)
         finally:
             recorder.remove()
         return interpret.differences(got, expected, lenient=lenient)
+
+    def _kinds(self) -> list[str]:
+        """The TPUs that the function, which may ask, is told it runs on, one after the other."""
+        tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
+        return tpus[:1] or ["tpu:v5e", f"tpu:{SPARSE}"]
 
     def _task(self, name: str, work: Callable[[], Any]) -> Any:
         return task(name, work, self.emit)
@@ -171,9 +178,7 @@ class _Job:
 
         recorder = Recorder()
         recorder.install()
-        # The function may ask what TPU it runs on.
-        tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
-        kinds = tpus[:1] or ["tpu:v5e", f"tpu:{SPARSE}"]
+        kinds = self._kinds()
         try:
             for kind in kinds:
                 try:

@@ -1,0 +1,65 @@
+"""Working kernels, in every idiom: neither the rules nor the probe have an error or a warning for them.
+
+A kernel is a function with a probe comment, beside a function `expected_…` that computes the same without Pallas. The
+probe compares the two in interpret mode, lowers the kernel, and compiles it where the compiler is installed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.finding import Severity
+from pallas_lint.probe.client import Worker
+from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.specs import comments_in
+from pallas_lint.report.lines import Lines
+from pallas_lint.testing import lint_text
+from tests.probe.running import jax_version
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from pallas_lint.finding import Finding
+
+HERE = Path(__file__).parent
+# The oldest jax that has what a file's kernels use, and the targets that its kernels are for.
+FILES = {
+    "plain.py": ((0, 4, 35), ("tpu:v5e",)),
+    "tpu.py": ((0, 8, 3), ("tpu:v5e",)),
+    "triton.py": ((0, 8, 3), ("triton",)),
+}
+
+
+def judged(findings: list[Finding]) -> list[str]:
+    return [f"{each.span} {each.code} {each.message}" for each in findings if each.severity is not Severity.INFO]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_text(file: str) -> None:
+    """On the oldest release, on the newest, and for all of them together."""
+    oldest = ".".join(map(str, FILES[file][0]))
+    for versions in (None, oldest, f">={oldest}"):
+        assert judged(lint_text((HERE / file).read_text(encoding="utf-8"), versions)) == [], versions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FILES)
+def test_the_probe(file: str) -> None:
+    oldest, targets = FILES[file]
+    if jax_version() < oldest:
+        pytest.skip(f"its kernels need jax {oldest}")
+    specs = list(comments_in((HERE / file).read_text(encoding="utf-8"), file))
+    wrong = {}
+    with Worker(python(), HERE) as worker:
+        for spec in specs:
+            reference = f"expected_{spec.function}"
+            result = Session(worker, HERE, Conditions(targets, None, reference)).probe(spec)
+            findings, errors = findings_of(result, HERE, Lines(HERE).line)
+            lowered = [stage for launch in result.launches for stage in launch.stages if stage.stage == "lower"]
+            complaints = judged(findings) + [str(error) for error in errors]
+            if complaints or not lowered or not all(stage.ok for stage in lowered):
+                wrong[spec.function] = complaints or "it was not lowered"
+    assert wrong == {}
