@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
 from pallas_lint.syntax.bindings import IMPORTS, SCOPES, Scope, bindings, imported_names, text_of
+from pallas_lint.syntax.branches import Branch, branches_of, exits_of, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,11 @@ _SKIPPED = frozenset({"comment", "integer", "float", "type", "global_statement",
 # An exception handler that makes the failure of a missing name harmless.
 _HANDLER = re.compile(r"except\s*\*?\s*:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException")
 _EXPECTING = re.compile(r"\b(?:suppress|raises|assertRaises\w*)\(")
-_LEAVING = frozenset({"return_statement", "raise_statement", "continue_statement", "break_statement"})
+# What may keep a use in it from being reached, or from doing harm.
+_AROUND = frozenset({
+    "module", "block", "function_definition", "decorated_definition", "try_statement", "with_statement", "if_statement",
+    "elif_clause", "conditional_expression", "boolean_operator",
+})  # fmt: skip
 
 
 @frozen
@@ -40,12 +45,24 @@ class Keyword:
     node: tree_sitter.Node = field(eq=False, repr=False)  # the value
 
 
-@frozen
-class Branch:
-    """A condition on the way to a use, as text; `negated`: the use stands where it is false."""
+class _Step(NamedTuple):
+    """A node on the way through the tree, with the names that are in sight, its parent and what is around it."""
 
-    condition: str
-    negated: bool
+    node: tree_sitter.Node
+    scope: Scope
+    outer: tree_sitter.Node | None
+    around: _Around | None
+
+
+class _Around(NamedTuple):
+    """A node around a use, its child on the way there, and what is around it in turn.
+
+    Kept on the way down: tree-sitter finds a parent by a walk from the root, which in a long chain of calls is long.
+    """
+
+    node: tree_sitter.Node
+    child: tree_sitter.Node
+    above: _Around | None
 
 
 @define(eq=False, slots=False)
@@ -60,6 +77,8 @@ class Use:
     node: tree_sitter.Node = field(repr=False)
     _uses: Uses = field(repr=False)
     _last: tree_sitter.Node = field(repr=False)
+    _outer: tree_sitter.Node | None = field(repr=False)  # of which it is a part
+    _around: _Around | None = field(repr=False)
     statement: tree_sitter.Node | None = field(default=None, repr=False)
     scope: Scope | None = field(default=None, repr=False)
 
@@ -117,9 +136,9 @@ class Use:
     @cached_property
     def call(self) -> tree_sitter.Node | None:
         """The call of the name, if it is called on the spot."""
-        parent = self.node.parent
-        if parent is not None and parent.type == "call" and _same(parent.child_by_field_name("function"), self.node):
-            return parent
+        outer = self._outer
+        if outer is not None and outer.type == "call" and same(outer.child_by_field_name("function"), self.node):
+            return outer
         return None
 
     @cached_property
@@ -127,11 +146,11 @@ class Use:
         """The call that gives the name its arguments: its own, or that of `functools.partial(name, ...)`."""
         if self.call is not None or self.imported:
             return self.call
-        arguments = self.node.parent
+        arguments = self._outer
         outer = arguments.parent if arguments is not None and arguments.type == "argument_list" else None
         if outer is None or arguments is None or outer.type != "call" or not arguments.named_children:
             return None
-        if not _same(arguments.named_children[0], self.node):
+        if not same(arguments.named_children[0], self.node):
             return None
         function = outer.child_by_field_name("function")
         return outer if text_of(function).rpartition(".")[2] == "partial" else None
@@ -179,52 +198,51 @@ class Use:
                 if name is not None and value is not None:
                     span = self._uses.span
                     found.append(Keyword(text_of(name), span(name), span(value), text_of(value), value))
-            elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not _same(argument, self.node):
+            elif argument.type not in ("list_splat", "dictionary_splat", "comment") and not same(argument, self.node):
                 found.append(argument)
         return found
 
     # -- whether it is reached -----------------------------------------------------------------------------------
 
+    @property
+    def _surroundings(self) -> Iterator[tuple[tree_sitter.Node, tree_sitter.Node]]:
+        """The nodes around it that tell, each with its child on the way, the innermost first."""
+        around = self._around
+        while around is not None:
+            yield around.node, around.child
+            around = around.above
+
     @cached_property
     def handled(self) -> bool:
         """Whether it stands in a `try` (or `suppress`, `raises`) that survives its absence, or in its handler."""
-        child, parent = self.node, self.node.parent
-        while parent is not None:
-            if parent.type == "try_statement" and child.type in ("block", "except_clause"):
-                heads = [text_of(each).split("\n", 1)[0] for each in parent.children if each.type == "except_clause"]
+        for outer, child in self._surroundings:
+            if outer.type == "try_statement" and child.type in ("block", "except_clause"):
+                heads = [text_of(each).split("\n", 1)[0] for each in outer.children if each.type == "except_clause"]
                 if any(_HANDLER.search(head) for head in heads):
                     return True
-            elif parent.type == "with_statement" and _EXPECTING.search(text_of(parent.named_children[0])):
+            elif outer.type == "with_statement" and _EXPECTING.search(text_of(outer.named_children[0])):
                 return True
-            child, parent = parent, parent.parent
         return False
 
     @cached_property
     def branches(self) -> list[Branch]:
         """Every condition on the way to the use, the innermost first."""
         found: list[Branch] = []
-        child, parent = self.node, self.node.parent
-        while parent is not None:
-            found.extend(_branches(parent, child))
-            if parent.type in ("block", "module"):
-                found.extend(self._uses.exits_before(parent, child))
-            elif parent.type == "decorated_definition":
-                decorators = [text_of(each) for each in parent.named_children if each.type == "decorator"]
+        for outer, child in self._surroundings:
+            found.extend(branches_of(outer, child))
+            if outer.type in ("block", "module"):
+                found.extend(self._uses.exits_before(outer, child))
+            elif outer.type == "decorated_definition":
+                decorators = [text_of(each) for each in outer.named_children if each.type == "decorator"]
                 # `skipif(jax.__version_info__ < …)`: no expression, so that nothing decides it but its words.
                 found.extend(Branch(each, negated=False) for each in decorators if "skip" in each)
-            child, parent = parent, parent.parent
         return found
 
     @cached_property
     def enclosing(self) -> str:
         """The text of the outermost function around the use; empty at the top level."""
-        found = ""
-        node = self.node.parent
-        while node is not None:
-            if node.type == "function_definition":
-                found = text_of(node)
-            node = node.parent
-        return found
+        functions = [outer for outer, _ in self._surroundings if outer.type == "function_definition"]
+        return text_of(functions[-1]) if functions else ""
 
 
 @define(eq=False, slots=False)
@@ -297,18 +315,18 @@ class Uses:
     def _found(self) -> tuple[list[Use], set[str]]:
         found: list[Use] = []
         stored: set[str] = set()
-        stack = [(self.root, Scope(None, self.bound))]
+        stack = [_Step(self.root, Scope(None, self.bound), None, None)]
         while stack:
-            node, scope = stack.pop()
+            node, scope, outer, around = stack.pop()
             kind = node.type
             if kind in IMPORTS:
-                found.extend(self._import(node))
+                found.extend(self._import(node, around))
                 continue
             if kind in _SKIPPED:
                 continue
             if kind in ("attribute", "identifier"):
-                use = self._use(node, scope)
-                if use is not None and _is_stored(node):
+                use = self._use(node, scope, outer, around)
+                if use is not None and outer is not None and _is_stored(node, outer):
                     stored.add(use.name)  # `pltpu.CompilerParams = ...`: from here on it is there
                 elif use is not None:
                     found.append(use)
@@ -316,7 +334,7 @@ class Uses:
                     continue
                 child = node.child_by_field_name("object")
                 if child is not None:
-                    stack.append((child, scope))
+                    stack.append(_Step(child, scope, node, around))
                 continue
             if kind == "call":
                 stored.update(self._set_by_name(node, scope))
@@ -325,7 +343,8 @@ class Uses:
             for name, child in self._straddling(node) if straddles else _evaluated(node):
                 if self._holds(child):
                     # Defaults of parameters are evaluated outside the function that has them.
-                    stack.append((child, scope if name == "parameters" else inner))
+                    own = scope if name == "parameters" else inner
+                    stack.append(_Step(child, own, node, _Around(node, child, around) if kind in _AROUND else around))
         return found, stored
 
     def _contains(self, node: tree_sitter.Node) -> bool:
@@ -376,7 +395,13 @@ class Uses:
         at = bisect_left(marks, node.start_byte)
         return at < len(marks) and marks[at] < node.end_byte
 
-    def _use(self, node: tree_sitter.Node, scope: Scope) -> Use | None:
+    def _use(
+        self,
+        node: tree_sitter.Node,
+        scope: Scope,
+        outer: tree_sitter.Node | None = None,
+        around: _Around | None = None,
+    ) -> Use | None:
         parts: list[tree_sitter.Node] = []
         base: tree_sitter.Node | None = node
         while base is not None and base.type == "attribute":
@@ -392,30 +417,33 @@ class Uses:
             return None
         names = [text_of(part) for part in reversed(parts)]
         last = parts[0] if parts else node
-        return Use(".".join((target, *names)), ".".join((text_of(base), *names)), node, self, last, scope=scope)
+        spelled = ".".join((text_of(base), *names))
+        return Use(".".join((target, *names)), spelled, node, self, last, outer, around, scope=scope)
 
     def _set_by_name(self, call: tree_sitter.Node, scope: Scope) -> Iterator[str]:
         """`setattr(pltpu, "CompilerParams", ...)`."""
-        arguments = call.child_by_field_name("arguments")
-        if not text_of(call.child_by_field_name("function")).endswith("setattr") or arguments is None:
+        function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        if function is not None and function.type == "attribute":
+            function = function.child_by_field_name("attribute")
+        if function is None or arguments is None or function.type != "identifier" or text_of(function) != "setattr":
             return
         given = arguments.named_children
         owner = self._use(given[0], scope) if given and given[0].type in ("attribute", "identifier") else None
         if owner is not None and len(given) > 1 and given[1].type == "string":
             yield f"{owner.name}.{text_of(given[1]).strip(chr(34) + chr(39))}"
 
-    def _import(self, node: tree_sitter.Node) -> Iterator[Use]:
+    def _import(self, node: tree_sitter.Node, around: _Around | None) -> Iterator[Use]:
         for found in imported_names(node):
             if not found.target.startswith("."):
                 named = found.node
                 last = named.named_children[-1] if named.type == "dotted_name" and named.named_children else named
-                yield Use(found.target, text_of(named), named, self, last, node)
+                yield Use(found.target, text_of(named), named, self, last, node, around, node)
 
     def exits_before(self, block: tree_sitter.Node, statement: tree_sitter.Node) -> Iterator[Branch]:
         """Conditions that are false in `statement`, since earlier statements of its block leave it where they hold."""
         if block.id not in self._exits:
             self._exits[block.id] = [
-                (child.start_byte, branch) for child in block.named_children for branch in _exit(child)
+                (child.start_byte, branch) for child in block.named_children for branch in exits_of(child)
             ]
         for start, branch in self._exits[block.id]:
             if start < statement.start_byte:
@@ -452,45 +480,9 @@ def _evaluated(node: tree_sitter.Node) -> Iterator[tuple[str | None, tree_sitter
     parameters = node.child_by_field_name("parameters") if node.type in ("function_definition", "lambda") else None
     name = node.child_by_field_name("name") if node.type in ("function_definition", "class_definition") else None
     for child in reversed(node.named_children):
-        if not _same(name, child):
-            yield "parameters" if _same(parameters, child) else None, child
+        if not same(name, child):
+            yield "parameters" if same(parameters, child) else None, child
 
 
-def _is_stored(node: tree_sitter.Node) -> bool:
-    parent = node.parent
-    return parent is not None and parent.type == "assignment" and _same(parent.child_by_field_name("left"), node)
-
-
-def _same(first: tree_sitter.Node | None, second: tree_sitter.Node) -> bool:
-    return first is not None and first.id == second.id
-
-
-def _branches(parent: tree_sitter.Node, child: tree_sitter.Node) -> Iterator[Branch]:
-    """The conditions under which `child` of a branching node is reached; none where it is the condition itself."""
-    if parent.type in ("if_statement", "elif_clause"):
-        condition = parent.child_by_field_name("condition")
-        if condition is None or _same(condition, child):
-            return
-        yield Branch(text_of(condition), not _same(parent.child_by_field_name("consequence"), child))
-        for other in parent.children_by_field_name("alternative"):
-            if other.type == "elif_clause" and other.start_byte < child.start_byte:
-                yield Branch(text_of(other.child_by_field_name("condition")), negated=True)
-    elif parent.type == "conditional_expression" and len(parent.named_children) == 3:
-        body, condition, _ = parent.named_children
-        if not _same(condition, child):
-            yield Branch(text_of(condition), not _same(body, child))
-    elif parent.type == "boolean_operator":
-        left, operator = parent.child_by_field_name("left"), parent.child_by_field_name("operator")
-        if left is not None and operator is not None and not _same(left, child):
-            yield Branch(text_of(left), operator.type == "or")
-
-
-def _exit(statement: tree_sitter.Node) -> Iterator[Branch]:
-    """The condition of an `if` whose body surely leaves the block (without `else`, which may not)."""
-    if statement.type != "if_statement" or statement.child_by_field_name("alternative") is not None:
-        return
-    body, condition = statement.child_by_field_name("consequence"), statement.child_by_field_name("condition")
-    if body is None or condition is None or not body.named_children:
-        return
-    if body.named_children[-1].type in _LEAVING:
-        yield Branch(text_of(condition), negated=True)
+def _is_stored(node: tree_sitter.Node, outer: tree_sitter.Node) -> bool:
+    return outer.type == "assignment" and same(outer.child_by_field_name("left"), node)

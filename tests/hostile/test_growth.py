@@ -12,6 +12,7 @@ from pallas_lint.project import Project
 from pallas_lint.runner import judge_source
 from pallas_lint.settings import Overrides, SettingsFinder
 from pallas_lint.source import Source
+from tests.hostile import attack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,3 +55,10 @@ def test_twice_the_text_costs_twice_as_much(name: str) -> None:
     cost(TEXTS[name](20))  # what is done once is done
     few, many = (cost(TEXTS[name](n)) for n in (150, 300))
     assert many < 2.5 * few
+
+
+def test_a_long_chain_of_calls_ends(tmp_path: Path) -> None:
+    """What stands around a use is known from the way to it: climbing up from each took hours here."""
+    (tmp_path / "k.py").write_text(HEAD + "x = jnp.zeros(8)" + ".astype(jnp.float32)" * 8000 + "\n")
+    ran = attack.run("k.py", cwd=tmp_path, home=tmp_path)
+    assert ran.calm and ran.status == 0
