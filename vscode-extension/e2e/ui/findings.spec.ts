@@ -73,7 +73,7 @@ test("a changed setting changes what is shown", async ({ start }) => {
   await expect(editor.squiggles("warning")).toHaveCount(1);
   await expect(editor.squiggles("error")).toHaveCount(1);
   await editor.open("offsets.py");
-  await expect(editor.squiggles("info")).toHaveCount(1);
+  await expect(editor.squiggles("warning")).toHaveCount(1);
   editor.write(".vscode/settings.json", '{"pallasLint.target": "tpu"}\n');
   await expect(editor.squiggles("error")).toHaveCount(1);
   editor.write(".vscode/settings.json", '{"pallasLint.target": ["triton"]}\n');
@@ -83,7 +83,7 @@ test("a changed setting changes what is shown", async ({ start }) => {
 test("the target is picked", async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("offsets.py");
-  await expect(editor.squiggles("info")).toHaveCount(1);
+  await expect(editor.squiggles("warning")).toHaveCount(1);
   await editor.command("pallas-lint: Select Target…");
   const picker = editor.page.locator(".quick-input-widget");
   const row = picker.locator(".monaco-list-row", { hasText: /^\s*tpu\s*/ }).first();
