@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from pallas_lint import suppressions
 from pallas_lint.context import Context
-from pallas_lint.finding import Finding, LintError, Related, Severity, Span
+from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.kernels.analysis import Analysis, analyse
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
@@ -83,7 +83,7 @@ def judge(
     if recall is not None:
         recall.begin(module.source, module.outline, analysis, settings)
     run = _Run(source, module, analysis, settings, recall, is_stale)
-    found = [*run.syntax_errors(), *run.rules()]
+    found = [*run.syntax_errors(), *run.rules(), *run.limits()]
     if recall is not None:
         recall.end()
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
@@ -127,6 +127,16 @@ class _Run:
             severity = Severity.INFO if problem.limit else Severity.ERROR
             message = problem.message if problem.limit else f"syntax error: {problem.message}"
             yield Finding("PAL001", "syntax-error", severity, message, place, "the rest of the file is still judged")
+
+    def limits(self) -> Iterator[Finding]:
+        """Says that not all was followed, where that would have taken too long."""
+        if self.analysis.interpreter.is_spent:
+            start, end = Position(1, 1), Position(1, 2)
+            message = "the launches of this file take too long to follow: only what was met first is judged"
+            yield Finding(
+                "PAL001", "syntax-error", Severity.INFO, message, Span(self.source.path, start, end),
+                "split the file, or pass fewer values around",
+            )  # fmt: skip
 
     def _enabled(self) -> Iterator[type[Rule]]:
         for code, entry in all_rules().items():

@@ -15,7 +15,8 @@ from pallas_lint.kernels import launching
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.callers import run_callers
 from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
-from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
+from pallas_lint.kernels.interpreter import Interpreter
+from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import Class, Func, Instance, Made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import libcst as cst
 from attrs import define, field, frozen
@@ -14,7 +14,8 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, dtype_of
 from pallas_lint.kernels.grid_points import PROGRAM_ID, Point, axes_in
 from pallas_lint.kernels.index_maps import IndexMap, maps_of
-from pallas_lint.kernels.launch import block_spec, scratch_ref
+from pallas_lint.kernels.launch import BlockDim, block_spec, scratch_ref
+from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.semantics import semantics_of
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.trace import KernelTrace, Op
@@ -25,7 +26,6 @@ from pallas_lint.kernels.values import (
     Choice,
     Const,
     Dictionary,
-    External,
     Made,
     Ref,
     Seq,
@@ -46,21 +46,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.values import Dim
 
 MOST_POINTS = 4096  # grid points over which index maps are evaluated
+_UNPLACED = ("indirect", "computed", "unknown")  # dimensions along which it is not known where a block lies
 _FREE_SYMBOL = 7  # stands for a named value of which nothing is known, where only the dependence on the grid matters
-
-DimKind = Literal["blocked", "squeezed", "element", "bounded", "whole"]
-
-
-@frozen
-class BlockDim:
-    """One dimension of a block. "element" and "bounded" index maps return elements, not blocks.
-
-    `size` is None where it is not known; a squeezed dimension has size 1, a whole one that of the array.
-    """
-
-    kind: DimKind
-    size: Dim
-    padded: bool = False
 
 
 @frozen
@@ -90,10 +77,12 @@ class Grid:
             yield Point(indices, sizes, symbols or {}, self.launch)
 
     def corners(self, sizes: tuple[int, ...]) -> Iterator[Point]:
-        """The first and last step of each axis."""
+        """The first and last step of each axis; of very many axes only of all together."""
         ends = [dict.fromkeys((0, size - 1)) for size in sizes]
+        many = math.prod(map(len, ends)) > MOST_POINTS
+        steps = zip(*((0, size - 1) for size in sizes), strict=True) if many else itertools.product(*ends)
         known = tuple(size if isinstance(size, int) else None for size in self.sizes)
-        for indices in itertools.product(*ends):
+        for indices in steps:
             yield Point(indices, known, launch=self.launch)
 
     def model(self, sizes: tuple[int, ...]) -> dict[Sym, int]:
@@ -360,26 +349,8 @@ def _array(declared: Value) -> tuple[Shape | None, str | None]:
 def _dims(spec: BlockSpec, shape: Shape | None) -> tuple[BlockDim, ...] | None:
     if not spec.has_block_shape:
         return None if shape is None else tuple(BlockDim("whole", size) for size in shape)
-    if spec.block_shape is None or spec.block_shape.open:
-        return None
-    unblocked = spec.value.argument("indexing_mode", None) not in (None, NONE)
-    found = []
-    for item in spec.block_shape.items:
-        name = item.function.rpartition(".")[2] if isinstance(item, Made) else ""
-        if item == NONE or name == "Squeezed" or (isinstance(item, External) and item.name.endswith("squeezed")):
-            found.append(BlockDim("squeezed", 1))
-        elif isinstance(item, Made) and name in ("Element", "BoundedSlice", "Blocked"):
-            kind: DimKind = "blocked" if name == "Blocked" else "element" if name == "Element" else "bounded"
-            padding = item.argument("padding", 1)
-            size = item.args[0] if item.args else item.argument("block_size") or UNKNOWN
-            found.append(BlockDim(kind, dim(size), padded=name == "Element" and padding not in (None, NONE)))
-        elif isinstance(item, Const):
-            found.append(BlockDim("element" if unblocked else "blocked", dim(item)))
-        elif isinstance(item, Sym) and not unblocked:
-            found.append(BlockDim("blocked", item))
-        else:
-            return None
-    return tuple(found)
+    dims = spec.dims
+    return None if dims is None or any(dim.kind in _UNPLACED for dim in dims) else dims
 
 
 def _buffers(spec: BlockSpec) -> int | None:
@@ -415,8 +386,6 @@ def traced_results(index_map: IndexMap, rank: int) -> tuple[Value, ...] | None:
 
 
 def _run(interpreter: Interpreter, index_map: IndexMap, arguments: Arguments) -> Value:
-    from pallas_lint.kernels.interpreter import OutOfBudget
-
     if index_map.launch is None:
         return UNKNOWN
     with interpreter.reading(index_map.func):

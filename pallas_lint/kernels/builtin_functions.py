@@ -52,7 +52,7 @@ def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
             values = range(*bounds)
         except (TypeError, ValueError):
             return UNKNOWN
-        if len(values) <= _UNROLLED:
+        if not values[_UNROLLED:]:
             return Seq(tuple(Const(value) for value in values), "list")
     return _made(i, name, arguments, node)
 

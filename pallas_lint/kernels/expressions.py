@@ -14,7 +14,7 @@ from pallas_lint.kernels import arrays, externals, indexing, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.narrowing import facts_of, narrowed
 from pallas_lint.kernels.operators import AUGMENTED, BINARY, UNARY, binary, compare
-from pallas_lint.kernels.trace import Capture, Guard
+from pallas_lint.kernels.trace import Capture, Guard, turns
 from pallas_lint.kernels.values import (
     NAMED_NUMBERS,
     NONE,
@@ -81,7 +81,7 @@ def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
     numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
     if len(numbers) != 3 or not numbers[2]:
         return Sym("index", node)
-    turn = Sym("turn", node, operation=("range", Const(0), Const(len(range(*numbers)))))
+    turn = Sym("turn", node, operation=("range", Const(0), Const(turns(*numbers))))
     scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
     return Sym("index", node, operation=("+", scaled, bounds[0]))
 

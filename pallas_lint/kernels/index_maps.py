@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ from attrs import define, evolve
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
+from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import KernelTrace
-from pallas_lint.kernels.values import Array, Const, Dictionary, Func, Made, Ref, Seq, Sym, Value, options
+from pallas_lint.kernels.values import UNKNOWN, Array, Const, Dictionary, Func, Made, Ref, Seq, Sym, Value, options
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.descent import children
 
@@ -152,12 +154,13 @@ class IndexMap:
     def _run_statements(self) -> None:
         """Local variables of a map that is a def."""
         if isinstance(self.func.node, cst.FunctionDef):
-            with self.interpreter.reading(self.func):
+            with self.interpreter.reading(self.func), suppress(OutOfBudget):
                 self.interpreter.suite(self.func.node.body, self._env)
 
     def _value(self, node: cst.BaseExpression) -> Value:
-        with self.interpreter.reading(self.func):
+        with self.interpreter.reading(self.func), suppress(OutOfBudget):
             return self.interpreter.evaluate(node, self._env)
+        return UNKNOWN
 
     @cached_property
     def _trace(self) -> KernelTrace | None:

@@ -18,11 +18,13 @@ from attrs import define, evolve, field
 from pallas_lint.kernels import expressions, externals, jitted, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.notes import Notes
-from pallas_lint.kernels.recorder import TOP_LEVEL, Recorder
+from pallas_lint.kernels.recorder import TOP_LEVEL, OutOfBudget, Recorder
+from pallas_lint.kernels.repeated_calls import RepeatedCalls
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.statements import COMPOUND, SMALL
-from pallas_lint.kernels.trace import Event, Guard, KernelTrace, refs_in
+from pallas_lint.kernels.trace import Guard, KernelTrace, refs_in
 from pallas_lint.kernels.values import (
+    HEAVIEST,
     NONE,
     UNKNOWN,
     Array,
@@ -40,10 +42,11 @@ from pallas_lint.kernels.values import (
     Value,
     join,
     options,
+    weight_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.kernels.foreign_calls import ForeignCall
     from pallas_lint.kernels.launch import Launch
@@ -52,13 +55,9 @@ if TYPE_CHECKING:
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
-_TOTAL = 2_000_000  # ... from all roots of a module, after which each gets little
-_REPEATED = 16  # events of a helper that are repeated where it is called again: fences and waits, not computations
+_TOTAL = 2_000_000  # ... from all roots of a module, and by rules; after that nothing runs any more
+_WEIGHT = 64  # parts of a new value, or characters of a text, that count as a step
 _SHORT = 15  # lines of a helper that is entered wherever it comes from
-
-
-class OutOfBudget(Exception):
-    """The abstract run became too long; what was found so far stands."""
 
 
 @define(eq=False)
@@ -90,17 +89,18 @@ class Interpreter(Recorder):
     budget: int = _BUDGET
     spent: int = 0
     stack: list[Func] = field(factory=list)
-    _memo: dict[Hashable, tuple[Value, tuple[Event, ...]]] = field(factory=dict)
+    changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
+    _calls: RepeatedCalls = field(factory=RepeatedCalls)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
     # Functions of a module's top level that were named outside kernels while one ran, by the id of both.
     named: dict[tuple[int, int], Func] = field(factory=dict)
 
     def begin(self) -> None:
-        """Start counting steps anew; the more a module has cost already, the less is left for the next root."""
+        """Start counting steps anew, within what is left for the module."""
         self.spent += self.steps
         self.steps = 0
-        self.budget = _BUDGET if self.spent < _TOTAL else _BUDGET // 20
+        self.budget = min(_BUDGET, _TOTAL - self.spent)
 
     # -- running code ------------------------------------------------------------------------------------------
 
@@ -121,9 +121,14 @@ class Interpreter(Recorder):
             self.entangled = True
 
     @property
+    def taken(self) -> int:
+        """How many steps all runs took so far."""
+        return self.spent + self.steps
+
+    @property
     def is_spent(self) -> bool:
         """Whether the runs took so long that the last ones were cut short."""
-        return self.spent + self.steps >= _TOTAL
+        return self.taken >= _TOTAL
 
     @contextmanager
     def outside_kernels(self) -> Iterator[None]:
@@ -147,17 +152,27 @@ class Interpreter(Recorder):
     @contextmanager
     def reading(self, func: Func) -> Iterator[None]:
         """Evaluate parts of a function by hand, outside kernels: an index map's results."""
-        before, self.module, self.steps = self.module, func.module, 0
+        before, self.module = self.module, func.module
+        self.begin()
         with self._within(func.piece), self.outside_kernels():
             yield
         self.module = before
 
-    def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
-        self.steps += 1
+    def count(self, steps: int) -> None:
+        """So much work is to be done. Raises OutOfBudget where that is too much."""
+        self.steps += steps
         if self.steps > self.budget:
             raise OutOfBudget
+
+    def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
         handler = expressions.HANDLERS.get(node.__class__)
         value = UNKNOWN if handler is None else handler(self, node, env)
+        if node.__class__ is cst.Name:
+            self.count(1)
+        else:
+            weight = weight_of(value)
+            self.count(1 + weight // _WEIGHT)
+            value = value if weight <= HEAVIEST else UNKNOWN
         return env.meaning(value) if value.__class__ is Sym else value
 
     def _block(self, body: Sequence[cst.CSTNode], env: Env) -> bool:
@@ -272,27 +287,7 @@ class Interpreter(Recorder):
             if "pallas_call" in func.piece.text:
                 self.notes.not_entered.append((func, tuple(self.stack)))
             return UNKNOWN
-        key = self._memo_key(func, arguments)
-        if key is not None and key in self._memo:
-            result, events = self._memo[key]
-            if self.kernel is not None:
-                self.kernel.events.extend(events)
-            return result
-        before = 0 if self.kernel is None else len(self.kernel.events)
-        result = self._run(func, arguments)
-        if key is not None and self.kernel is not None:
-            events = tuple(self.kernel.events[before:])
-            self._memo[key] = result, events if len(events) <= _REPEATED else ()
-        return result
-
-    def _memo_key(self, func: Func, arguments: Arguments) -> Hashable:
-        """Two calls with this key do the same to the same refs: the second adds nothing but the order of few events.
-
-        Only for functions of a module's top level: what a nested one closes over may have changed in between.
-        """
-        if self.kernel is None or func.env.parent is not None:
-            return None
-        return func, arguments.key, self.kernel, self.launch, self.guards, self.uncertain > 0
+        return self._calls.call(self, func, arguments)
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
@@ -303,7 +298,8 @@ class Interpreter(Recorder):
             return False  # that module's own analysis sees the launch, with nothing less known
         return text.count("\n") <= _SHORT or "pallas" in func.module.source.text
 
-    def _run(self, func: Func, arguments: Arguments) -> Value:
+    def run_function(self, func: Func, arguments: Arguments) -> Value:
+        """Execute a function's body with these arguments."""
         env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None))
         self._bind_parameters(func, arguments, env)
         self.entered[id(func.node)] = func.piece
@@ -343,12 +339,12 @@ class Interpreter(Recorder):
                 else:
                     env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
             if isinstance(parameters.star_arg, cst.Param):
-                env.vars[parameters.star_arg.name.value] = Seq(tuple(given), open=arguments.open)
+                self.assign(parameters.star_arg.name, Seq(tuple(given), open=arguments.open), env)
             for parameter in parameters.kwonly_params:
                 env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
             if parameters.star_kwarg is not None:
                 rest = tuple((Const(name), value) for name, value in keywords.items())
-                env.vars[parameters.star_kwarg.name.value] = Dictionary(rest, open=open_)
+                self.assign(parameters.star_kwarg.name, Dictionary(rest, open=open_), env)
 
     def _keyword_value(
         self, func: Func, parameter: cst.Param, keywords: dict[str, Value], env: Env, *, open_: bool
@@ -408,6 +404,8 @@ class Interpreter(Recorder):
     # -- statements --------------------------------------------------------------------------------------------
 
     def assign(self, target: cst.BaseExpression, value: Value, env: Env) -> None:
+        if weight_of(value) > HEAVIEST:
+            value = UNKNOWN
         if isinstance(target, cst.Name):
             if target.value in self.assumptions and not isinstance(value, Const):
                 value = Const(self.assumptions[target.value])

@@ -14,6 +14,8 @@ from pallas_lint.kernels.values import (
     Array,
     Const,
     Dictionary,
+    Dim,
+    External,
     Func,
     Made,
     Ref,
@@ -43,6 +45,25 @@ _SPACES = {
 }  # fmt: skip
 
 
+DimKind = Literal["blocked", "squeezed", "element", "bounded", "indirect", "whole", "computed", "unknown"]
+_DIM_KINDS: dict[str, DimKind] = {
+    "Blocked": "blocked", "Element": "element", "BoundedSlice": "bounded", "Indirect": "indirect",
+}  # fmt: skip
+
+
+@frozen
+class BlockDim:
+    """One dimension of a block. "element" and "bounded" index maps return elements, "indirect" ones many indices.
+
+    `size` is None where it is not known; a squeezed dimension has size 1, a whole one that of the array. A "computed"
+    one is a number that some code makes, or an object that does not say what it is; an "unknown" one may be squeezed.
+    """
+
+    kind: DimKind
+    size: Dim
+    padded: bool = False
+
+
 @frozen(eq=False)
 class BlockSpec:
     """A BlockSpec as written. `block_shape`: None where it is absent or unknown (see `has_block_shape`)."""
@@ -59,24 +80,19 @@ class BlockSpec:
         return self.value.site
 
     @property
-    def ref_shape(self) -> Shape | None:
-        """The shape of the ref that the kernel sees: the block without its squeezed dimensions."""
+    def dims(self) -> tuple[BlockDim, ...] | None:
+        """The dimensions of the block; None where there is no block shape, or their number is not known."""
         if self.block_shape is None or self.block_shape.open:
             return None
-        sizes = []
-        for item in self.block_shape.items:
-            if item == NONE or (isinstance(item, Made) and item.function.endswith(".Squeezed")):
-                continue
-            if isinstance(item, Made) and item.function.rpartition(".")[2] in ("Blocked", "Element", "BoundedSlice"):
-                sizes.append(dim(item.args[0]) if item.args else None)
-            elif isinstance(item, Const | Sym):
-                # A symbol may stand for None ("squeezed"): only its name tells, so its size is not known.
-                sizes.append(dim(item))
-            else:
-                sizes.append(None)
-        if any(not isinstance(item, Const | Sym | Made) for item in self.block_shape.items):
+        unblocked = self.value.argument("indexing_mode") not in (None, NONE)  # up to jax 0.5
+        return tuple(_block_dim(item, unblocked=unblocked) for item in self.block_shape.items)
+
+    @property
+    def ref_shape(self) -> Shape | None:
+        """The shape of the ref that the kernel sees: the block without its squeezed dimensions."""
+        if self.dims is None or any(dim.kind == "unknown" for dim in self.dims):
             return None
-        return tuple(sizes)
+        return tuple(dim.size for dim in self.dims if dim.kind != "squeezed")
 
 
 @define(eq=False)
@@ -254,6 +270,25 @@ def _as_sequence(value: Value | None) -> Seq | None:
     if isinstance(value, Seq):
         return value
     return Seq((value,)) if isinstance(value, Made) and is_spec(value) else None
+
+
+def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
+    """What an entry of a block shape says: None and `pl.squeezed`, `pl.Element(n)` and its like (jax 0.6), a number."""
+    spelled = item.function if isinstance(item, Made) else item.name if isinstance(item, External) else ""
+    name = spelled.rpartition(".")[2]
+    if item == NONE or name in ("Squeezed", "squeezed"):
+        return BlockDim("squeezed", 1)
+    if isinstance(item, Made):
+        kind = _DIM_KINDS.get(name)
+        if kind is None:
+            return BlockDim("computed", None)
+        padding = item.argument("padding", 1)
+        size = dim(item.argument("block_size", 0) or UNKNOWN)
+        return BlockDim(kind, size, padded=kind == "element" and padding not in (None, NONE))
+    if isinstance(item, Const | Sym):
+        # A symbol may stand for None: only its name tells.
+        return BlockDim("element" if unblocked else "blocked", dim(item))
+    return BlockDim("unknown", None)
 
 
 def is_spec(value: Value) -> bool:

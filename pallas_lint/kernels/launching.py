@@ -11,6 +11,7 @@ from pallas_lint.kernels import backend
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import dtype_of
 from pallas_lint.kernels.launch import PALLAS, Launch, LaunchKind
+from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.roles import Roles, assign
 from pallas_lint.kernels.trace import KernelTrace, refs_in
 from pallas_lint.kernels.values import (
@@ -134,6 +135,7 @@ def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
     i.change(made.launch.made_by)
+    i.changes += 1
     made.launch.kernel = kernel
     if made.launch.kind == "core_map":
         run_here(i, made.launch, Arguments())
@@ -255,8 +257,6 @@ def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
 
 def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
     """Run code as part of the kernel that `trace` records."""
-    from pallas_lint.kernels.interpreter import OutOfBudget
-
     before = (i.kernel, i.launch, i.guards, i.uncertain, i.stack)
     i.kernel, i.launch, i.guards, i.uncertain, i.stack = trace, trace.launch, (), 0, []
     i.begin()

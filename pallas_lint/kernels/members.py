@@ -189,6 +189,7 @@ def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> N
         i.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
         return
     i.change(owner.made_by)
+    i.changes += 1
     owner.attributes[name] = value
 
 

@@ -82,6 +82,11 @@ class Notes:
                     self._place(item, (piece, name, at))
 
     @property
+    def count(self) -> int:
+        """How much is noted."""
+        return sum(len(getattr(self, name)) for name in (*_LISTS, *_SETS))
+
+    @property
     def is_empty(self) -> bool:
         """Whether nobody needs to hear of it."""
         return not (self.named or self.beside or any(getattr(self, name) for name in (*_LISTS, *_SETS)))

@@ -28,6 +28,10 @@ _FAILING = re.compile(r"\b(?:mark\.xfail|expectedFailure)\b")
 TOP_LEVEL = "top level"  # what runs while a name of a module is looked up
 
 
+class OutOfBudget(Exception):
+    """The abstract run became too long; what was found so far stands."""
+
+
 class Recorder:
     """The part of the interpreter that records; the fields are the interpreter's."""
 
@@ -42,6 +46,7 @@ class Recorder:
     stack: list[Func]
     running: object
     entangled: bool
+    changes: int
     launches: list[Launch]
     notes: Notes
     entered: dict[int, Piece]
@@ -93,12 +98,13 @@ class Recorder:
         """Whether somebody is prepared for the code at hand to raise."""
         return any(guard.kind == "caught" for guard in self.guards)
 
-    def lose_sight(self) -> None:
-        """Code runs of which nothing is known: what it closes over may be read or written."""
+    def lose_sight(self, at: int | None = None) -> None:
+        """Code runs of which nothing is known: what it closes over may be read or written. `at`: before which event."""
         if self.kernel is not None:
-            self.kernel.unseen.append(len(self.kernel.events))
+            at = len(self.kernel.events) if at is None else at
+            self.kernel.unseen.append(at)
             if self.kernel.seen_until is None:
-                self.kernel.seen_until = len(self.kernel.events)
+                self.kernel.seen_until = at
 
     def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""

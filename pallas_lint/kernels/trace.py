@@ -134,12 +134,17 @@ def loop_index(site: Site, lower: Value, upper: Value) -> Array:
     return Array((), "i32", weak, origin=Op(LOOP_INDEX, site, (lower, upper), ()))
 
 
+def turns(start: int, stop: int, step: int) -> int:
+    """How many numbers `range(start, stop, step)` has; `len` knows no more than a machine word."""
+    return max(0, -(-(stop - start) // step))
+
+
 def stepped_index(site: Site, lower: Value, upper: Value, step: Value) -> Array:
     """The index of a loop in steps other than 1: `lower + turn * step`, as jax makes it."""
     numbers = [part.value for part in (lower, upper, step) if isinstance(part, Const) and type(part.value) is int]
     # Downwards, `pl.loop` may turn once more than `range` does: it rounds as if the step were positive.
     known = len(numbers) == 3 and numbers[2] > 0
-    turn = loop_index(site, Const(0), Const(len(range(*numbers))) if known else UNKNOWN)
+    turn = loop_index(site, Const(0), Const(turns(*numbers)) if known else UNKNOWN)
     scaled = Array((), "i32", turn.weak, origin=Op("jax.numpy.multiply", site, (turn, step), ()))
     if lower == Const(0):
         return scaled
@@ -194,23 +199,25 @@ def is_full_index(index: Value) -> bool:
     return False
 
 
-def refs_in(value: Value) -> Iterator[Ref]:
-    """The refs that a value holds, inside tuples, lists and choices too."""
+def refs_in(value: Value, seen: set[int] | None = None) -> Iterator[Ref]:
+    """The refs that a value holds, inside tuples, lists and choices too. `seen`: instances looked into."""
     from pallas_lint.kernels.values import Dictionary, Instance, Made, Seq
 
+    seen = set() if seen is None else seen
     for option in options(value):
         if isinstance(option, Ref):
             yield option
         elif isinstance(option, Seq):
             for item in option.items:
-                yield from refs_in(item)
+                yield from refs_in(item, seen)
         elif isinstance(option, Dictionary):
             for _, item in option.items:
-                yield from refs_in(item)
-        elif isinstance(option, Instance):
+                yield from refs_in(item, seen)
+        elif isinstance(option, Instance) and id(option) not in seen:
+            seen.add(id(option))  # it lives as long as the value does
             for item in option.attributes.values():
-                yield from refs_in(item)
+                yield from refs_in(item, seen)
         elif isinstance(option, Made) and option.function.endswith("_copy"):
             # The descriptor of an asynchronous copy: who has it can start it and wait for it.
             for item in (*option.args, *(value for _, value in option.keywords)):
-                yield from refs_in(item)
+                yield from refs_in(item, seen)

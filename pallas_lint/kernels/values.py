@@ -46,6 +46,26 @@ class Const:
 
 NONE = Const(None)
 
+# Values share their parts: written out, one of sixty lines of `v = (v, v)` is larger than any memory. Comparing,
+# hashing and walking it takes as long, so that no value may weigh more than this.
+HEAVIEST = 8192
+
+
+def weight_of(value: object) -> int:
+    """How large a value is, written out: its parts, each as often as it occurs, and the characters of names and text.
+
+    It tells without walking: containers know their own.
+    """
+    if isinstance(value, Const):
+        text = value.kind is str or value.kind is bytes
+        return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if value.kind is int else 0)
+    return getattr(value, "weight", 1)
+
+
+def _weigh(value: Any, *parts: Any, extra: int = 0) -> None:
+    object.__setattr__(value, "weight", 1 + extra + sum(map(weight_of, parts)))
+
+
 # Numbers that have a name in a module.
 NAMED_NUMBERS = {
     f"{module}.{name}": Const(getattr(math, name))
@@ -78,6 +98,10 @@ class Sym:
     default: Value | None = field(default=None, eq=False)
     operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
     traced: bool = field(default=False, eq=False)
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *(() if self.operation is None else self.operation[1:]), extra=len(self.text) >> 3)
 
 
 Dim = int | Sym | None  # a dimension: known, symbolic or unknown
@@ -91,12 +115,20 @@ class Seq:
     items: tuple[Value, ...]
     kind: str = "tuple"
     open: bool = False
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.items)
 
 
 @frozen
 class Dictionary:
     items: tuple[tuple[Value, Value], ...]
     open: bool = False
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *(part for pair in self.items for part in pair))
 
     def get(self, key: str) -> Value | None:
         return next((value for name, value in self.items if name == Const(key)), None)
@@ -110,6 +142,10 @@ class Slice:
     stop: Value
     step: Value
     size: Value | None = None
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, self.start, self.stop, self.step, self.size)
 
 
 @frozen
@@ -189,6 +225,10 @@ class Func:
     open_keywords: bool = False
     method_of: Instance | Class | None = None
     jitted: frozenset[str] = frozenset()
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.bound, *(value for _, value in self.keywords))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -234,6 +274,10 @@ class Made:
     open: bool = False  # `*args` or `**kwargs` of unknown content were passed
     callee: Value | None = None  # what was called, where that is itself a made value: `checkify(f)(x)`
     launch: Launch | None = None  # for the result of `pallas_call` and its like
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.args, *(value for _, value in self.keywords), self.callee)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -278,6 +322,10 @@ class Choice:
     """One of several values, by a branch that the text does not decide."""
 
     options: tuple[Value, ...]
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.options)
 
 
 Value = (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, field
 
-from pallas_lint.kernels.interpreter import Interpreter, OutOfBudget
+from pallas_lint.kernels.interpreter import Interpreter
 from pallas_lint.kernels.modules import Module
+from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.values import External, truth
 
 if TYPE_CHECKING:

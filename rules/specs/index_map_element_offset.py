@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.values import Const, Sym, Value
+from pallas_lint.kernels.values import Const, Sym, Value, from_dim
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -88,12 +88,11 @@ class IndexMapElementOffset(Rule):
     )
 
     def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
-        block = index_map.spec.block_shape
-        results = index_map.results
-        if block is None or block.open or results is None or len(results) != len(block.items):
+        dims, results = index_map.spec.dims, index_map.results
+        if dims is None or results is None or len(results) != len(dims):
             return
-        for at, ((node, value), size) in enumerate(zip(results, block.items, strict=True)):
-            factor = self._factor(value, size, index_map)
+        for at, ((node, value), dim) in enumerate(zip(results, dims, strict=True)):
+            factor = self._factor(value, from_dim(dim.size), index_map) if dim.kind == "blocked" else None
             if factor is None:
                 continue
             reaches = [_reach(block, at) for block in _blocks(index_map, context)]

@@ -205,3 +205,40 @@ def test_conditions(text: str) -> None:
     for point in points:
         assert isinstance(point, Point)
         assert point.runs(store.guards) is CONDITIONS[text](*point.indices)  # type: ignore[union-attr]
+
+
+# An entry of a block shape with 8 rows in it, and the shape of the ref that the kernel sees of a (2, 8, 128) array.
+DIMS: dict[str, tuple[str, tuple[object, ...] | None]] = {
+    "None": ("None, 8, 128", (8, 128)),
+    "squeezed": ("pl.squeezed, 8, 128", (8, 128)),
+    "Squeezed": ("pl.Squeezed(), 8, 128", (8, 128)),
+    "Blocked": ("1, pl.Blocked(8), 128", (1, 8, 128)),
+    "Blocked by name": ("1, pl.Blocked(block_size=8), 128", (1, 8, 128)),
+    "Element": ("1, pl.Element(8, (0, 4)), 128", (1, 8, 128)),
+    "BoundedSlice": ("1, pl.BoundedSlice(8), 128", (1, 8, 128)),
+    "Indirect": ("1, pl.Indirect(8), 128", (1, 8, 128)),
+    "computed": ("1, pick(8), 128", None),
+}
+
+
+@pytest.mark.parametrize("name", DIMS)
+def test_dimensions_are_read_in_one_way(name: str) -> None:
+    shape, seen = DIMS[name]
+    analysis = run(
+        textwrap.dedent(f"""
+        def kernel(x_ref, o_ref): o_ref[...] = x_ref[...]
+        def f(pick):
+            return pl.pallas_call(kernel, grid=(2,), in_specs=[pl.BlockSpec(({shape}), lambda i: (i, 0, 0))],
+                out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))(jnp.zeros((2, 8, 128)))
+    """)
+    )
+    launch = analysis.launches[-1]
+    assert launch.traces[0].refs[0].shape == seen
+    found = blocks_of(launch, analysis.interpreter)
+    assert found is not None and found.inputs is not None and found.inputs[0] is not None
+    dims = found.inputs[0].dims
+    if name in ("Indirect", "computed"):
+        assert dims is None  # where it lies is not known
+    else:
+        assert dims is not None and seen is not None
+        assert tuple(dim.size for dim in dims if dim.kind != "squeezed") == seen

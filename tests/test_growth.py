@@ -1,0 +1,112 @@
+"""What a text costs grows no faster than the text: counted in interpreted steps, events and launches, not in time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.lint import judge
+from pallas_lint.project import Project
+from pallas_lint.source import Source
+from pallas_lint.testing import lint_text, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEAD = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+"""
+_LAUNCH = """
+def run{at}(x, n):
+    return pl.pallas_call(
+        functools.partial({kernel}, n=n),
+        grid=({grid},),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((8 * {grid}, 128), jnp.float32),
+    )(x)
+"""
+_COPY = "def h0(x_ref, o_ref, n):\n    o_ref[...] = x_ref[...]\n"
+
+
+def _launch(kernel: str, at: object = "", grid: int = 8) -> str:
+    return _LAUNCH.format(kernel=kernel, at=at, grid=grid)
+
+
+def _chain(size: int, guard: str, *, nested: bool = False) -> str:
+    """Helpers of which each calls the one before twice, guarded or not."""
+    helpers = [_COPY]
+    for at in range(1, size + 1):
+        calls = [guard.format(at=at, sign=sign, call=f"h{at - 1}(x_ref, o_ref, n)") for sign in "<>"]
+        helpers.append(f"def h{at}(x_ref, o_ref, n):\n" + "".join(calls))
+    text = "\n".join(helpers)
+    if nested:
+        lines = "".join(f"    {line}\n" for line in text.splitlines())
+        return f"{_HEAD}def kernel(x_ref, o_ref, n):\n{lines}    h{size}(x_ref, o_ref, n)\n{_launch('kernel')}"
+    return _HEAD + text + _launch(f"h{size}")
+
+
+_IF = "    if n {sign} {at}:\n        {call}\n"
+_WHEN = "    @pl.when(pl.program_id(0) {sign} {at})\n    def _():\n        {call}\n"
+
+
+def _launching(size: int) -> str:
+    """Functions outside kernels of which each calls the one before twice; the first launches."""
+    helpers = [_COPY, _launch("h0")]
+    for at in range(1, size + 1):
+        before = f"f{at - 1}" if at > 1 else "run"
+        helpers.append(f"def f{at}(x, n):\n    pl.BlockSpec((8, 128))\n    {before}(x, n)\n    return {before}(x, n)\n")
+    return _HEAD + "\n".join(helpers)
+
+
+def _guards(size: int) -> str:
+    whens = "".join(_WHEN.format(at=at, sign="==", call="h0(x_ref, o_ref, n)") for at in range(size))
+    return f"{_HEAD}{_COPY}\ndef kernel(x_ref, o_ref, n):\n{whens}{_launch('kernel')}"
+
+
+def _callers(size: int) -> str:
+    callers = [f"def caller{at}(n):\n    return run(jnp.zeros((64, 128), jnp.float32), {at})\n" for at in range(size)]
+    return _HEAD + _COPY + _launch("h0") + "\n".join(callers)
+
+
+TEXTS: dict[str, Callable[[int], str]] = {
+    "helpers": lambda size: _chain(size, "    {call}\n"),
+    "helpers under `if`": lambda size: _chain(size, _IF),
+    "helpers under `pl.when`": lambda size: _chain(size, _WHEN),
+    "nested helpers under `if`": lambda size: _chain(size, _IF, nested=True),
+    "launchers of launchers": _launching,
+    "launches": lambda size: _HEAD + _COPY + "".join(_launch("h0", at) for at in range(size)),
+    "guards": _guards,
+    "grid points": lambda size: _HEAD + _COPY + _launch("h0", grid=4**size),
+    "callers": _callers,
+}
+
+
+def _cost(text: str) -> int:
+    judgement = judge(Source("example.py", text), settings(), Project(Path("/nonexistent")))
+    assert not judgement.result.errors, judgement.result.errors
+    assert judgement.analysis is not None
+    events = sum(len(trace.events) for trace in judgement.analysis.traces)
+    return judgement.analysis.interpreter.taken + events + len(judgement.analysis.launches)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_cost_grows_with_the_text(kind: str) -> None:
+    # Calls are followed 14 deep: 3, 6 and 12 helpers of which each has an inner function are all seen in part.
+    small, twice, more = (_cost(TEXTS[kind](size)) for size in (3, 6, 12))
+    # Up to 128 events of a call are told again one by one, so that short chains may grow faster: to a thousand, once.
+    assert twice <= 2.5 * small + 1000
+    assert more <= 2.5 * twice + 1000
+
+
+def test_chains_keep_their_findings() -> None:
+    # The block is stored under every combination of conditions: none of the stores is lost, or made up.
+    for kind in ("helpers under `if`", "helpers under `pl.when`"):
+        told = [{finding.code for finding in lint_text(TEXTS[kind](size), select="PAL4")} for size in (1, 2, 3, 4, 5)]
+        assert told == told[:1] * 5, kind
