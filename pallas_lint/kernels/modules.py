@@ -33,6 +33,8 @@ _INNER_IMPORT = re.compile(
     r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)",
     re.MULTILINE,
 )
+# What a line of a block (a loop, a branch) assigns: an over-estimate, since it may stand in a function there.
+_ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 
 
@@ -110,6 +112,11 @@ class Module:
             lines[name] = [piece.first for piece in pieces]
         for piece, bound in self.outline.imports:
             lines.setdefault(bound.name, []).append(piece.first)
+        for piece in self._blocks:
+            for match in _ASSIGNED.finditer(piece.text):
+                for name in match[1].split(","):
+                    if name.strip() in lines:
+                        lines[name.strip()].append(piece.first)
         return {name: sorted(set(at)) for name, at in lines.items() if len(set(at)) > 1}
 
     @contextmanager

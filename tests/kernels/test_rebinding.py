@@ -139,3 +139,26 @@ def test_names_narrowed_by_isinstance_and_none() -> None:
     assert found(code.format(use="pass"), "PAL502") == []
     flagged = found(code.format(use="also = not skip"), "PAL502")
     assert flagged in ([], ["also = not skip"])
+
+
+def test_a_loop_binds_names_again() -> None:
+    """Both operands have the size of the loop's last turn, also where one name is bound once more later."""
+    code = """
+    def kernel(x_ref, t_ref, o_ref):
+        o_ref[...] = x_ref[...] * t_ref[...]
+
+    def run(x, t):
+        spec = pl.BlockSpec((128, 128), lambda i: (i, 0))
+        grid = (x.shape[0] // 128,)
+        return pl.pallas_call(kernel, grid=grid, in_specs=[spec, spec], out_specs=spec, out_shape=x)(x, t)
+
+    t = jnp.zeros((512, 128))
+    x = jnp.zeros((512, 128))
+    for rows in [256, {last}]:
+        t = jnp.zeros((rows, 128))
+        x = jnp.zeros(({of_x}, 128))
+    run(x, jnp.zeros((t.shape[0], 128)))
+    t = jnp.zeros((256, 128))
+    """
+    assert found(code.format(last=4096, of_x="rows"), "PAL307") == []
+    assert found(code.format(last=4096, of_x="rows + 128"), "PAL307") != []
