@@ -113,6 +113,7 @@ CALLS: list[Case] = [
         "lax.fori_loop(0, 2, lambda i, c: o_ref.__setitem__(..., {value}), None)",
     )
     for value in ("x", "x.astype(jnp.bfloat16)", "jnp.full((8, 128), 1.0)", "x[0]", "1.0", "x_ref")
+    if not (value == "x_ref" and "pltpu.store" in call)  # may pass, so that the rule is silent
 ]  # fmt: skip
 
 _RUNNER = """
