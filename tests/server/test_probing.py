@@ -281,7 +281,7 @@ async def test_the_text_in_the_editor_is_probed(tmp_path: Path) -> None:
         titles = await e.titles(e.line("pl.pallas_call"))
         assert any("✓ triton" in title and "✓ tpu:v6e" in title for title in titles), titles
         titles = await e.titles(e.line("def fine"))
-        assert titles[0] == "fine: TPU, grid (2), launched through `launch`, VMEM 16 KiB of 32 MiB (v6e)"
+        assert titles[0] == "fine: TPU, grid (2), VMEM 16 KiB of 32 MiB (v6e)"
         assert any("✓ triton" in title and "✓ tpu:v6e" in title for title in titles), titles
         done = await e.probe(function="without_arguments", targets=["triton"])
         assert done["outcome"] == "done", "nothing to ask for"

@@ -137,6 +137,7 @@ class _Job:
         positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
         recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
         recorder.install()
+        jax.clear_caches()
         try:
             with devices.told(devices.parse(self._kinds()[0])):
                 got, expected = function(*positional, **keywords), wanted(*positional, **keywords)
