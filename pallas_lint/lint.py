@@ -363,9 +363,8 @@ def _once(findings: list[Finding]) -> Iterator[Finding]:
     for first, *others in groups.values():
         places = (*first.related, *(Related(other.span, "and here") for other in others))
         fixes = [
-            evolve(fix, edits=tuple(edit for each in alike for edit in each.edits))
-            for fix, *rest in zip(*(each.fixes for each in (first, *others)), strict=False)
-            for alike in ((fix, *rest),)
+            evolve(alike[0], edits=tuple(edit for each in alike for edit in each.edits))
+            for alike in zip(*(each.fixes for each in (first, *others)), strict=False)
         ]
         yield evolve(first, related=places, fixes=tuple(fixes)) if others else first
 

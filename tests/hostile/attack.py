@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import yaml
 from attrs import frozen
 
+from tests.cli.invocation import KERNEL
 from tests.server.wire import Wire
 
 if TYPE_CHECKING:
@@ -32,26 +33,7 @@ SECONDS = 120.0
 # What a run says when something got through to it that it did not expect.
 BREAKDOWNS = ("Traceback", "MemoryError", "RecursionError", "internal error")
 
-# One finding, PAL301 on line 14, with a safe fix.
-KERNEL = """\
-import jax
-import jax.numpy as jnp
-from jax.experimental import pallas as pl
-
-
-def kernel(x_ref, o_ref):
-    o_ref[...] = x_ref[...]
-
-
-def run(x):
-    return pl.pallas_call(
-        kernel,
-        grid=(4,),
-        in_specs=[pl.BlockSpec((8, 128), lambda i: (i * 8, 0))],
-        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
-        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-    )(x)
-"""
+# KERNEL has one finding, PAL301 on line 14, with a safe fix.
 FIXED = KERNEL.replace("(i * 8, 0)", "(i, 0)")
 
 
