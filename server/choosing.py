@@ -293,6 +293,9 @@ class _Guess:
                 return f"{dtype}[{','.join(map(str, known))}]"
         if block is not None and block.dims is not None:
             sizes = [self._along(block, axis) for axis in range(len(block.dims))]
+            # Other parameters are annotated with the same names.
+            for dimension, size in zip(self._unpacked(name), sizes, strict=False):
+                self.sizes.setdefault(dimension, size)
             return f"{dtype}[{','.join(map(str, sizes))}]"
         return f"{dtype}[{','.join([str(_SIZE)] * self._rank(name))}]"
 
@@ -309,12 +312,17 @@ class _Guess:
         stays = results is not None and axis < len(results) and isinstance(results[axis][1], Const)
         return size if stays or block.dims[axis].kind == "whole" else size * _STEPS
 
-    def _rank(self, name: str) -> int:
+    def _unpacked(self, name: str) -> list[str]:
+        """The names that the function unpacks the shape of an array into."""
         unpacked = re.search(
             rf"^[ \t]*\(?([\w, ]+?),?\)?\s*=\s*{name}\.shape\b[ \t]*(?:#.*)?$", self.text, re.MULTILINE
         )
-        if unpacked is not None:
-            return unpacked[1].count(",") + 1
+        return [] if unpacked is None else [each.strip() for each in unpacked[1].split(",")]
+
+    def _rank(self, name: str) -> int:
+        unpacked = self._unpacked(name)
+        if unpacked:
+            return len(unpacked)
         indexed = [int(at) for at in re.findall(rf"\b{name}\.shape\[(\d)\]", self.text)]
         return max(indexed, default=1) + 1
 
