@@ -295,6 +295,7 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
     from pallas_lint import fixer
 
     style = Style(wants_colour(linted.options.color, sys.stdout))
+    lines: list[str] = []
     for path in sorted(outcome.changed):
         for line in fixer.unified_diff(*outcome.changed[path], visible_file):
             text = line.removesuffix("\n")
@@ -302,7 +303,8 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
                 text = style.added(text)
             elif line.startswith("-") and not line.startswith("---"):
                 text = style.removed(text)
-            terminal.write([text + "\n"])
+            lines.append(text + "\n")
+    terminal.write(terminal.without_commands(lines))
     _say_errors(linted)
     count = sum(outcome.fixed.values())
     if not linted.options.quiet:
@@ -376,7 +378,7 @@ def _say_errors(linted: _Run) -> None:
     """Errors on standard error, and with -v the tracebacks of internal ones."""
     if linted.options.verbose:
         for text in linted.result.tracebacks:
-            terminal.plain_say(text)
+            terminal.say_traceback(text)
     for error in linted.all_errors:
         where = (
             f"{visible_file(error.path)}:{error.line}: "

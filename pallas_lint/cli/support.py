@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
+from pallas_lint.cli import TROUBLE, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,14 +48,13 @@ def run(
     try:
         versions = compat.versions_in(jax_version) if jax_version and jax_version != "auto" else ()
     except ValueError as error:
-        print(f"pallas-lint: {error}", file=sys.stderr)
-        return 2
+        return terminal.fail(str(error))
     names = candidates(query)
     if not names:
         close = nearest(query)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        print(f"pallas-lint: nothing is known about `{query}`{hint}", file=sys.stderr)
-        return 2
+        terminal.say(f"nothing is known about `{query}`{hint}")
+        return TROUBLE
     backends = _backends(target)
     matches = [describe(kind, name, backends, versions) for kind, name in names]
     if output_format == "json":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.cli import TROUBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
 _stdout_gone = False
 
@@ -36,6 +36,23 @@ def write(pieces: Iterable[str]) -> None:
             abandon()
 
 
+def without_commands(lines: Sequence[str]) -> Iterator[str]:
+    """Lines that must stay as they are, such as a diff, without GitHub taking one of them for a command.
+
+    It takes lines that begin with `::`, behind blanks too, and `##[` anywhere. `patch` skips what stands around a diff.
+    """
+    commanding = any(line.lstrip().startswith("::") or "##[" in line for line in lines)
+    if not commanding or os.environ.get("GITHUB_ACTIONS") != "true":
+        yield from lines
+        return
+    import secrets
+
+    token = secrets.token_hex(16)  # nobody who wrote the lines knows it
+    yield f"::stop-commands::{token}\n"
+    yield from lines
+    yield f"::{token}::\n"
+
+
 def write_bytes(data: bytes) -> None:
     """Write bytes to standard output as they are."""
     sys.stdout.flush()
@@ -58,6 +75,13 @@ def say(message: str) -> None:
         print(f"pallas-lint: {visible(message)}", file=sys.stderr)
 
 
+def say_traceback(text: str) -> None:
+    """A traceback on standard error. What an exception says of the code it met begins no line."""
+    from pallas_lint.report.style import visible
+
+    plain_say("".join(f"| {visible(line)}\n" for line in text.rstrip("\n").split("\n")))
+
+
 def plain_say(text: str) -> None:
     """`text` on standard error as it is."""
     with contextlib.suppress(BrokenPipeError):
@@ -75,7 +99,7 @@ def crash(error: Exception, *, verbose: bool) -> int:
     if verbose:
         import traceback
 
-        plain_say("".join(traceback.format_exception(error)))
+        say_traceback("".join(traceback.format_exception(error)))
     detail = (str(error).strip().splitlines() or [""])[0]
     message = f"internal error: {type(error).__name__}{': ' + detail if detail else ''}"
     return fail(message if verbose else f"{message} (-v shows where)")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 TAB = 4
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.INFO: "1;36"}
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
+# GitHub takes `##[error]text` for a command wherever it stands in a line: its bracket is shown as another one.
+_COMMAND, _NO_COMMAND = "##[", "##\u2045"
 
 
 @frozen
@@ -71,6 +73,7 @@ def wants_colour(choice: str, stream: TextIO) -> bool:
 
 def visible(text: str) -> str:
     """`text` without characters that would move the cursor, colour or reorder the terminal, one for one."""
+    text = text.replace(_COMMAND, _NO_COMMAND)
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))
@@ -107,7 +110,7 @@ def width(char: str) -> int:
 def cells(text: str) -> Iterator[tuple[str, int]]:
     """Each character of a source line as shown, with its width; a tab becomes blanks to the next stop."""
     column = 0
-    for char in text:
+    for char in text.replace(_COMMAND, _NO_COMMAND):
         if char == "\t":
             blanks = TAB - column % TAB
             yield " " * blanks, blanks

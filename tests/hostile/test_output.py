@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pallas_lint.cli import terminal
 from pallas_lint.finding import Finding, Position, Severity, Span
 from pallas_lint.probe import html
 from tests.hostile import attack
@@ -59,11 +62,52 @@ def test_settings_and_usage(tmp_path: Path) -> None:
     folder = tmp_path / "project\x1b[2J"
     folder.mkdir()
     (folder / "pallas-lint.toml").write_text('"a\\u001b[31m\\n::error::" = 1\n')
-    for arguments in (["."], ["config"], ["--\x1b[31m"], ["rule", "\x1b[31m\n::error::"]):
+    for arguments in (
+        ["."],
+        ["config"],
+        ["--\x1b[31m"],
+        ["rule", "\x1b[31m\n::error::"],
+        ["support", "\x1b[31m\n::error::"],
+    ):
         ran = attack.run(*arguments, cwd=folder)
         assert ran.status == 2
         assert not steers(ran.out + ran.err)
         assert not [line for line in ran.err.splitlines() if line.startswith("::")]
+
+
+@pytest.mark.parametrize("arguments", [("--diff",), ("--output-format", "full")], ids=lambda each: each[-1])
+def test_lines_of_the_code_give_no_orders_to_github(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    lines = attack.KERNEL.splitlines()
+    at = next(number for number, line in enumerate(lines) if "(i * 8, 0)" in line)
+    launch = next(number for number in range(at, 0, -1) if lines[number].startswith("    return"))
+    orders = ["    text = '''", "    ::stop-commands::mine", "    '''"]
+    told = f"{lines[at]}  # ##[stop-commands]mine"
+    code = "\n".join([*lines[:launch], *orders, *lines[launch:at], told, *lines[at + 1 :], ""])
+    (folder / "k.py").write_text(code)
+    ran = attack.run("--no-cache", "--isolated", *arguments, cwd=folder, env={"GITHUB_ACTIONS": "true"})
+    assert ran.status == 1
+    shown = ran.out.splitlines()
+    if arguments == ("--diff",):
+        # The text is what it is, for `patch`; between the first line and the last no command counts.
+        stop = re.fullmatch(r"::stop-commands::([0-9a-f]{32})", shown[0])
+        assert stop is not None and shown[-1] == f"::{stop[1]}::"
+        assert any(line.lstrip().startswith("::") or "##[" in line for line in shown[1:-1])
+        elsewhere = attack.run("--no-cache", "--isolated", *arguments, cwd=folder, env={"GITHUB_ACTIONS": ""})
+        assert elsewhere.out.splitlines() == shown[1:-1]
+    else:
+        assert "stop-commands]mine" in ran.out
+        assert not [line for line in shown if re.match(r"\s*::\w", line) or "##[" in line]
+
+
+def test_a_traceback_begins_no_line() -> None:
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        terminal.crash(ValueError("a\n::error::b\n\x1b[31m##[error]c"), verbose=True)
+    assert "ValueError" in said.getvalue()
+    assert not steers(said.getvalue())
+    assert not [line for line in said.getvalue().splitlines() if line.lstrip().startswith("::") or "##[" in line]
 
 
 def test_the_report_escapes_all_of_a_finding() -> None:
