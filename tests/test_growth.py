@@ -52,6 +52,31 @@ def _chain(size: int, guard: str, *, nested: bool = False) -> str:
     return _HEAD + text + _launch(f"h{size}")
 
 
+def _changing(size: int, second: str, *, guarded: bool = False) -> str:
+    """Helpers that call the one before with an array that they got, and with another that they made of it."""
+    helpers = ["def h0(x, n):\n    return x\n"]
+    for at in range(1, size + 1):
+        calls = (f"h{at - 1}(x, n)", f"h{at - 1}({second}, n)")
+        if guarded:
+            body = f"    if n > {at}:\n        x = {calls[0]}\n    else:\n        x = {calls[1]}\n    return x\n"
+        else:
+            body = f"    return {calls[0]} + {calls[1]}\n"
+        helpers.append(f"def h{at}(x, n):\n{body}")
+    kernel = f"def kernel(x_ref, o_ref, n):\n    o_ref[...] = h{size}(x_ref[...], pl.program_id(0))\n"
+    return _HEAD + "\n".join(helpers) + kernel + _launch("kernel")
+
+
+def _storing(size: int) -> str:
+    """The same with guards that are functions: what is made is stored."""
+    helpers = ["def h0(x, o_ref, n):\n    o_ref[...] = x\n"]
+    for at in range(1, size + 1):
+        calls = (f"h{at - 1}(x, o_ref, n)", f"h{at - 1}(x + 1, o_ref, n)")
+        whens = [_WHEN.format(at=at, sign=sign, call=call) for sign, call in zip("<>", calls, strict=True)]
+        helpers.append(f"def h{at}(x, o_ref, n):\n" + "".join(whens))
+    kernel = f"def kernel(x_ref, o_ref, n):\n    h{size}(x_ref[...], o_ref, n)\n"
+    return _HEAD + "\n".join(helpers) + kernel + _launch("kernel")
+
+
 _IF = "    if n {sign} {at}:\n        {call}\n"
 _WHEN = "    @pl.when(pl.program_id(0) {sign} {at})\n    def _():\n        {call}\n"
 
@@ -80,6 +105,9 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "helpers under `if`": lambda size: _chain(size, _IF),
     "helpers under `pl.when`": lambda size: _chain(size, _WHEN),
     "nested helpers under `if`": lambda size: _chain(size, _IF, nested=True),
+    "helpers of changing arrays": lambda size: _changing(size, "x + 1"),
+    "helpers of changing arrays under `if`": lambda size: _changing(size, "x + 1", guarded=True),
+    "helpers of changing arrays under `pl.when`": _storing,
     "launchers of launchers": _launching,
     "launches": lambda size: _HEAD + _COPY + "".join(_launch("h0", at) for at in range(size)),
     "guards": _guards,
@@ -100,9 +128,10 @@ def _cost(text: str) -> int:
 def test_cost_grows_with_the_text(kind: str) -> None:
     # Calls are followed 14 deep: 3, 6 and 12 helpers of which each has an inner function are all seen in part.
     small, twice, more = (_cost(TEXTS[kind](size)) for size in (3, 6, 12))
-    # Up to 128 events of a call are told again one by one, so that short chains may grow faster: to a thousand, once.
+    # Up to 128 events of a call are told again one by one, and of longer calls with other arrays four are made in
+    # earnest, so that short chains may grow faster, once: without a memory twelve helpers would take tens of thousands.
     assert twice <= 2.5 * small + 1000
-    assert more <= 2.5 * twice + 1000
+    assert more <= 2.5 * twice + 4000
 
 
 def test_chains_keep_their_findings() -> None:

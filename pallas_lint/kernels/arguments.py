@@ -49,6 +49,11 @@ class Arguments:
         return tuple(self.positional), tuple(self.keywords.items()), makers, self.open
 
     @property
+    def kinds(self) -> tuple[Hashable, ...]:
+        """The same for arguments that differ only in where their arrays and refs come from."""
+        return tuple(self.positional), tuple(self.keywords.items()), self.open
+
+    @property
     def bring_code(self) -> bool:
         """Whether functions or specs are among them, without which a launcher cannot be understood."""
         values = [*self.positional, *self.keywords.values()]

@@ -214,9 +214,7 @@ def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
         return UNKNOWN
     value, kinds = arguments.positional
     names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
-    origin = value.origin if isinstance(value, Array) else None
-    # An operator may have worked on numbers alone, such as `pl.num_programs(0)`.
-    if isinstance(value, Array) and not value.host and (origin is None or origin.name.endswith(".program_id")):
+    if isinstance(value, Array) and value.is_tracer:
         if names and all(kind.startswith("builtins.") for kind in names):
             return Const(False)
         if names & {"jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"}:

@@ -173,6 +173,11 @@ class Array:
     named: Sym | None = field(default=None, eq=False)
 
     @property
+    def is_tracer(self) -> bool:
+        """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
+        return not self.host and (self.origin is None or self.origin.name.endswith(".program_id"))
+
+    @property
     def rank(self) -> int | None:
         return None if self.shape is None else len(self.shape)
 
