@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[str, list[Value], Keywords], Value]
 
-__all__ = ["bits", "broadcast", "dtype_of", "infer"]
+__all__ = ["as_may_be", "bits", "broadcast", "dtype_of", "infer"]
 
 
 def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, more: bool = False) -> Value:
@@ -56,6 +56,15 @@ def _canonical(value: Value, x64: bool) -> Value:
     if isinstance(value, Seq):
         return Seq(tuple(_canonical(item, x64) for item in value.items), value.kind, value.open)
     return value
+
+
+def as_may_be(result: Value, operands: list[Value]) -> Value:
+    """What is known of a result outside kernels, where an operand that only has a name may be an array of any rank."""
+    named = [leaf for operand in operands for leaf in _leaves(operand) if isinstance(leaf, Sym)]
+    joined = any(isinstance(operand, Seq) for operand in operands)
+    if not named or not isinstance(result, Array) or (result.shape != () and not joined):
+        return result
+    return evolve(result, shape=None, named=named[0] if operands == named[:1] else None)
 
 
 # -- elementwise ---------------------------------------------------------------------------------------------------

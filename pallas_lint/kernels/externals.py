@@ -64,6 +64,8 @@ _ARRAY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
     " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
 )
+# ... which have the shape of what they are given, as casts do.
+_SHAPED_ALIKE = frozenset("array asarray zeros_like ones_like full_like empty_like".split())
 # Those of numpy that are told alike: dtypes of several operands are promoted by other rules.
 _NUMPY_MAKERS = frozenset(
     "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
@@ -319,9 +321,11 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
                 if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
                     i.access("load", ref, UNKNOWN, node)
         return i.op(name, node, arguments, result)
-    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
-        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
+    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
+        if short in _SHAPED_ALIKE or from_name(short) is not None:
+            result = arrays.as_may_be(result, arguments.positional[:1])
+        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
     if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
         return result

@@ -71,6 +71,7 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
+        result = result if i.kernel is not None else arrays.as_may_be(result, [left, right])
         return i.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, Choice) or isinstance(right, Choice):
         return UNKNOWN
@@ -98,6 +99,7 @@ def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value,
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
+        result = result if i.kernel is not None else arrays.as_may_be(result, [left, right])
         return i.op(name, node, Arguments([left, right]), result, "operator")
     version = externals.compare_version(i, function, left, right)
     if version is not None:

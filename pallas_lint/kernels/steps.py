@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attrs import define, evolve, field, frozen
@@ -362,7 +363,7 @@ class _Memory:
     dropped: tuple[Fault, object] | None = None  # an update was thrown away: a fault if the block is written without it
 
 
-@define
+@define(slots=False)
 class Simulation:
     """Runs the uses of one buffer in order.
 
@@ -406,6 +407,11 @@ class Simulation:
                 is_set.add(memory)
         return None
 
+    @cached_property
+    def _serves_others(self) -> bool:
+        """Whether the kernel reads the buffer for others: an output that is working memory, as a running maximum is."""
+        return any(use.kind == "read" and bool(use.into - {use.access.ref.buffer}) for use in self.uses)
+
     def _report(self, fault: Fault) -> None:
         self.found.setdefault((fault.kind, fault.sure), fault)
 
@@ -423,7 +429,7 @@ class Simulation:
         if use.kind == "set" and surely and memory.updated is not None:
             if memory.updated == visit.block:
                 lost = Fault("lost", use, visit.point)
-                if self.flushing is None:
+                if self.flushing is None and not self._serves_others:
                     self._report(lost)
                 memory.dropped = (lost, visit.block)
             else:

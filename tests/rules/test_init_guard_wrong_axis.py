@@ -251,6 +251,51 @@ def test_where_it_is_silent() -> None:
     assert not lint(wrong, target="triton", select="PAL402") or "pltpu.VMEM" in wrong
 
 
+WORKING = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, m_ref, l_ref, o_ref):
+    @pl.when(pl.program_id(1) == 0)
+    def _():
+        m_ref[...] = jnp.full_like(m_ref, -1e30)
+        l_ref[...] = jnp.zeros_like(l_ref)
+
+    m_next = jnp.maximum(m_ref[...], jnp.max(x_ref[...], axis=0, keepdims=True))
+    l_ref[...] = {summed}
+    m_ref[...] = m_next
+
+    @pl.when(pl.program_id(1) == pl.num_programs(1) - 1)
+    def _():
+        o_ref[...] = {result}
+
+
+def f(x):
+    whole = pl.BlockSpec((8, 128), lambda i, j: (0, 0))
+    return pl.pallas_call(
+        kernel,
+        grid=(3, 4),
+        in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i * 4 + j, 0))],
+        out_specs=[whole, whole, pl.BlockSpec((8, 128), lambda i, j: (i, 0))],
+        out_shape=[jax.ShapeDtypeStruct((size, 128), jnp.float32) for size in (8, 8, 24)],
+        compiler_params=pltpu.CompilerParams(),
+    )(x)[-1]
+"""
+
+
+def test_outputs_that_are_working_memory() -> None:
+    """The largest weight of a softmax: the running maximum has done its work, though nothing reads its last value."""
+    rescaled = "l_ref[...] * jnp.exp(m_ref[...] - m_next) + jnp.sum(jnp.exp(x_ref[...] - m_next[:1]), 0, keepdims=True)"
+    right = WORKING.format(summed=rescaled, result="1 / l_ref[...]")
+    assert not lint(right, select="PAL402")
+    # The sum of which nothing is made is lost.
+    lost = WORKING.format(summed="l_ref[...] + jnp.max(x_ref[...])", result="m_ref[...]")
+    assert ["`l_ref`" in finding.message for finding in lint(lost, select="PAL402")] == [True]
+
+
 @pytest.mark.slow
 def test_as_the_tpu_interpreter_says() -> None:
     cases = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]

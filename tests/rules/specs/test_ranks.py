@@ -207,3 +207,29 @@ def test_what_is_mapped_sees_a_part(decorator: str, call: str) -> None:
         assert not lint(code, "0.12.0.1", select="PAL506")
     direct = _MAPPED.format(decorator="", call="local(jnp.ones((32, 128)))", specs="")
     assert lint(direct, "0.12.0.1", select="PAL506")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "jnp.zeros_like(x)",
+        "jnp.full_like(x, 0.5)",
+        "jnp.empty_like(x, dtype=jnp.float32)",
+        "jnp.float32(x)",
+        "jnp.array([x, x])",
+        "x + jnp.float32(1)",
+        "jnp.float32(1) < x",
+    ],
+)
+def test_what_is_made_from_an_argument_has_its_rank(made: str) -> None:
+    code = _BLOCKS.format(spec="pl.BlockSpec((8, 128), lambda i: (i, 0))", grid="grid=(2,),", use="flag")
+    told = code.replace("    return pl.pallas_call(", f"    x = {made}\n    return pl.pallas_call(")
+    assert told != code
+    assert not lint(told, "0.10.2", select="PAL310")
+
+
+def test_a_shape_that_is_told_holds() -> None:
+    code = _BLOCKS.format(spec="pl.BlockSpec((8, 128), lambda i: (i, 0))", grid="grid=(2,),", use="flag")
+    made = "    x = jnp.zeros_like(x, shape=(4, 16, 128))\n"
+    told = code.replace("    return pl.pallas_call(", f"{made}    return pl.pallas_call(")
+    assert lint(told, "0.10.2", select="PAL310")
