@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.foreign_calls import ForeignCall
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.modules import Module, ModuleGraph
+    from pallas_lint.kernels.scope import Facts
     from pallas_lint.syntax import Piece, Site
 
 _DEPTH = 14  # nested calls
@@ -89,6 +90,7 @@ class Interpreter(Recorder):
     budget: int = _BUDGET
     spent: int = 0
     stack: list[Func] = field(factory=list)
+    scope: Env | None = None  # of the call that runs: what its guards said holds for whom it calls
     changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
     _calls: RepeatedCalls = field(factory=RepeatedCalls)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
@@ -119,6 +121,11 @@ class Interpreter(Recorder):
         self.module, self.running = before, run
         if piece is not self.running_piece and len(self.launches) != launches:
             self.entangled = True
+
+    @property
+    def told(self) -> Facts:
+        """What the guards of the call that runs, and of those that called it, say of symbols."""
+        return {} if self.scope is None else self.scope.known()
 
     @property
     def taken(self) -> int:
@@ -300,11 +307,11 @@ class Interpreter(Recorder):
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""
-        env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None))
+        env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None), facts=self.told)
         self._bind_parameters(func, arguments, env)
         self.entered[id(func.node)] = func.piece
         self.stack.append(func)
-        before, self.module = self.module, func.module
+        before, self.module, self.scope = (self.module, self.scope), func.module, env
         try:
             with self._within(func.piece):
                 if isinstance(func.node, cst.Lambda):
@@ -314,7 +321,7 @@ class Interpreter(Recorder):
                 falls_through = not self.suite(func.node.body, env)
         finally:
             self.stack.pop()
-            self.module = before
+            self.module, self.scope = before
         results = env.returns if not falls_through else [*env.returns, NONE]
         if not results:
             return UNKNOWN

@@ -35,7 +35,8 @@ class Env:
     kernel: KernelTrace | None = None  # the kernel that this call is part of
     frame: Frame = field(factory=Frame)  # what owns the symbols that stand for its parameters
     fails: bool = False  # what ended the last block that was left was a `raise`
-    facts: Facts = field(factory=dict)  # what symbols surely are here: `assert x.shape[1] == 1` went before
+    # What symbols surely are here: `assert x.shape[1] == 1` went before, or before the call.
+    facts: Facts = field(factory=dict)
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
@@ -57,6 +58,11 @@ class Env:
                     return
                 env = env.parent
         self.vars[name] = value
+
+    def known(self) -> Facts:
+        """What guards here and in enclosing functions say."""
+        around = {} if self.parent is None else self.parent.known()
+        return {**around, **self.facts} if around else self.facts
 
     def meaning(self, symbol: Sym) -> Value:
         """What a guard here or in an enclosing function says that the symbol is; itself where none does."""

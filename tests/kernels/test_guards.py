@@ -83,6 +83,37 @@ def test_a_remainder_that_is_nought() -> None:
         assert lint(one.format(guard=guard), select="PAL201")
 
 
+CALLS = (
+    LAUNCH.format(guard="")
+    + """
+
+def inner(x, rows, mode):
+    return run(x, rows, mode)
+
+
+def decode(x, mode, other):
+    if {condition}:
+        raise ValueError(x.shape)
+    return {call}
+"""
+)
+
+
+def test_a_guard_holds_for_whom_it_calls() -> None:
+    def flagged(condition: str, call: str) -> bool:
+        # `rows` is given by callers only: what is said of other callers' arrays is not this one's.
+        code = CALLS.format(condition=condition, call=call).replace("def run(x, block, mode)", "def run(x, rows, mode)")
+        return bool(lint(code.replace("(1, 1, 128)", "(1, rows, 128)"), select="PAL201"))
+
+    for call in ("run(x, 1, mode)", "inner(x, 1, mode)"):
+        assert not flagged("x.shape[1] != 1", call), call
+        assert flagged("x.shape[1] != 2", call), call
+        assert flagged("other.shape[1] != 1", call), call
+    # The same call, where the guard is behind it or speaks of another array.
+    assert flagged("x.shape[1] != 1", "run(other, 1, mode)")
+    assert flagged("run(x, 1, mode) is None and x.shape[1] != 1", "run(x, 1, mode)")
+
+
 def test_kernels_see_what_their_launcher_asked() -> None:
     code = """
     import jax
