@@ -289,6 +289,9 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
         result.traces.append(i.kernel)
         with _over_grid_of(i, result):
             i.call_function(body, _arguments(assign(result, body)))
+            for context in options(result.argument("compute_context") or UNKNOWN):
+                if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
+                    i.call_function(context, Arguments([UNKNOWN]))
 
 
 @contextmanager

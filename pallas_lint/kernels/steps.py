@@ -360,6 +360,7 @@ class _Memory:
     updated: object = None  # the block for which it was updated since it was set or read for good
     pending: bool = False  # ... and not written to a result since
     flushed: tuple[Use, object] | None = None  # the last read that went into a result, and its block
+    carried: bool = False  # a result rested on what was updated for another block: a state, no sum for one block
     dropped: tuple[Fault, object] | None = None  # an update was thrown away: a fault if the block is written without it
 
 
@@ -441,6 +442,7 @@ class Simulation:
         if flushes and surely:
             if memory.dropped is not None and memory.dropped[1] == visit.block:
                 self._report(memory.dropped[0])
+            memory.carried |= memory.pending and memory.updated != visit.block
             memory.flushed = (use, visit.block)
         else:
             memory.updated = memory.dropped = None
@@ -448,5 +450,7 @@ class Simulation:
 
     def _check_late(self, memory: _Memory, point: Point) -> None:
         """At the end, or where the buffer is set for the next block."""
-        if memory.pending and memory.flushed is not None and memory.flushed[1] == memory.updated:
+        if memory.carried or not memory.pending or memory.flushed is None:
+            return
+        if memory.flushed[1] == memory.updated:
             self._report(Fault("late", memory.flushed[0], point))

@@ -110,6 +110,8 @@ def _compared(result: ProbeResult, places: _Places) -> Iterator[Finding]:
     event = result.compared
     assert event is not None
     about = _Launch(result.launches[0] if result.launches else None, result, places)
+    if event.get("ok") is None and event.get("detail"):
+        yield about._placed({}, "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
     for problem in event.get("problems") or []:
         if problem["kind"] == "mismatch":
             yield about._placed(

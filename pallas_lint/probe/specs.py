@@ -163,7 +163,7 @@ def _with_placeholders(text: str) -> str:
 
 
 def _replaced(text: str) -> str:
-    text = re.sub(r"(\])\s*=\s*(?=[\[a])", r"\1@", text)
+    text = re.sub(r"(\])\s*=\s*(?=[\[a\d-])", r"\1@", text)
     return _ARRAY.sub(lambda match: f"{_ARRAY_CALL}({match[1]!r}, {match[2].strip()!r})", text)
 
 

@@ -266,6 +266,8 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
         found = [fault for fault in steps.faults(buffer) if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found
+    if not always:  # in a grid of one step what a state is updated to for the next one looks like a late summand
+        shown = [fault for fault in shown if fault.kind != "late"]
     return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always
 
 

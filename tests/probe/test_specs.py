@@ -30,6 +30,7 @@ def test_arrays_as_jax_prints_them(text: str, dtype: str, shape: list[int]) -> N
 def test_arrays_with_values() -> None:
     assert parse_argument("i32[4]=[3,1,0,2]")["values"] == [3, 1, 0, 2]
     assert parse_argument("i32[4]=arange")["values"] == "arange"
+    assert parse_argument("i32[]=-4")["values"] == -4
 
 
 def test_trees_and_literals() -> None:

@@ -296,6 +296,42 @@ def test_outputs_that_are_working_memory() -> None:
     assert ["`l_ref`" in finding.message for finding in lint(lost, select="PAL402")] == [True]
 
 
+STATE = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref, state):
+    @pl.when(pl.program_id(1) == 0)
+    def _():
+        state[0] = 0.0
+
+    o_ref[...] = x_ref[...] + state[0]
+    state[0] += 1.0
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        grid=(2, x.shape[0] // 16),
+        in_specs=[pl.BlockSpec((8, 128), lambda i, j: (2 * j + i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i, j: (2 * j + i, 0)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_shapes=[pltpu.SMEM((1,), jax.numpy.float32)],
+    )(x)
+"""
+
+
+def test_a_state_is_updated_for_the_next_block() -> None:
+    """The last update of each sequence is for nothing; in a sum it would be lost."""
+    assert not lint(STATE, select="PAL402")
+    assert not lint(STATE.replace("x.shape[0] // 16", "4"), select="PAL402")
+    one_block = STATE.replace(
+        "out_specs=pl.BlockSpec((8, 128), lambda i, j: (2 * j + i, 0)",
+        "out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)",
+    )
+    assert one_block != STATE and lint(one_block, select="PAL402")
+
+
 @pytest.mark.slow
 def test_as_the_tpu_interpreter_says() -> None:
     cases = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]

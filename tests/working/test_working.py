@@ -28,8 +28,14 @@ HERE = Path(__file__).parent
 # The oldest jax that has what a file's kernels use, and the targets that its kernels are for.
 FILES = {
     "plain.py": ((0, 4, 35), ("tpu:v5e",)),
+    "bodies.py": ((0, 4, 35), ("tpu:v5e",)),
+    "networks.py": ((0, 4, 35), ("tpu:v5e",)),
     "tpu.py": ((0, 8, 3), ("tpu:v5e",)),
+    "tpu_copies.py": ((0, 8, 3), ("tpu:v5e",)),
+    "tpu_grids.py": ((0, 8, 3), ("tpu:v5e",)),
     "triton.py": ((0, 8, 3), ("triton",)),
+    "triton_blocks.py": ((0, 8, 3), ("triton",)),
+    "mosaic_gpu.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
 }
 
 

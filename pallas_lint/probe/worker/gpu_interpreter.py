@@ -13,14 +13,14 @@ from .launches import Launch, inner_jaxprs
 _INTERNALS = "jax._src.pallas.mosaic_gpu.interpret"
 
 
-def parameters() -> Any:
-    """Its parameters, with races looked for; None where this jax has no such interpreter."""
+def parameters(*, races: bool = True) -> Any:
+    """Its parameters, with races looked for or not; None where this jax has no such interpreter."""
     gpu = environment.optional("jax.experimental.pallas.mosaic_gpu")
     make = environment.found(gpu, "InterpretGPUParams", "InterpretParams")
     if make is None:
         return None
     fields = getattr(make, "__dataclass_fields__", {})
-    return make(**({"detect_races": True} if "detect_races" in fields else {}))
+    return make(**({"detect_races": races} if "detect_races" in fields else {}))
 
 
 @contextlib.contextmanager

@@ -122,6 +122,21 @@ def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
     return _judged(_plain(launch, values), "interpret=True")
 
 
+def plainly(launch: Launch) -> dict[str, Any]:
+    """The parameters that change so that a launch runs without a device, in the interpreter that knows of none."""
+    return {"interpret": True}
+
+
+def as_on_its_device(launch: Launch) -> dict[str, Any]:
+    """The same for the interpreter that imitates the launch's own device: it knows what only that one has."""
+    if launch.backend == "mosaic_gpu":
+        gpu = gpu_interpreter.parameters(races=False)
+        if gpu is None:
+            raise devices.Missing("Mosaic GPU kernels run on GPUs only")
+        return {"interpret": gpu, **gpu_interpreter.by_axis_index(launch)}
+    return {"interpret": tpu_interpreter(cores=launch.cores) or True}
+
+
 def _refused(found: list[dict[str, Any]]) -> bool:
     return any(problem["kind"] == "raised" for problem in found)
 
@@ -165,7 +180,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
         except Exception as error:
             problems.append(_raised(error))
     problems += _races(said.getvalue())
-    _reset()
+    reset()
     if results is not None:
         problems += _poisoned(launch, values, results)
     return problems
@@ -185,6 +200,11 @@ def _raised(error: Exception) -> dict[str, Any]:
         return _races(text)[0]
     kind = "out-of-bounds" if _OUT_OF_BOUNDS.search(text) else "revisited" if "Revisited block" in text else "raised"
     return {"kind": kind, "type": type(error).__name__, "message": text[:2_000], "places": locate.places(error)}
+
+
+def sentence(error: Exception) -> str:
+    """What an interpreter says of the kernel that it cannot run."""
+    return _first_line(_raised(error))
 
 
 def _own_words(text: str) -> str:
@@ -210,13 +230,13 @@ def _races(text: str) -> list[dict[str, Any]]:
     return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]
 
 
-def _reset() -> None:
+def reset() -> None:
     """The interpreter keeps state between runs, and after an exception a broken one."""
     tpu = environment.optional("jax.experimental.pallas.tpu")
-    reset = environment.found(tpu, "reset_tpu_interpret_mode_state")
-    if reset is not None:
+    forget = environment.found(tpu, "reset_tpu_interpret_mode_state")
+    if forget is not None:
         with contextlib.suppress(Exception):
-            reset()
+            forget()
 
 
 def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dict[str, Any]]:
@@ -275,7 +295,7 @@ def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
         try:
             return run(launch, values, params)
         finally:
-            _reset()
+            reset()
     primitives = environment.optional("jax._src.pallas.primitives")
     original = getattr(primitives, "uninitialized_value", None)
     if original is None:

@@ -76,18 +76,11 @@ class _Job:
         import jax
 
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
-        recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
-        recorder.install()
-        jax.clear_caches()
+        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
         try:
-            with devices.told(devices.parse(self._kinds()[0])):
-                results = jax.tree_util.tree_leaves(function(*positional, **keywords))
+            results = jax.tree_util.tree_leaves(self._interpreted(function, *filled))
         except Exception:
             return None
-        finally:
-            recorder.remove()
-            jax.clear_caches()
         if not all(interpret.is_floating(result) for result in results):
             return None
         return all(interpret.is_finite(result) for result in results)
@@ -134,16 +127,43 @@ class _Job:
         import jax
 
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        positional, keywords = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
-        recorder = Recorder(lambda record: {} if record.params.get("interpret") else {"interpret": True})
-        recorder.install()
-        jax.clear_caches()
-        try:
-            with devices.told(devices.parse(self._kinds()[0])):
-                got, expected = function(*positional, **keywords), wanted(*positional, **keywords)
-        finally:
-            recorder.remove()
+        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        got, expected = self._interpreted(function, *filled), self._interpreted(wanted, *filled)
         return interpret.differences(got, expected, lenient=lenient)
+
+    def _interpreted(self, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Any:
+        """What a function returns with its kernels in interpret mode. Raises Missing where no interpreter runs them."""
+        import jax
+
+        def run(changes: Callable[[launches.Launch], dict[str, Any]]) -> Any:
+            recorder = Recorder(lambda record: self._replaced(record, changes))
+            recorder.install()
+            jax.clear_caches()
+            try:
+                with devices.told(devices.parse(self._kinds()[0])):
+                    return jax.block_until_ready(function(*positional, **keywords))
+            except Exception as error:
+                if not recorder.records:
+                    raise  # it is no kernel that fails
+                raise devices.Missing(f"no interpreter of this jax runs it: {interpret.sentence(error)}") from error
+            finally:
+                recorder.remove()
+                jax.clear_caches()
+                interpret.reset()
+
+        try:
+            return run(interpret.plainly)
+        except devices.Missing:
+            return run(interpret.as_on_its_device)
+
+    def _replaced(self, record: Record, changes: Callable[[launches.Launch], dict[str, Any]]) -> dict[str, Any]:
+        """The parameters of a launch that change so that it is interpreted."""
+        if record.params.get("interpret"):
+            return {}
+        launch = launches.describe(record)
+        if launch.scatters:
+            raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
+        return changes(launch)
 
     def _kinds(self) -> list[str]:
         """The TPUs that the function, which may ask, is told it runs on, one after the other."""

@@ -93,6 +93,16 @@ class Launch:
         return any("dma_start" in name for name in self.primitives)
 
     @property
+    def scatters(self) -> bool:
+        """Whether an atomic operation takes an array of places: several of its values may meet in one."""
+        jaxpr = kernel_jaxpr(self.record.params)
+        return jaxpr is not None and any(
+            str(equation.primitive).startswith("atomic_")
+            and any(place.aval.shape and place.aval.dtype.kind in "iu" for place in equation.invars[1:-1])
+            for equation in equations(jaxpr)
+        )
+
+    @property
     def waits(self) -> bool:
         """Whether the kernel may wait, or loop, for ever."""
         return any("wait" in name or name == "while" for name in self.primitives)
