@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _WORD = re.compile(r"[^\W\d]\w*")
+# What the parser calls the tokens that nobody sees.
+_TOKENS = {"INDENT": "an indented block", "DEDENT": "the end of the block", "NEWLINE": "the end of the line"}
+_TOKEN = re.compile(rf"\b({'|'.join(_TOKENS)})\b")
 _MOST_EXPECTED = 4
 _TOO_DEEP = "the code is nested too deeply to be judged"
 _WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
@@ -122,7 +125,7 @@ class Piece:
         else:
             line, column, message = error.raw_line, error.raw_column, error.message
         line = min(max(self.first + line - 1 - shift, self.first), self.last)
-        message = " ".join(message.split())
+        message = _TOKEN.sub(lambda found: _TOKENS[found[0]], " ".join(message.split()))
         if message.count(",") >= _MOST_EXPECTED:
             message = "invalid syntax"  # a list of all that might have stood there helps nobody
         return SyntaxProblem(self.error_at or Position(line, column + 1), message)

@@ -48,8 +48,9 @@ class BlockShapeTiling(Rule):
     ## Known limits
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
-    block cannot be all of it; with a grid that is not known that is a warning. Else sizes that are not known are taken
-    to fit. Blocks of `emit_pipeline` are not asked.
+    block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller asks for one
+    row of an array that is not seen. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
+    asked.
 
     ## References
 
@@ -299,7 +300,11 @@ def _whole_or(block: Block, at: int) -> Severity | None:
     if _is_moved(block, at):
         return Severity.ERROR
     unknown = any(not isinstance(block.grid.sizes[axis], int) for axis in axes if axis < block.grid.rank)
-    return Severity.WARNING if unknown and len(axes) == 1 else None
+    if not unknown or len(axes) != 1:
+        return None
+    # Who asks for one row has one, as a decoder does: the array is not seen, the caller knows it.
+    asked_for = block.grid.launch.caller is not None and _size(block, at) == 1
+    return Severity.INFO if asked_for else Severity.WARNING
 
 
 def _is_moved(block: Block, at: int) -> bool:

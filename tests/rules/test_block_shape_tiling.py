@@ -129,6 +129,22 @@ def test_array_of_unknown_size() -> None:
     assert severity("(8, n)", index_map=moved, parameters=", n") is None
 
 
+def test_a_caller_that_asks_for_one_row() -> None:
+    """A decoder has one row: the caller knows its array where the text does not tell it."""
+    code = _MODULE.format(
+        parameters=", rows", grid="(pl.cdiv(x.shape[0], rows),)", block="(rows, 128)", index_map="lambda i: (i, 0)",
+        space="", operand="x",
+    )  # fmt: skip
+
+    def called(rows: str) -> list[Severity]:
+        return [found.severity for found in lint(f"{code}\ndef decode(x):\n    return run(x, {rows})\n", select=CODE)]
+
+    assert called("1") == [Severity.INFO]
+    assert called("4") == [Severity.WARNING]
+    assert called("8") == []
+    assert severity("(1, 128)", grid="(pl.cdiv(x.shape[0], 8),)") is Severity.WARNING
+
+
 def test_default_is_a_warning() -> None:
     assert severity("(8, n)", index_map="lambda i: (0, i)", parameters=", n=64") is Severity.WARNING
     assert severity("(8, n)", index_map="lambda i: (0, i)", parameters=", n=128") is None
