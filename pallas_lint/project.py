@@ -35,10 +35,18 @@ def concerns_pallas(data: bytes) -> bool:
 
 def project_root(cwd: Path) -> Path:
     """Where settings belong: the nearest folder upward with settings or a repository, else `cwd`."""
-    for folder in (cwd, *cwd.parents):
-        if any((folder / name).exists() for name in (*CONFIG_NAMES, ".git")):
-            return folder
-    return cwd
+    return _marked(cwd) or cwd
+
+
+def is_in_project(file: Path, root: Path) -> bool:
+    """Whether a file belongs to the project in the folder `root`, or to any other."""
+    return file.is_relative_to(root) or _marked(file.parent) is not None
+
+
+def _marked(place: Path) -> Path | None:
+    """The nearest folder upward with settings or a repository."""
+    marks = (*CONFIG_NAMES, ".git")
+    return next((folder for folder in (place, *place.parents) if any((folder / mark).exists() for mark in marks)), None)
 
 
 def bounds(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from attrs import frozen
 from pallas_lint.cache import Cache, Verdict
 from pallas_lint.files import read
 from pallas_lint.finding import Finding, LintError
-from pallas_lint.project import InputFile, Project, concerns_pallas
+from pallas_lint.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -80,6 +80,7 @@ def run(
     settings = list({id(file.settings): file.settings for file in files}.values())
     index = {id(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
+    root = project_root(cwd)
     verdicts: dict[str, Verdict] = {}
     tasks: list[_Task] = []
     size = 0
@@ -93,7 +94,9 @@ def run(
             verdicts[file.shown] = Verdict(file.shown)
             continue
         number = index[id(file.settings)]
-        key = cache.key(file.shown, data, fingerprints[number]) if cache else None
+        # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
+        keeping = cache is not None and is_in_project(file.path, root)
+        key = cache.key(file.shown, data, fingerprints[number]) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known

@@ -71,6 +71,18 @@ def test_a_cached_file_is_not_parsed(folder: Path) -> None:
     assert (again.returncode, again.stdout) == (first.returncode, first.stdout)
 
 
+def test_only_files_of_projects_are_kept(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    stray, project = tmp_path_factory.mktemp("stray"), tmp_path_factory.mktemp("project")
+    (project / "pallas-lint.toml").write_text("")
+    kept: list[set[str]] = []
+    for place in (stray, project):
+        (place / "kernel.py").write_text(KERNEL)
+        arguments = [str(place / "kernel.py"), "--isolated", *OLD]
+        assert run(*arguments, cwd=folder).returncode == 1
+        kept.append(modules_after(arguments, folder) & {"libcst"})
+    assert kept == [{"libcst"}, set()]
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_any_output_encoding_will_do(folder: Path, encoding: str) -> None:
     (folder / "kernel.py").write_text(KERNEL.replace("(i * 8, 0))],", "(i * 8, 0))],  # 日本 🚀"), encoding="utf-8")
