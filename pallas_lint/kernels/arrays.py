@@ -15,6 +15,7 @@ from pallas_lint.kernels.operands import (
     axes,
     broadcast,
     integer,
+    leaves,
     shape,
     shape_argument,
     unknown_of_rank,
@@ -25,11 +26,11 @@ from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.values import NONE, Array, Const, Dim, Ref, Seq, Shape, Sym, Value, dim, from_dim
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     Rule = Callable[[str, list[Value], Keywords], Value]
 
-__all__ = ["as_may_be", "bits", "broadcast", "dtype_of", "infer"]
+__all__ = ["bits", "broadcast", "dtype_of", "infer"]
 
 
 def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, more: bool = False) -> Value:
@@ -56,15 +57,6 @@ def _canonical(value: Value, x64: bool) -> Value:
     if isinstance(value, Seq):
         return Seq(tuple(_canonical(item, x64) for item in value.items), value.kind, value.open)
     return value
-
-
-def as_may_be(result: Value, operands: list[Value]) -> Value:
-    """What is known of a result outside kernels, where an operand that only has a name may be an array of any rank."""
-    named = [leaf for operand in operands for leaf in _leaves(operand) if isinstance(leaf, Sym)]
-    joined = any(isinstance(operand, Seq) for operand in operands)
-    if not named or not isinstance(result, Array) or (result.shape != () and not joined):
-        return result
-    return evolve(result, shape=None, named=named[0] if operands == named[:1] else None)
 
 
 # -- elementwise ---------------------------------------------------------------------------------------------------
@@ -287,8 +279,8 @@ def _array(name: str, args: list[Value], keywords: Keywords) -> Value:
     elif isinstance(first, Const):
         sizes, (dtype, weak) = (), operand_dtype(first)
     elif isinstance(first, Seq) and not first.open:
-        sizes, leaves = _nested_shape(first), list(_leaves(first))
-        dtype, _ = promote([operand_dtype(item) for item in leaves]) if leaves else ("f64", False)
+        sizes, parts = _nested_shape(first), list(leaves(first))
+        dtype, _ = promote([operand_dtype(part) for part in parts]) if parts else ("f64", False)
     if asked is not None:
         return Array(sizes, dtype_of(asked))
     return Array(sizes, dtype, weak)
@@ -300,14 +292,6 @@ def _nested_shape(value: Value) -> Shape | None:
         inner = _nested_shape(value.items[0]) if value.items else ()
         return None if value.open or inner is None else (len(value.items), *inner)
     return shape(value)
-
-
-def _leaves(value: Value) -> Iterator[Value]:
-    if isinstance(value, Seq):
-        for item in value.items:
-            yield from _leaves(item)
-    else:
-        yield value
 
 
 def _astype(name: str, args: list[Value], keywords: Keywords) -> Value:

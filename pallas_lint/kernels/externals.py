@@ -15,6 +15,7 @@ from pallas_lint.kernels.control import CONTROL
 from pallas_lint.kernels.dtypes import from_name
 from pallas_lint.kernels.launch import PALLAS, LaunchKind
 from pallas_lint.kernels.launching import LAUNCHERS
+from pallas_lint.kernels.operands import as_may_be
 from pallas_lint.kernels.pallas_functions import PALLAS_FUNCTIONS
 from pallas_lint.kernels.trace import Guard
 from pallas_lint.kernels.values import (
@@ -324,7 +325,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
         if short in _SHAPED_ALIKE or from_name(short) is not None:
-            result = arrays.as_may_be(result, arguments.positional[:1])
+            result = as_may_be(result, arguments.positional[:1])
         return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
     if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):

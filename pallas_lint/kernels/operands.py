@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
 from pallas_lint.kernels.values import NONE, Array, Const, Dim, Seq, Shape, Sym, Value, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Keywords = dict[str, Value]
 
@@ -68,3 +75,21 @@ def _broadcast_dim(a: Dim, b: Dim) -> Dim:
     if isinstance(a, int):
         return a  # the other is unknown, and must be equal or 1
     return b if isinstance(b, int) else None
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """The values in nested tuples and lists."""
+    if isinstance(value, Seq):
+        for item in value.items:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def as_may_be(result: Value, operands: list[Value]) -> Value:
+    """What is known of a result outside kernels, where an operand that only has a name may be an array of any rank."""
+    named = [leaf for operand in operands for leaf in leaves(operand) if isinstance(leaf, Sym)]
+    joined = any(isinstance(operand, Seq) for operand in operands)
+    if not named or not isinstance(result, Array) or (result.shape != () and not joined):
+        return result
+    return evolve(result, shape=None, named=named[0] if operands == named[:1] else None)

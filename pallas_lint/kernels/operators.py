@@ -9,6 +9,7 @@ import libcst as cst
 
 from pallas_lint.kernels import arrays, externals
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.operands import as_may_be
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.values import (
     NONE,
@@ -71,7 +72,7 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
-        result = result if i.kernel is not None else arrays.as_may_be(result, [left, right])
+        result = result if i.kernel is not None else as_may_be(result, [left, right])
         return i.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, Choice) or isinstance(right, Choice):
         return UNKNOWN
@@ -99,7 +100,7 @@ def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value,
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
-        result = result if i.kernel is not None else arrays.as_may_be(result, [left, right])
+        result = result if i.kernel is not None else as_may_be(result, [left, right])
         return i.op(name, node, Arguments([left, right]), result, "operator")
     version = externals.compare_version(i, function, left, right)
     if version is not None:
