@@ -194,9 +194,15 @@ class PythonControlFlow(Rule):
 
     def _report(self, trace: KernelTrace, context: Context, *, sure: bool) -> Iterator[Finding]:
         asked = demands(trace)
+        told = set()  # a helper that is called often asks each time
         for demand, sources in asked:
             if demand.kind == "shown":
                 continue  # text made of a tracer: nothing raises
+            asking = demand.site.key, demand.kind, demand.name, demand.value.__class__
+            what = *asking, demand.certain, tuple(sources[:2])
+            if what in told:
+                continue
+            told.add(what)
             severity = Severity.ERROR if sources and sure else Severity.WARNING
             yield context.finding(
                 demand.site,
