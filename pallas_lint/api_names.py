@@ -125,6 +125,8 @@ def reached(name: ApiName, context: Context) -> tuple[str, ...]:
     return tuple(version for version in versions if compat.module_exists(owner, version))
 
 
+# What is not Pallas's own, but part of launches.
+_IN_LAUNCHES = frozenset({"jax.ShapeDtypeStruct"})
 # Further keywords of these go to a mesh, which has none of these fields.
 _OF_ITS_OWN = {f"{PALLAS}.mosaic_gpu.kernel": frozenset(("out_shape", "out_type", "scratch_shapes", "scratch_types"))}
 
@@ -153,7 +155,9 @@ def positions(callable_: str, version: str) -> int | None:
 
 def keywords(name: ApiName, context: Context) -> Iterator[tuple[Keyword, KeywordHistory, tuple[str, ...]]]:
     """The keywords that a Pallas callable is given, each with the versions in question that refuse it."""
-    if not name.name.startswith(PALLAS) or name.node.id != name.use.node.id or not name.use.keywords:
+    if not name.name.startswith(PALLAS) and name.name not in _IN_LAUNCHES:
+        return
+    if name.node.id != name.use.node.id or not name.use.keywords:
         return
     for keyword in name.use.keywords:
         history = keyword_history(name.name, keyword.name)

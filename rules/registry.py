@@ -67,6 +67,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL504": ("program-id-misplaced", "tracing.program_id_misplaced"),
     "PAL505": ("no-derivative", "tracing.no_derivative"),
     "PAL506": ("store-mismatch", "tracing.store_mismatch"),
+    "PAL507": ("shard-map-vma", "tracing.shard_map_vma"),
+    "PAL508": ("auto-partition", "tracing.auto_partition"),
     "PAL601": ("check-never-runs", "debugging.check_never_runs"),
     "PAL602": ("checkify-error-ignored", "debugging.checkify_error_ignored"),
     "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, field
 
-from pallas_lint.kernels import launching
+from pallas_lint.kernels import launching, spreading
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.callers import run_callers
 from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
@@ -223,13 +223,14 @@ def _run(replay: Replay, i: Interpreter, module: Module, piece: Piece, phase: st
 
 def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
     i.begin()
-    i.named = {}
+    i.named, i.handed = {}, {}
     i.contexts = Counter()
     i.running, i.running_piece = object(), piece
     everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
     try:
         with module.at(module.moment_of(piece)):
             _enter(i, module, piece)
+            spreading.run_handed_out(i)
     except OutOfBudget:
         pass
     except RecursionError:
@@ -274,12 +275,16 @@ def _run_class(i: Interpreter, cls: Class) -> None:
 
 
 def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
+    if isinstance(value, Made) and value.function in spreading.SHARD_MAPS and value.args:
+        spreading.call_mapped(i, value, value.site.node)
+        return
     if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):
         return
     arguments = Arguments([instance] if instance is not None else [], open=True)
     i.call_function(value, arguments)
+    spreading.run_handed_out(i)
     _run_inner(i, value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.spreading import spread_by
 from pallas_lint.kernels.values import Array, Const, Dictionary, DType, Func, Instance, Made, Seq
 
 if TYPE_CHECKING:
@@ -104,7 +105,17 @@ def _told(launch: Launch) -> tuple[object, ...]:
     operands = () if launch.operands is None else tuple(launch.operands)
     names = ("grid", "in_specs", "out_specs", "out_shape", "scratch_shapes")
     values = (*(launch.argument(name) for name in names), *operands, launch.kernel)
-    return tuple(part for value in values for part in _parts(value, 0))
+    return (*(part for value in values for part in _parts(value, 0)), *_spread(launch))
+
+
+def _spread(launch: Launch) -> Iterator[object]:
+    """What spreads its calls over devices."""
+    for around in launch.around:
+        if around.shard_map is not None:
+            yield around.shard_map.site.key
+    spread = spread_by(launch)
+    if spread is not None:
+        yield spread.site.key
 
 
 def _parts(value: Value | None, depth: int) -> Iterator[object]:

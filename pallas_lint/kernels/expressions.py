@@ -359,6 +359,8 @@ def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
                 for key, item in value.items:
                     if isinstance(key, Const) and isinstance(key.value, str):
                         arguments.keywords[key.value] = item
+                    else:
+                        arguments.open = True
                 arguments.open |= value.open
             else:
                 arguments.open = True

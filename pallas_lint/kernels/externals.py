@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels import arrays, demands, derivatives, foreign_calls, host_numbers, jitted, launching, members
+from pallas_lint.kernels import (
+    arrays,
+    demands,
+    derivatives,
+    foreign_calls,
+    host_numbers,
+    jitted,
+    launching,
+    members,
+    spreading,
+)
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.builtin_functions import BUILTINS
 from pallas_lint.kernels.control import CONTROL
@@ -49,7 +59,7 @@ _STATIC = frozenset(
     " DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers ConvDimensionNumbers ndarray".split()
 )
 # Wrappers whose function sees a part of each argument: of another rank, or of another size.
-_MAPPING = frozenset({"jax.vmap", "jax.pmap", "jax.shard_map", "jax.experimental.shard_map.shard_map"})
+_MAPPING = frozenset({"jax.vmap", "jax.pmap"}) | spreading.SHARD_MAPS
 # Wrappers that return a function which does what the wrapped one does.
 _TRANSPARENT = frozenset(
     {
@@ -111,6 +121,11 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     if name == _CHECKIFY:
         mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
         return _made(i, name, arguments, node)
+    if name in spreading.SHARD_MAPS:
+        return _mapped(i, name, arguments, node)
+    placed = spreading.place(i, name, arguments)
+    if placed is not None:
+        return placed
     if name.startswith(_COMPUTING):
         return _compute(i, name, arguments, node)
     if name.startswith(("numpy.", "math.")):
@@ -126,7 +141,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     if not name.startswith("jax."):
         i.escape(arguments, node)
     elif not name.startswith("jax.ShapeDtypeStruct"):
-        _run_callbacks(i, arguments)
+        _run_callbacks(i, name, arguments)
     return _made(i, name, arguments, node)
 
 
@@ -136,12 +151,17 @@ def _made(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode, ca
     )
 
 
-def _run_callbacks(i: Interpreter, arguments: Arguments) -> None:
+def _mapped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Made:
+    made = _made(i, name, arguments, node)
+    return made if arguments.get("f", 0) is None else spreading.mapped(i, made)
+
+
+def _run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
     """Functions handed to one that is not modelled are run once, with arguments that are not known."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         for option in options(value):
             if isinstance(option, Func) and id(option.node) not in i.entered:
-                i.call_unknown(option)
+                i.call_unknown(option, name)
 
 
 def _partial(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -177,7 +197,9 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
         return _made(i, name, arguments, node)
     if name in jitted.JIT and isinstance(first, Func):
-        return jitted.jit(first, arguments.rest(1))
+        return _jitted(i, first, arguments.rest(1))
+    if name in jitted.JIT and isinstance(first, Made) and jitted.shardings_of(arguments):
+        return spreading.jitted(i, _made(i, name, arguments, node))
     if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
         return first
     return _made(i, name, arguments, node)
@@ -223,6 +245,10 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:
         return decorated
+    if callee.function in spreading.SHARD_MAPS and callee.argument("f", 0) is not None:
+        return spreading.call_mapped(i, callee, node)
+    if callee.function in jitted.JIT and callee.args and isinstance(callee.args[0], Made):
+        return spreading.call_jitted(i, callee, arguments, node)
     if callee.function == _CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
         with i.under(Guard("checkify", UNKNOWN, i.site(node))):
@@ -230,8 +256,10 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         return Seq((_made(i, "checkify.error", Arguments([callee]), node), inner))
     for value in callee.args:
         for option in options(value):
-            if isinstance(option, Func):
-                i.call_unknown(option)
+            if isinstance(option, Func) and callee.function == "jax.vmap":
+                i.call_function(option, Arguments(open=True))
+            elif isinstance(option, Func):
+                i.call_unknown(option, callee.function)
             elif isinstance(option, Made) and option.launch is not None and option.launch.operands is None:
                 # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
                 option.launch.operands_open = True
@@ -250,14 +278,14 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
             return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), i.site(node))
         derivatives.note(i, decorator.name, Arguments([target]), node)
         if decorator.name in jitted.JIT:
-            return jitted.jit(target, Arguments())
+            return _jitted(i, target, Arguments())
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
         if decorator.name == _CHECKIFY:
             mark_checkified(i, target)
             return _made(i, _CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
-            return _made(i, decorator.name, Arguments([target]), node)
+            return _mapped(i, decorator.name, Arguments([target]), node)
         return UNKNOWN
     if not isinstance(decorator, Made):
         return UNKNOWN
@@ -269,7 +297,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return launching.attach_kernel(i, decorator, target)
     if decorator.function in _TRANSPARENT:
         derivatives.note(i, decorator.function, Arguments([target]), node)
-        return _jitted(decorator.function, decorator, target)
+        return _jit_by(i, decorator.function, decorator, target)
     method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
@@ -284,7 +312,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
             return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             derivatives.note(i, inner.name, Arguments([target]), node)
-            return _jitted(inner.name, decorator, target)
+            return _jit_by(i, inner.name, decorator, target)
         if isinstance(inner, External) and inner.name == _CHECKIFY:
             mark_checkified(i, target)
             return _made(i, _CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
@@ -292,15 +320,24 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             return i.call(inner, merged, node)
     if decorator.function in _MAPPING and isinstance(target, Func):
-        return _made(i, decorator.function, Arguments([target]), node)
+        return _mapped(
+            i, decorator.function, Arguments([target], dict(decorator.keywords), decorator.open), decorator.site.node
+        )
     return UNKNOWN
 
 
-def _jitted(name: str, decorator: Made, target: Value) -> Value:
+def _jit_by(i: Interpreter, name: str, decorator: Made, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
     if name not in jitted.JIT:
         return target
-    return jitted.jit(target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
+    return _jitted(i, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
+
+
+def _jitted(i: Interpreter, target: Value, arguments: Arguments) -> Value:
+    result = jitted.jit(target, arguments)
+    if isinstance(result, Func) and result.program:
+        spreading.hand_out(i, result.program, result)
+    return result
 
 
 # -- computations ----------------------------------------------------------------------------------------------
@@ -312,7 +349,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
         return BUILTINS[short](i, name, arguments, node) if short in BUILTINS else _made(i, name, arguments, node)
     callbacks = [value for value in arguments.positional if isinstance(value, Func)]
     if callbacks:
-        _run_callbacks(i, arguments)
+        _run_callbacks(i, name, arguments)
         return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else _made(i, name, arguments, node)
     x64 = i.root.x64 is not None
     result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
@@ -374,7 +411,7 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     given = (*arguments.positional, *arguments.keywords.values())
     if any(isinstance(value, Unknown | Sym) and not i.is_from_outside(value) for value in given):
         i.lose_sight()  # it may be a ref
-    _run_callbacks(i, arguments)
+    _run_callbacks(i, name, arguments)
     i.op(name, node, arguments, UNKNOWN)
     return _made(i, name, arguments, node)
 

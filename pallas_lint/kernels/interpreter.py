@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, evolve, field
 
-from pallas_lint.kernels import expressions, externals, jitted, members
+from pallas_lint.kernels import expressions, externals, jitted, members, spreading
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.notes import Notes
 from pallas_lint.kernels.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.repeated_calls import RepeatedCalls
 from pallas_lint.kernels.scope import Env
+from pallas_lint.kernels.spreading import Around
 from pallas_lint.kernels.statements import COMPOUND, SMALL
 from pallas_lint.kernels.trace import Guard, KernelTrace, refs_in
 from pallas_lint.kernels.values import (
@@ -80,6 +81,8 @@ class Interpreter(Recorder):
     kernel: KernelTrace | None = None
     launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
+    around: Around = field(factory=Around)  # what spreads the code at hand over devices
+    handed: dict[int, tuple[object, Value]] = field(factory=dict)  # what was mapped over devices and not called yet
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
@@ -143,7 +146,8 @@ class Interpreter(Recorder):
         before = self.kernel, self.launch, self.guards, self.uncertain
         self.kernel, self.launch, self.guards, self.uncertain = None, None, (), 0
         try:
-            yield
+            with spreading.inside(self, Around()):
+                yield
         finally:
             self.kernel, self.launch, self.guards, self.uncertain = before
 
@@ -281,9 +285,9 @@ class Interpreter(Recorder):
                 for item in option.items:
                     self._escape(item, node)
 
-    def call_unknown(self, func: Func) -> Value:
-        """Run a function whose caller, and so arguments, are not known."""
-        with self.maybe():
+    def call_unknown(self, func: Func, caller: str = "") -> Value:
+        """Run a function whose caller (`caller`, where its name is known), and so arguments, are not known."""
+        with self.maybe(), spreading.inside(self, spreading.unknown(self, caller)):
             return self.call_function(func, Arguments(open=True))
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
@@ -313,7 +317,7 @@ class Interpreter(Recorder):
         self.stack.append(func)
         before, self.module, self.scope = (self.module, self.scope), func.module, env
         try:
-            with self._within(func.piece):
+            with self._within(func.piece), spreading.inside(self, spreading.entered(self, func)):
                 if isinstance(func.node, cst.Lambda):
                     return self.evaluate(func.node.body, env)
                 if func.node.asynchronous is not None:
@@ -467,9 +471,9 @@ class Interpreter(Recorder):
                 result = self.call_function(decorating, Arguments([value]))
                 if isinstance(result, Made) and result.launch is not None:
                     return result
-            return value
+            return spreading.decorated(value, decorating)
         result = externals.decorate(self, decorating, value, decorator)
-        return value if result is UNKNOWN else result
+        return spreading.decorated(value, decorating) if result is UNKNOWN else result
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:
         name = piece.names[0]

@@ -1,4 +1,4 @@
-"""Which parameters of a function `jax.jit` traces."""
+"""What `jax.jit` makes of a function: which parameters are traced, and where its arguments and results lie."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import evolve
 
-from pallas_lint.kernels.values import Const, Func, Seq, Sym, Value
+from pallas_lint.kernels.values import NONE, Const, Func, Seq, Sym, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.arguments import Arguments
@@ -17,13 +17,22 @@ JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
 
 def jit(func: Value, arguments: Arguments) -> Value:
     """The function under `jax.jit` with these arguments (those after the function)."""
-    if not isinstance(func, Func) or not isinstance(func.node, cst.FunctionDef):
+    if not isinstance(func, Func):
+        return func
+    func = evolve(func, program=shardings_of(arguments))
+    if not isinstance(func.node, cst.FunctionDef):
         return func
     parameters = func.node.params
     positional = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
     names = {*positional, *(param.name.value for param in parameters.kwonly_params)}
     static = _static(arguments, positional)
     return func if static is None else evolve(func, jitted=frozenset(names - static))
+
+
+def shardings_of(arguments: Arguments) -> tuple[Value, ...]:
+    """Where `jax.jit` with these arguments wants what goes in and out."""
+    given = (arguments.keywords.get(name, NONE) for name in ("in_shardings", "out_shardings"))
+    return tuple(value for value in given if value != NONE)
 
 
 def _static(arguments: Arguments, positional: list[str]) -> set[str] | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.blocks import Blocks
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.scope import Bindings, Env, Facts
+    from pallas_lint.kernels.spreading import Around
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.targets import Backend
 
@@ -123,6 +124,7 @@ class Launch:
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
+    around: list[Around] = field(factory=list)  # ... what spreads each over devices
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     certain: bool = True  # False: it stands behind a branch that the text leaves open
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once

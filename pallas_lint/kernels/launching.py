@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from attrs import evolve
 
 from pallas_lint.kernels import backend
 from pallas_lint.kernels.arguments import Arguments
@@ -155,6 +156,7 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
     result.called_by.append(tuple(i.stack))
+    result.around.append(evolve(i.around, sure=i.uncertain == 0))
     result.failing_calls += i.fails_on_purpose
     if i.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)

@@ -198,8 +198,8 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
 
 
 def _circumstances(i: Interpreter) -> tuple[Hashable, ...]:
-    """What launches depend on besides their arguments: when they are met, and whether they are to fail."""
-    return i.running, i.module.moment, i.calling, i.fails_on_purpose, i.is_caught
+    """What launches depend on besides their arguments: when and in what they are met, and whether they are to fail."""
+    return i.running, i.module.moment, i.calling, i.around, i.fails_on_purpose, i.is_caught
 
 
 def _again(i: Interpreter, kernel: KernelTrace, call: _Call, parts: _Parts) -> _Call:

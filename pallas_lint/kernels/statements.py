@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pallas_lint.kernels import expressions
+from pallas_lint.kernels import expressions, spreading
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.narrowing import facts_of, narrowed
 from pallas_lint.kernels.scope import Env, fork, repeat
@@ -221,8 +221,10 @@ def _is_swallowed(node: cst.Try) -> bool:
 def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     raises = computed = False
     entered: list[Instance] = []
+    contexts: list[Value] = []
     for item in node.items:
         value = i.evaluate(item.item, env)
+        contexts.append(value)
         failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
         if failure is not None and i.calling and i.kernel is None:
             return False  # what is called in there is not meant to work
@@ -239,7 +241,8 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
         _meant_to_fail(i, node, env)
         return False
     suppressed = i.kernel is None and any(_SUPPRESSES.search(i.piece.code(item.item)) for item in node.items)
-    with i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext():
+    doubt, caught = i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext()
+    with doubt, caught, spreading.inside(i, spreading.on_mesh(i, contexts)):
         ended = i.suite(node.body, env)
     for value in reversed(entered):
         leave = expressions.attribute_of(i, value, "__exit__", node)

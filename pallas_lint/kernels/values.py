@@ -171,6 +171,7 @@ class Array:
     site: Site | None = field(default=None, eq=False, repr=False)
     host: bool = False
     named: Sym | None = field(default=None, eq=False)
+    sharding: Value | None = None  # where `jax.device_put` has put it
 
     @property
     def is_tracer(self) -> bool:
@@ -217,7 +218,8 @@ class Func:
     """A def or lambda with the scope it closes over, and the arguments that `partial` bound.
 
     `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
-    `jax.jit` traces.
+    `jax.jit` traces; `program`: the shardings that a `jit` around it names, None where there is none; `hidden`:
+    something unknown is around it.
     """
 
     name: str
@@ -230,6 +232,8 @@ class Func:
     open_keywords: bool = False
     method_of: Instance | Class | None = None
     jitted: frozenset[str] = frozenset()
+    program: tuple[Value, ...] | None = None
+    hidden: bool = False
     weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -241,6 +245,7 @@ class Func:
             and self.node is other.node
             and self.env is other.env
             and (self.bound, self.keywords, self.open_keywords) == (other.bound, other.keywords, other.open_keywords)
+            and (self.program, self.hidden) == (other.program, other.hidden)
         )
 
     def __hash__(self) -> int:

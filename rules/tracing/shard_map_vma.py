@@ -1,0 +1,212 @@
+"""PAL507 shard-map-vma."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.spreading import is_checked
+from pallas_lint.kernels.values import NONE, Dictionary, Made, Seq
+from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site
+from pallas_lint.syntax.nesting import parent
+from pallas_lint.verdicts import within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.spreading import Around
+    from pallas_lint.kernels.values import Value
+
+
+_WORDS = ("vma", "manual_axis_type")
+
+
+class ShardMapVma(Rule):
+    """A launch under `jax.shard_map` whose outputs do not say over which mesh axes they vary.
+
+    By default `shard_map` checks for every value over which axes of the mesh it may differ, and jax cannot tell that of
+    what a kernel writes. So each `jax.ShapeDtypeStruct` in `out_shape` has to say it: `vma=` from jax 0.6.2 to 0.9,
+    `manual_axis_type=` since 0.10.0. Without, tracing ends in "When `check_vma=True` on `jax.shard_map` ... must not be
+    `None`", on every backend and in interpret mode. Up to 0.5.3 no launch passes the check, whatever its `out_shape`:
+    "No replication rule for pallas_call". In 0.6.0 and 0.6.1 it hangs on what the kernel computes.
+
+    ## How to fix
+
+    Give an output the axes of the operands that it is computed from: `jax.ShapeDtypeStruct(x.shape, x.dtype,
+    vma=jax.typeof(x).vma)`, since jax 0.10 `manual_axis_type=jax.typeof(x).manual_axis_type`. Or do without the check:
+    `check_vma=False` in `jax.shard_map`, `check_rep=False` in that of `jax.experimental.shard_map`.
+
+    ## Fix safety
+
+    Safe: the code could not run. Offered for a launch with one operand, which has a name.
+
+    ## Known limits
+
+    Arrays, and other values that are not written as `jax.ShapeDtypeStruct(...)`, pass: `out_shape=x` takes the axes of
+    `x`. Silent where the text does not show the value of `check_vma`, or what lies between the `shard_map` and the
+    launch.
+
+    ## References
+
+    - jax documentation, "Manual parallelism with shard_map".
+    - 50 forms lowered for TPU with jax 0.4.35, 0.5.3, 0.6.0 to 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and
+      0.12.0.1, as far as they have the names.
+    """
+
+    code = "PAL507"
+    name = "shard-map-vma"
+    severity = Severity.ERROR
+    fix = "safe"
+    invalid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.sharding import PartitionSpec as P
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!
+
+            def run(x, mesh):
+                return jax.shard_map(double, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+            """,
+            jax="0.9.2",
+            fixed="""
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.sharding import PartitionSpec as P
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype, vma=jax.typeof(x).vma))(x)
+
+            def run(x, mesh):
+                return jax.shard_map(double, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+            """,  # noqa: E501
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+            from jax.sharding import PartitionSpec as P
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+            def double_checked(x):
+                axes = jax.typeof(x).vma
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype, vma=axes))(x)
+
+            def run(x, mesh):
+                x = jax.shard_map(double, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
+                return jax.shard_map(double_checked, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+            """,
+            jax="0.9.2",
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.kind != "pallas_call" or not launch.is_pallas:
+            return
+        checked = [each for each in launch.around if _is_checked(each)]
+        around = min(checked, key=lambda each: not each.sure, default=None)
+        if around is None or around.shard_map is None:
+            return
+        shapes = launch.argument("out_shape")
+        is_old = ".experimental." in around.shard_map.function
+        structs = () if shapes is None else _structs(shapes)
+        # An output that says it in another release's words is PAL701's or PAL703's.
+        silent = [
+            each for each in structs if not each.open and {each.argument(word) for word in _WORDS} <= {None, NONE}
+        ]
+
+        def judged(version: str) -> bool:
+            # The first releases that need no rule for replication do not ask for `vma` yet: some kernels pass.
+            return not within(version, "0.6.0", "0.6.1") and (is_old or within(version, "0.6.1"))
+
+        def fails(version: str) -> bool:
+            return judged(version) and (_keyword(version) is None or bool(silent))
+
+        versions = context.failing(fails)
+        if not versions:
+            return
+        keyword = _keyword(versions[-1])
+        always = context.everywhere(lambda version: fails(version) or not judged(version))
+        since = "" if always else f" in jax {context.spelled_versions(versions)}"
+        if keyword is None:
+            where, message = launch.called_at, "`pallas_call` has no replication rule, for which `shard_map` asks"
+            help = "pass `check_rep=False` to `shard_map`"
+        else:
+            where, message = silent[0].site, f"output has no `{keyword}`, for which the `shard_map` around asks"
+            help = f"write `{keyword}=` with that of the operands, or pass `check_vma=False` to `shard_map`"
+        yield context.finding(
+            where,
+            f"{message}{since}",
+            help=help,
+            severity=Severity.ERROR if around.sure and launch.certain else Severity.WARNING,
+            versions=() if always else versions,
+            version_dependent=not always,
+            related=[(around.shard_map.site, "mapped here")],
+            fixes=_fixes(launch, silent, keyword, context),
+        )
+
+
+def _is_checked(around: Around) -> bool:
+    return around.shard_map is not None and not around.hidden and is_checked(around.shard_map) is True
+
+
+def _keyword(version: str) -> str | None:
+    """What an output has to name; None where nothing helps."""
+    if within(version, "0.10.0"):
+        return "manual_axis_type"
+    return "vma" if within(version, "0.6.0") else None
+
+
+def _structs(shapes: Value) -> Iterator[Made]:
+    """The outputs that are written as shape structs."""
+    if isinstance(shapes, Made) and shapes.function == "jax.ShapeDtypeStruct":
+        yield shapes
+    elif isinstance(shapes, Seq):
+        for item in shapes.items:
+            yield from _structs(item)
+    elif isinstance(shapes, Dictionary):
+        for _, item in shapes.items:
+            yield from _structs(item)
+
+
+def _fixes(launch: Launch, silent: list[Made], keyword: str | None, context: Context) -> list[Fix]:
+    """The axes of the only operand, where every version in question knows the keyword."""
+    if keyword is None or len(silent) != 1 or any(_keyword(version) != keyword for version in context.versions):
+        return []
+    call, struct = parent(launch.site), silent[0].site
+    if not isinstance(call, cst.Call) or call.func is not launch.site.node or len(call.args) != 1:
+        return []
+    given, arguments = call.args[0], getattr(struct.node, "args", ())
+    operand = given.value if not given.star and given.keyword is None else None
+    if not isinstance(operand, cst.Name) or not arguments or not _contains(launch.site, struct):
+        return []
+    typeof, imports = context.spell("jax.typeof", context.module_of(struct))
+    last = Site(struct.piece, arguments[-1].value)
+    edit = context.replace(last, f"{last.code}, {keyword}={typeof}({operand.value}).{keyword}")
+    return [context.safe(f"add the `{keyword}` of `{operand.value}`", edit, *imports)]
+
+
+def _contains(site: Site, other: Site) -> bool:
+    outer, inner = site.span, other.span
+    return outer.path == inner.path and outer.start <= inner.start and inner.end <= outer.end
