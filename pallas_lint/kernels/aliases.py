@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import evolve, frozen
 
-from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.dtypes import element_of
 from pallas_lint.kernels.foreign_calls import ForeignCall, is_scalar
+from pallas_lint.kernels.kinds import described, differ
 from pallas_lint.kernels.launch import is_spec
 from pallas_lint.kernels.trace import Access
 from pallas_lint.kernels.values import (
@@ -33,6 +34,7 @@ from pallas_lint.kernels.values import (
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
+    from pallas_lint.kernels.kinds import Element
     from pallas_lint.kernels.launch import Launch
 
 _MAKERS = frozenset({"zeros", "empty", "zeros_like", "empty_like", "full", "full_like", "ones", "ones_like"})
@@ -57,11 +59,11 @@ class Leaf:
         return None
 
     @property
-    def dtype(self) -> str | None:
+    def element(self) -> Element:
         if isinstance(self.value, Array):
-            return self.value.dtype
+            return self.value.element
         if isinstance(self.value, Made) and self.value.function.endswith("ShapeDtypeStruct"):
-            return dtype_of(self.value.argument("dtype", 1))
+            return element_of(self.value.argument("dtype", 1))
         return None
 
 
@@ -246,8 +248,8 @@ def contradicts(operand: Leaf, output: Leaf) -> str | None:
     """How shape or dtype of an operand and the output in its memory surely differ."""
     if not operand.sure or not output.sure:
         return None
-    if operand.dtype is not None and output.dtype is not None and operand.dtype != output.dtype:
-        return f"{operand.dtype} and {output.dtype}"
+    if differ(operand.element, output.element):
+        return f"{described(operand.element)} and {described(output.element)}"
     a, b = operand.shape, output.shape
     if a is None or b is None:
         return None

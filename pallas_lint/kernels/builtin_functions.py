@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels import arrays, members
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.dtypes import bits, canonical, dtype_of, operand_dtype, promote
+from pallas_lint.kernels.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.indexing import product
 from pallas_lint.kernels.symbols import arithmetic, owner_of
 from pallas_lint.kernels.values import (
@@ -149,7 +149,7 @@ def _of_array(function: str) -> Model:
 
 def _result_type(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     operands = [
-        (dtype, False) if (dtype := dtype_of(value)) is not None else operand_dtype(value)
+        (element, False) if (element := element_of(value)) is not None else operand_element(value)
         for value in arguments.positional
     ]
     return DType(canonical(promote(operands)[0], i.root.x64 is not None))
@@ -263,7 +263,7 @@ def _static(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
 
 
 def _dtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    return DType(dtype_of(arguments.positional[0]) if arguments.positional else None)
+    return DType(element_of(arguments.positional[0]) if arguments.positional else None)
 
 
 def _shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

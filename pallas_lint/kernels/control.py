@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.dtypes import canonical, operand_dtype
+from pallas_lint.kernels.dtypes import canonical, operand_element
+from pallas_lint.kernels.kinds import join_elements
 from pallas_lint.kernels.launch import PALLAS, scratch_ref
 from pallas_lint.kernels.trace import Guard, Op, loop_index, stepped_index
 from pallas_lint.kernels.values import (
@@ -61,7 +62,7 @@ def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value
 def _traced(carry: Value) -> Value:
     """What a loop makes of its carry: Python's numbers become weak scalars."""
     if isinstance(carry, Const) and isinstance(carry.value, bool | int | float):
-        dtype, weak = operand_dtype(carry)
+        dtype, weak = operand_element(carry)
         return Array((), canonical(dtype), weak)
     if isinstance(carry, Seq):
         return evolve(carry, items=tuple(map(_traced, carry.items)))
@@ -72,12 +73,14 @@ def _widen(carry: Value, result: Value) -> Value:
     """The carry's type is fixed by jax: what the body returns has its dtype and shape; a weak one gives way."""
     if isinstance(carry, Array) and isinstance(result, Array):
         if carry.weak:
-            return Array(carry.shape, result.dtype, result.weak)
-        return Array(carry.shape, carry.dtype)
+            return Array(carry.shape, result.element, result.weak)
+        # Of booleans, and where only kinds are known, nobody says whether they are weak.
+        told = carry.dtype not in (None, "bool")
+        return Array(carry.shape, carry.element if told else join_elements(carry.element, result.element))
     if isinstance(carry, Array) and carry.weak and isinstance(result, Const):
         return carry
     if isinstance(carry, Const) and isinstance(result, Array):
-        return Array((), result.dtype)
+        return Array((), result.element)
     if isinstance(carry, Seq) and isinstance(result, Seq) and len(carry.items) == len(result.items):
         return Seq(tuple(_widen(a, b) for a, b in zip(carry.items, result.items, strict=True)), carry.kind, carry.open)
     return join(carry, result)
@@ -209,7 +212,7 @@ def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
 def _each(xs: Value) -> Value:
     """What a loop over the first axis of `xs` gets at a time."""
     if isinstance(xs, Array):
-        return Array(xs.shape[1:] if xs.shape else None, xs.dtype)
+        return Array(xs.shape[1:] if xs.shape else None, xs.element)
     if isinstance(xs, Seq):
         return evolve(xs, items=tuple(map(_each, xs.items)))
     return NONE if xs == NONE else UNKNOWN
@@ -222,7 +225,7 @@ def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
     if isinstance(made, Array):
         loop = i.kernel.events[-1] if i.kernel is not None and i.kernel.events else None
         shape = None if made.shape is None else (dim(length), *made.shape)
-        return Array(shape, made.dtype, origin=loop if isinstance(loop, Op) else None)
+        return Array(shape, made.element, origin=loop if isinstance(loop, Op) else None)
     return NONE if made == NONE else UNKNOWN
 
 

@@ -5,7 +5,14 @@ Promotion is that of jax with 64-bit types; `canonical` makes of its results wha
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import TYPE_CHECKING, overload
+
+from pallas_lint.kernels.kinds import element_of_kinds, exact, join_elements, kinds_of, mapped, promoted
 from pallas_lint.kernels.values import Array, Choice, Const, DType, External, Made, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.kinds import Element
 
 _LONG = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64",
@@ -37,29 +44,42 @@ def long_name(dtype: str) -> str:
 
 def dtype_of(value: Value | None) -> str | None:
     """The dtype that a value stands for when it is passed as `dtype=`; None where it is not known."""
+    return exact(element_of(value))
+
+
+def element_of(value: Value | None) -> Element:
+    """What is known of the dtype that a value stands for when it is passed as `dtype=`."""
     if isinstance(value, DType):
-        return value.name
+        return value.element
     if isinstance(value, Const) and isinstance(value.value, str):
         return _LONG.get(value.value)
     if isinstance(value, External):
         module, _, name = value.name.rpartition(".")
         return _LONG.get(name) if module in _DTYPE_MODULES else _PYTHON.get(value.name)
     if isinstance(value, Made) and value.function.rpartition(".")[2] == "dtype" and value.args:
-        return dtype_of(value.args[0])
+        return element_of(value.args[0])
     if isinstance(value, Choice):
-        names = {dtype_of(option) for option in value.options}
-        return names.pop() if len(names) == 1 else None
+        return reduce(join_elements, map(element_of, value.options))
     return None
 
 
-def canonical(dtype: str | None, x64: bool = False) -> str | None:
+@overload
+def canonical(dtype: str | None, x64: bool = False) -> str | None: ...
+@overload
+def canonical(dtype: Element, x64: bool = False) -> Element: ...
+def canonical(dtype: Element, x64: bool = False) -> Element:
     """The dtype that an array of jax gets where this one is asked for; `x64`: whether jax has 64-bit types."""
-    return dtype if x64 or dtype is None else _NARROWED.get(dtype, dtype)
+    if not isinstance(dtype, str):
+        # With them, there are integers that promote to a float: uint64 and int64.
+        return element_of_kinds(dtype | {"float"}) if x64 and dtype is not None and "int" in dtype else dtype
+    return dtype if x64 else _NARROWED.get(dtype, dtype)
 
 
-def inexact(dtype: str | None) -> str | None:
+def inexact(dtype: Element) -> Element:
     """The dtype in which functions of real numbers compute: floats stay, integers become 32 or 64 bits wide."""
-    if dtype is None or is_float(dtype) or dtype[0] == "c":
+    if not isinstance(dtype, str):
+        return element_of_kinds(kinds_of(mapped(dtype, bool="float", int="float")) - {"other"})
+    if is_float(dtype) or dtype[0] == "c":
         return dtype
     return "f64" if bits(dtype) == 64 else "f32"
 
@@ -84,20 +104,20 @@ def is_signed(dtype: str) -> bool:
     return dtype in _SIGNED
 
 
-def promote(operands: list[tuple[str | None, bool]]) -> tuple[str | None, bool]:
-    """The (dtype, weak) that operands of these (dtype, weak) promote to; (None, False) where one is not known."""
-    if not operands or any(dtype is None for dtype, _ in operands):
+def promote(operands: list[tuple[Element, bool]]) -> tuple[Element, bool]:
+    """What is known of the dtype that operands of these (dtype, weak) promote to, and whether it is surely weak."""
+    if not operands:
         return None, False
     result, weak = operands[0]
-    for dtype, other_weak in operands[1:]:
-        result, weak = _promote(result, weak, dtype, other_weak)
-        if result is None:
-            return None, False
+    for element, other_weak in operands[1:]:
+        if isinstance(result, str) and isinstance(element, str):
+            result, weak = _promote(result, weak, element, other_weak)
+        else:
+            result, weak = element_of_kinds(promoted(map(kinds_of, (result, element)))), False
     return result, weak
 
 
-def _promote(a: str | None, weak_a: bool, b: str | None, weak_b: bool) -> tuple[str | None, bool]:
-    assert a is not None and b is not None
+def _promote(a: str, weak_a: bool, b: str, weak_b: bool) -> tuple[str | None, bool]:
     if a == b:
         return a, weak_a and weak_b
     if a == "bool" or b == "bool":
@@ -131,10 +151,10 @@ def _rank(dtype: str) -> int:
     return 2 if dtype[0] == "c" else 1 if is_float(dtype) else 0
 
 
-def operand_dtype(value: Value) -> tuple[str | None, bool]:
-    """The (dtype, weak) with which a value takes part in promotion."""
+def operand_element(value: Value) -> tuple[Element, bool]:
+    """What is known of the dtype with which a value takes part in promotion, and whether it is surely weak."""
     if isinstance(value, Array):
-        return value.dtype, value.weak and value.dtype != "bool"
+        return value.element, value.weak and value.dtype != "bool"
     if isinstance(value, Const):
         return _KINDS.get(value.kind), value.kind is not bool
     return None, False

@@ -69,7 +69,7 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
     if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
         return Seq((Sym("index", node), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
-        return Array(iterable.shape[1:], iterable.dtype, iterable.weak, host=iterable.host)
+        return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
     return UNKNOWN
 
 
@@ -249,7 +249,7 @@ def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
         indexing.ask(i, node.target, owner, index)
         operand = i.evaluate(node.value, env)
         for ref in [owner] if isinstance(owner, Ref) else []:
-            loaded = Array(indexing.result_shape(ref.shape, index), ref.dtype)
+            loaded = Array(indexing.result_shape(ref.shape, index), ref.element)
             result = binary(i, node, symbol, name, loaded, operand)
             i.access("accumulate", ref, index, node, result)
         if not isinstance(owner, Ref | Seq | Dictionary | Array):

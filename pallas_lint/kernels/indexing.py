@@ -45,11 +45,11 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
         if owner.dtype == "semaphore" or owner.space == "semaphore":
             i.access("load", owner, index, node)
             return evolve(owner, view=True)
-        loaded = Array(result_shape(owner.shape, index), owner.dtype)
+        loaded = Array(result_shape(owner.shape, index), owner.element)
         i.access("load", owner, index, node, loaded)
         return loaded
     if isinstance(owner, Array):
-        result = Array(result_shape(owner.shape, index), owner.dtype, owner.weak)
+        result = Array(result_shape(owner.shape, index), owner.element, owner.weak)
         return i.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
     if isinstance(owner, Made) and owner.function == "method:at":
         base = owner.args[0]

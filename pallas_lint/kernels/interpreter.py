@@ -443,7 +443,7 @@ class Interpreter(Recorder):
                 items[star:stop] = [Seq(tuple(items[star:stop]), "list")]
             parts = items
         elif isinstance(value, Array) and value.shape:
-            parts = [Array(value.shape[1:], value.dtype, value.weak, host=value.host)] * len(elements)
+            parts = [Array(value.shape[1:], value.element, value.weak, host=value.host)] * len(elements)
         elif isinstance(value, Sym) and star is None:
             parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 from attrs import define, evolve, field, frozen
 
-from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.dtypes import element_of
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
@@ -30,6 +30,7 @@ from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.blocks import Blocks
+    from pallas_lint.kernels.kinds import Element
     from pallas_lint.kernels.modules import Module
     from pallas_lint.kernels.scope import Bindings, Env, Facts
     from pallas_lint.kernels.spreading import Around
@@ -331,7 +332,7 @@ def scratch_ref(name: str, value: Value) -> Ref:
                 name,
                 "scratch",
                 shape=shape_of(value.argument("shape", 0) or UNKNOWN),
-                dtype=dtype_of(value.argument("dtype", 1)),
+                dtype=element_of(value.argument("dtype", 1)),
             )
         if "Semaphore" in value.function or function in ("Barrier", "ClusterBarrier", "DMA", "REGULAR", "BARRIER"):
             return Ref(
@@ -348,7 +349,7 @@ def scratch_ref(name: str, value: Value) -> Ref:
             name,
             "scratch",
             shape=shape_of(value.argument("shape", 0) or UNKNOWN),
-            dtype=dtype_of(value.argument("dtype", 1)),
+            dtype=element_of(value.argument("dtype", 1)),
             space=space,
         )
     declared = getattr(value, "name", "")
@@ -360,20 +361,20 @@ def scratch_ref(name: str, value: Value) -> Ref:
 def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None) -> Ref:
     """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
     shape: Shape | None = None
-    dtype: str | None = None
+    element: Element = None
     if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
         shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
-        dtype = dtype_of(struct.argument("dtype", 1))
+        element = element_of(struct.argument("dtype", 1))
     elif isinstance(struct, Array | Ref):
-        shape, dtype = struct.shape, struct.dtype
-    return _shaped(Ref(name, "out", index, shape, dtype), spec)
+        shape, element = struct.shape, struct.element
+    return _shaped(Ref(name, "out", index, shape, element), spec)
 
 
 def input_ref(name: str, index: int | None, operand: Value, spec: BlockSpec | None) -> Ref:
     """The ref of an input, from the operand passed to the launch and its spec."""
     shape = operand.shape if isinstance(operand, Array | Ref) else None
-    dtype = operand.dtype if isinstance(operand, Array | Ref) else None
-    return _shaped(Ref(name, "in", index, shape, dtype), spec)
+    element = operand.element if isinstance(operand, Array | Ref) else None
+    return _shaped(Ref(name, "in", index, shape, element), spec)
 
 
 def _shaped(ref: Ref, spec: BlockSpec | None) -> Ref:

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from pallas_lint.kernels import backend
 from pallas_lint.kernels.arguments import Arguments
-from pallas_lint.kernels.dtypes import dtype_of
+from pallas_lint.kernels.dtypes import element_of
 from pallas_lint.kernels.launch import PALLAS, Launch, LaunchKind
 from pallas_lint.kernels.recorder import OutOfBudget
 from pallas_lint.kernels.roles import Roles, assign
@@ -180,7 +180,7 @@ def declared_arrays(shapes: Value | None) -> Value:
 
 def _array(struct: Value) -> Value:
     if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
-        return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), dtype_of(struct.argument("dtype", 1)))
+        return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), element_of(struct.argument("dtype", 1)))
     return Array() if isinstance(struct, Array) else UNKNOWN
 
 

@@ -126,14 +126,14 @@ def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode)
             return UNKNOWN
         return Seq(tuple(from_dim(size) for size in owner.shape))
     if name == "dtype":
-        return DType(owner.dtype)
+        return DType(owner.element)
     if name == "ndim":
         return UNKNOWN if owner.shape is None else Const(len(owner.shape))
     if name in ("T", "mT"):
         result = arrays.infer("jax.numpy.transpose", [owner], {}, i.root.x64 is not None)
         if name == "mT" and owner.shape is not None and len(owner.shape) >= 2:
             *batch, rows, columns = owner.shape
-            result = Array((*batch, columns, rows), owner.dtype)
+            result = Array((*batch, columns, rows), owner.element)
         function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
         return i.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
@@ -147,7 +147,7 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> 
             return Seq(tuple(from_dim(size) for size in owner.shape))
         return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", i.kernel)
     if name == "dtype":
-        return DType(owner.dtype)
+        return DType(owner.element)
     if name == "ndim":
         return UNKNOWN if owner.shape is None else Const(len(owner.shape))
     if name in ("size", "itemsize", "nbytes", "memory_space", "aval"):
@@ -258,7 +258,7 @@ def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CS
         # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
         return UNKNOWN
     if isinstance(owner, Unknown) and name == "astype":
-        return Array(None, arrays.dtype_of(arguments.get("dtype", 0)))
+        return Array(None, arrays.element_of(arguments.get("dtype", 0)))
     return UNKNOWN
 
 
@@ -307,14 +307,15 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
         i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
         return NONE
     if name == "get":
-        loaded = Array(owner.shape, owner.dtype)
+        loaded = Array(owner.shape, owner.element)
         i.access("load", owner, Const(...), node, loaded)
         return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
         known = name == "reshape" and not arguments.open
         shape = indexing.reshaped(owner.shape, arguments.positional) if known else None
-        dtype = arrays.dtype_of(arguments.positional[0]) if name == "bitcast" and arguments.positional else owner.dtype
-        return evolve(owner, view=True, shape=shape, dtype=dtype)
+        cast = name == "bitcast" and arguments.positional
+        element = arrays.element_of(arguments.positional[0]) if cast else owner.element
+        return evolve(owner, view=True, shape=shape, dtype=element)
     i.access("escape", owner, UNKNOWN, node)
     i.escape(arguments, node)
     return UNKNOWN
@@ -326,7 +327,7 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
         return UNKNOWN
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
-    result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.dtype)
+    result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.element)
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 

@@ -84,7 +84,7 @@ def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Valu
 
 
 def _as_array(value: Value) -> Value:
-    return Array(value.shape, value.dtype) if isinstance(value, Ref) else value
+    return Array(value.shape, value.element) if isinstance(value, Ref) else value
 
 
 def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value, right: Value) -> Value:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels import arrays, indexing
-from pallas_lint.kernels.dtypes import dtype_of, is_integer
+from pallas_lint.kernels.dtypes import element_of
+from pallas_lint.kernels.kinds import FLOATING, INTEGER
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.symbols import symbolic
 from pallas_lint.kernels.values import (
@@ -52,7 +53,7 @@ def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
 def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     value = arguments.get("x", 0) or UNKNOWN
     if isinstance(value, Array):
-        return i.op(name, node, arguments, Array(value.shape, value.dtype))
+        return i.op(name, node, arguments, Array(value.shape, value.element))
     return value
 
 
@@ -77,7 +78,7 @@ def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
     if not isinstance(ref, Ref):
         return i.op(name, node, arguments, Array())
-    loaded = i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))
+    loaded = i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
     i.access("load", ref, index, node, loaded)
     return loaded
 
@@ -105,7 +106,7 @@ def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
     if isinstance(ref, Ref):
         i.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
-        return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.dtype))
+        return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
     i.lose_sight()
     return i.op(name, node, arguments, Array())
 
@@ -129,16 +130,16 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
     result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, i.root.x64 is not None)
-    if isinstance(result, Array) and result.dtype is not None:
-        result = Array(result.shape, "i32" if is_integer(result.dtype) else "f32")
+    if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
+        result = Array(result.shape, "i32" if result.kinds == INTEGER else "f32")
     return i.op(name, node, arguments, result)
 
 
 def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
-        return evolve(value, view=True, shape=None, dtype=dtype_of(arguments.get("ty", 1)))
-    return i.op(name, node, arguments, Array(None, dtype_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
+        return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)))
+    return i.op(name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
 
 
 def _view(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -149,14 +150,14 @@ def _view(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
 
 def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     value = arguments.get("x", 0)
-    result = Array(value.shape, value.dtype) if isinstance(value, Array) else Array()
+    result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
     return i.op(name, node, arguments, result)
 
 
 def _repeat(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     value = arguments.get("x", 0)
     shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
-    return i.op(name, node, arguments, Array(shape, value.dtype if isinstance(value, Array) else None))
+    return i.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
 
 
 def _align(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:

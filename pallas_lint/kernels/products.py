@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.kernels.dtypes import dtype_of, operand_dtype, promote
+from pallas_lint.kernels.dtypes import element_of, operand_element, promote
 from pallas_lint.kernels.operands import Keywords, argument, axes, broadcast, integer, shape
 from pallas_lint.kernels.values import Array, Const, Dim, Seq, Shape, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pallas_lint.kernels.kinds import Element
 
 # By position only lax's forms take the result's type: dot(lhs, rhs, precision, type), dot_general(lhs, rhs, numbers,
 # precision, type); jnp's have it by name.
@@ -48,11 +50,11 @@ def dimensions(value: Value | None, ranks: tuple[int, int]) -> Dimensions | None
     return Dimensions(pairs[0], pairs[1])
 
 
-def product_dtype(name: str, args: list[Value], keywords: Keywords) -> tuple[str | None, bool]:
+def product_dtype(name: str, args: list[Value], keywords: Keywords) -> tuple[Element, bool]:
     asked = argument(args, keywords, "preferred_element_type", _TYPE_AT.get(name, 99))
     if asked is not None:
-        return dtype_of(asked), False
-    return promote([operand_dtype(value) for value in operands(args, keywords)])
+        return element_of(asked), False
+    return promote([operand_element(value) for value in operands(args, keywords)])
 
 
 def infer_product(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -163,7 +165,7 @@ def subscripts(value: Value | None) -> tuple[list[str], str] | None:
 
 def infer_einsum(name: str, args: list[Value], keywords: Keywords) -> Value:
     asked = argument(args, keywords, "preferred_element_type", 99)
-    dtype, weak = (dtype_of(asked), False) if asked is not None else promote([operand_dtype(v) for v in args[1:]])
+    dtype, weak = (element_of(asked), False) if asked is not None else promote([operand_element(v) for v in args[1:]])
     pattern = subscripts(args[0] if args else keywords.get("subscripts"))
     if pattern is None:
         return Array(None, dtype, weak)
@@ -226,7 +228,7 @@ def product_of(name: str, args: list[Value], keywords: Keywords) -> Product | No
         return Product(left, right, *counts)
     ranks = (left.rank, right.rank)
     if short in ("vdot",):
-        return Product(Array((None,), left.dtype), Array((None,), right.dtype), 1, 0)
+        return Product(Array((None,), left.element), Array((None,), right.element), 1, 0)
     if ranks[0] is None or ranks[1] is None:
         return Product(left, right, None, None)
     if 0 in ranks:

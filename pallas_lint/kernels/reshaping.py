@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels import indexing
-from pallas_lint.kernels.dtypes import operand_dtype, promote
+from pallas_lint.kernels.dtypes import operand_element, promote
 from pallas_lint.kernels.operands import (
     Keywords,
     argument,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _of(source: Value, result: Shape | None) -> Array:
-    return Array(result, *operand_dtype(source))
+    return Array(result, *operand_element(source))
 
 
 def _source(args: list[Value], keywords: Keywords) -> Value:
@@ -130,10 +130,10 @@ def concatenate(name: str, args: list[Value], keywords: Keywords) -> Value:
     short = name.rpartition(".")[2]
     parts = args[0] if args else keywords.get("arrays", keywords.get("operands"))
     if isinstance(parts, Array) and parts.shape:
-        return Array(None, parts.dtype, parts.weak)  # an array is a list of its rows
+        return Array(None, parts.element, parts.weak)  # an array is a list of its rows
     if not isinstance(parts, Seq) or parts.open or not parts.items:
         return Array()
-    dtype, weak = promote([operand_dtype(part) for part in parts.items])
+    dtype, weak = promote([operand_element(part) for part in parts.items])
     shapes = [shape(part) for part in parts.items]
     first = shapes[0]
     if first is None or any(sizes is None or len(sizes) != len(first) for sizes in shapes):

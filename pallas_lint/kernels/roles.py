@@ -235,8 +235,8 @@ class _Builder:
             items = [Ref(f"{name}[{k}]", "prefetch", at, space="smem") for k in range(len(operand.items))]
             return Seq(tuple(items), operand.kind)
         shape = operand.shape if isinstance(operand, Array) else None
-        dtype = operand.dtype if isinstance(operand, Array) else None
-        return Ref(name, "prefetch", at, shape, dtype, "smem")
+        element = operand.element if isinstance(operand, Array) else None
+        return Ref(name, "prefetch", at, shape, element, "smem")
 
     def _input(self, name: str, at: int) -> Value:
         spec = self._spec(self.launch.in_specs, "in_specs", at)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from pallas_lint.kernels.kinds import Element, Kinds, exact, join_elements, kinds_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping as AbstractMapping
 
@@ -150,22 +152,27 @@ class Slice:
 
 @frozen
 class DType:
-    """A dtype as jax prints it in avals: "f32", "bf16", "i8", "bool"; None: some dtype."""
+    """A dtype, or what is known of one."""
 
-    name: str | None
+    element: Element
+
+    @property
+    def name(self) -> str | None:
+        """As jax prints it in avals: "f32", "bf16", "i8", "bool"; None where it is not known which one it is."""
+        return exact(self.element)
 
 
 @frozen
 class Array:
     """A traced array inside a kernel (or an array outside one).
 
-    `weak` is jax's weak typing (from Python scalars), None where unknown. `origin` is the operation that made it.
+    `weak` is jax's weak typing (from Python scalars), told only with a dtype. `origin` is the operation that made it.
     `host`: a numpy array, with which Python computes while the kernel is traced. `named`: the Python value of which
     it has the shape, where that is not known.
     """
 
     shape: Shape | None = None
-    dtype: str | None = None
+    element: Element = field(default=None, alias="dtype")
     weak: bool = False
     origin: Op | None = field(default=None, eq=False, repr=False)
     site: Site | None = field(default=None, eq=False, repr=False)
@@ -177,6 +184,16 @@ class Array:
     def is_tracer(self) -> bool:
         """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
         return not self.host and (self.origin is None or self.origin.name.endswith(".program_id"))
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype, where it is known which one it is."""
+        return exact(self.element)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of number that it may hold; known more often than the dtype."""
+        return kinds_of(self.element)
 
     @property
     def rank(self) -> int | None:
@@ -194,7 +211,7 @@ class Ref:
     role: str | None = None
     index: int | None = None
     shape: Shape | None = None
-    dtype: str | None = None
+    element: Element = field(default=None, alias="dtype")
     space: str | None = None  # "vmem", "smem", "any", "hbm", "gmem", "semaphore", ...; None: unknown
     view: bool = False
     indexer: Value | None = field(default=None, eq=False)
@@ -202,6 +219,16 @@ class Ref:
     # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
     owner: object = field(default=None, repr=False)
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype, where it is known which one it is."""
+        return exact(self.element)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of number that it may hold."""
+        return kinds_of(self.element)
 
     @property
     def buffer(self) -> tuple[str, object]:
@@ -374,7 +401,7 @@ def join(first: Value, second: Value) -> Value:
         return join_arrays(first, second)
     if isinstance(first, Ref) and isinstance(second, Ref) and first.buffer == second.buffer:
         same = evolve(first, view=True, shape=_join_shapes(first.shape, second.shape))
-        return same if first.dtype == second.dtype else evolve(same, dtype=None)
+        return evolve(same, dtype=join_elements(first.element, second.element))
     if isinstance(first, Seq) and isinstance(second, Seq) and first.kind == second.kind:
         return _join_sequences(first, second)
     merged: list[Value] = []
@@ -385,10 +412,14 @@ def join(first: Value, second: Value) -> Value:
 
 
 def join_arrays(first: Array, second: Array) -> Array:
+    element = join_elements(first.element, second.element)
+    if first.dtype == second.dtype and evolve(second, dtype=first.element) == first:
+        # That the kinds of one are known better does not tell them apart: as equal ones, they are the first.
+        return first if element == first.element else evolve(first, dtype=element)
     return Array(
         _join_shapes(first.shape, second.shape),
-        first.dtype if first.dtype == second.dtype else None,
-        first.weak and second.weak,
+        element,
+        first.weak and second.weak and first.element == second.element,
         first.origin if first.origin is second.origin else None,
         host=first.host and second.host,
     )

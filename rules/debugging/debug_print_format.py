@@ -13,6 +13,7 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.demands import demands
+from pallas_lint.kernels.kinds import described, kinds_of
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.project_text import mentioned
 from pallas_lint.kernels.values import Array, Const, Ref, Value
@@ -323,15 +324,15 @@ class _Print:
         if refused is not None:
             return refused
         allowed = {"i32", "u32"} | ({"f32"} if release >= (0, 11) else set())
+        kinds = frozenset().union(*map(kinds_of, allowed))
         for value in self.values:
             if (
                 isinstance(value, Array)
                 and value.shape == ()
-                and value.dtype is not None
-                and value.dtype not in allowed
+                and (value.dtype not in allowed if value.dtype is not None else not value.kinds & kinds)
             ):
-                kinds = "integers or floats" if "f32" in allowed else "integers"
-                return f"placeholders take 32-bit {kinds}, not {value.dtype}"
+                numbers = "integers or floats" if "f32" in allowed else "integers"
+                return f"placeholders take 32-bit {numbers}, not {described(value.element)}"
         return None
 
 

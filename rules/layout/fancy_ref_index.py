@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from attrs import frozen
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import is_float
+from pallas_lint.kernels.kinds import INEXACT
 from pallas_lint.kernels.loaded_values import load_of
 from pallas_lint.kernels.ref_indexing import ref_indexings
 from pallas_lint.kernels.values import NONE, Array, Const, Seq, Slice, Sym, Value
@@ -310,4 +310,4 @@ def _is_float(value: Value) -> bool:
         return isinstance(value.value, float)
     if isinstance(value, Sym):
         return value.operation is not None and value.operation[0] == "/"
-    return isinstance(value, Array) and value.dtype is not None and is_float(value.dtype) and not value.host
+    return isinstance(value, Array) and value.kinds <= INEXACT and not value.host

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import is_float
+from pallas_lint.kernels.kinds import INEXACT
 from pallas_lint.kernels.values import NONE, Array, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -197,7 +197,7 @@ class OneDimIota(Rule):
         result = op.result
         if not isinstance(result, Array):
             return
-        floats = op.name == _LINSPACE or (result.dtype is not None and is_float(result.dtype))
+        floats = op.name == _LINSPACE or result.kinds <= INEXACT
         flat = op.name != _BROADCASTED or (result.shape is not None and len(result.shape) == 1)
         bounds = _bounds(op)
 

@@ -9,8 +9,8 @@ from attrs import frozen
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import is_float
 from pallas_lint.kernels.indexing import is_scalar_index, result_shape
+from pallas_lint.kernels.kinds import INEXACT
 from pallas_lint.kernels.loaded_values import load_of, ref_in_place
 from pallas_lint.kernels.signs import is_non_negative
 from pallas_lint.kernels.trace import is_full_index
@@ -304,7 +304,7 @@ def _of_index(value: Array, index: Value) -> _Trouble | None:
         return None  # numpy's numbers: which of the forms it is hangs on them
     if any(part.dtype == "bool" and part.shape != () for part in arrays):
         return _Trouble("mask", "")
-    if any(part.dtype is not None and is_float(part.dtype) for part in arrays):
+    if any(part.kinds <= INEXACT for part in arrays):
         return _Trouble("float", "")
     if any(part.shape not in (None, ()) for part in arrays):
         return _Trouble("gather", "gather")

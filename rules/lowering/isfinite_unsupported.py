@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint import compat
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import is_float
+from pallas_lint.kernels.kinds import INEXACT
 from pallas_lint.kernels.values import Array, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -183,7 +183,7 @@ class IsfiniteUnsupported(Rule):
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         operand = op.args[0] if op.args else op.argument("x")
         dtype = operand.dtype if isinstance(operand, Array) else None
-        if isinstance(operand, Const) or (dtype is not None and not is_float(dtype)):
+        if isinstance(operand, Const) or (isinstance(operand, Array) and not operand.kinds & INEXACT):
             return
         sixteen_bits = dtype in _SIXTEEN_BITS
 

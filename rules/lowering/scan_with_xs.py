@@ -223,7 +223,7 @@ def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
         yield _Refusal(what, "store them to a ref in the body", _BOTH, mosaic_gpu=True)
     leading = next(_leaves(op.argument("init", 1) or NONE), None)
     number = isinstance(leading, Const) and leading.kind is float
-    if number or (isinstance(leading, Array) and (leading.shape or (leading.dtype or "i")[0] in "fb")):
+    if number or (isinstance(leading, Array) and (leading.shape or not leading.kinds & {"int", "other"})):
         what = "without a counter at the head of its carry does not lower"
         yield _Refusal(what, "use `lax.fori_loop`", _BOTH, "0.8.3")
     steps = dim(op.argument("length", 3) or NONE)

@@ -9,8 +9,10 @@ import libcst as cst
 
 from pallas_lint import compat
 from pallas_lint.compat import Outcome
+from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.dtypes import bits, is_float, long_name
+from pallas_lint.kernels.dtypes import bits, is_float, long_name, operand_element, promote
+from pallas_lint.kernels.kinds import INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.values import Array, Func
 from pallas_lint.rule import Example, Rule, all_rules
 from pallas_lint.syntax import Site
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.kinds import Kinds
     from pallas_lint.kernels.trace import KernelTrace, Op
 
 # These say more about the dtypes of their functions: the finding is theirs alone.
@@ -37,8 +40,8 @@ _WORDS = {
 _OF_FLOATS = frozenset(
     "around log_softmax nanargmax nanargmin nanmax nanmin rint round signbit softmax stop_gradient".split()
 )
-_FLOATS = ("f32", "bf16", "f16")
-_MAKES_FLOATS = frozenset(f"jax.numpy.{name}" for name in ("divide", "true_divide", "exp", "log", "mean", "sqrt"))
+# Functions all of whose arguments promote to the dtype in which they compute, as those of operators do.
+_PROMOTING = frozenset(("jax.numpy.floor_divide", "jax.numpy.divmod"))
 
 
 class UnsupportedDtype(Rule):
@@ -65,9 +68,11 @@ class UnsupportedDtype(Rule):
 
     ## Known limits
 
-    Needs a known dtype, except for functions that are called on floats and lower for none of them. Without a device
-    generation given (`--target tpu:v5e`), a failure counts only if it happens on all that were measured. Functions
-    that fail for every dtype are PAL101's; products, remainders, `isfinite` and reshapes have rules of their own.
+    Needs a known dtype, or a known kind of dtype where the function lowers for none of that kind: `x / 2` is a float
+    whatever `x` is. Functions that are called on floats and lower for none of them are a warning where nothing tells
+    what they are called on. Without a device generation given (`--target tpu:v5e`), a failure counts only if it happens
+    on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders, `isfinite` and
+    reshapes have rules of their own.
 
     ## References
 
@@ -151,14 +156,16 @@ class UnsupportedDtype(Rule):
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         support = compat.function(op.name)
-        dtypes = op.dtypes()
-        if support is not None and dtypes is None and op.name.rpartition(".")[2] in _OF_FLOATS:
-            yield from self._of_floats(op, support, context)
+        if support is None or op.name in _claimed():
             return
-        if support is None or op.name in _claimed() or dtypes is None or len(dtypes) != 1:
+        if any(isinstance(value, Func) for value in op.args):
+            return  # a loop is what its body is
+        dtypes, scalar = op.dtypes(), any(array.shape == () for array in op.arrays)
+        if dtypes is None:
+            yield from self._of_kind(op, support, context, scalar=scalar)
             return
-        if any(array.shape == () for array in op.arrays) or any(isinstance(value, Func) for value in op.args):
-            return  # scalars take another path than vectors, and a loop is what its body is
+        if len(dtypes) != 1 or scalar:
+            return  # scalars take another path than vectors
         dtype = next(iter(dtypes))
         found = failure(context, lambda *where: _outcome(support, dtype, *where) is not None)
         if found is None or context.target is None:
@@ -179,18 +186,29 @@ class UnsupportedDtype(Rule):
             fixes=self._fixes(op, context, dtype, long_name(wide)) if wide and bits(dtype) < 32 else (),
         )
 
-    def _of_floats(self, op: Op, support: FunctionSupport, context: Context) -> Iterator[Finding]:
-        """What is called on floats, of which nobody says which ones, and lowers for no float."""
-        found = failure(
-            context, lambda *where: all(_outcome(support, dtype, *where) is Outcome.LOWER for dtype in _FLOATS)
-        )
-        if found is None or context.target is None or any(a.dtype and not is_float(a.dtype) for a in op.arrays):
+    def _of_kind(self, op: Op, support: FunctionSupport, context: Context, *, scalar: bool) -> Iterator[Finding]:
+        """What lowers for no float, or for no integer, where nobody says which ones they are."""
+        kinds = _kinds(op)
+        sure = kinds <= INEXACT or kinds == INTEGER
+        if not sure and not (op.name.rpartition(".")[2] in _OF_FLOATS and "float" in kinds):
             return
-        sure = any(array.origin is not None and array.origin.name in _MAKES_FLOATS for array in op.arrays[:1])
+        kind = "int" if kinds == INTEGER else "float"
+        measured = dtypes_named(kind)
+
+        def fails(backend: str, device: str | None, version: str) -> bool:
+            if scalar and backend != "triton":
+                return False  # there, scalars take another path than vectors
+            return all(_outcome(support, dtype, backend, device, version) is Outcome.LOWER for dtype in measured)
+
+        found = failure(context, fails)
+        if found is None or context.target is None:
+            return
+        wide = _wider(support, measured[0], found.backends[0], context.target.device, found.versions[-1])
+        spelled, words = spelled_function(op.site), {"int": "integers", "float": "floats"}
         yield context.finding(
             op.site,
-            f"`{spelled_function(op.site)}` of floats does not lower on {found.place}, in {found.jax}",
-            help=self._help(support, None, found.backends[0]),
+            f"`{spelled}` of {words[kind]} does not lower on {found.place}, in {found.jax}",
+            help=self._help(support, wide, found.backends[0]),
             severity=Severity.ERROR if sure else Severity.WARNING,
             op=op,
             versions=None if found.everywhere else found.versions,
@@ -251,6 +269,12 @@ class UnsupportedDtype(Rule):
             end = op.site.span.end
             edits.append(Edit(Span(op.site.span.path, end, end), f".astype({narrow})"))
         return [context.unsafe(f"compute it in {wider}", *edits)]
+
+
+def _kinds(op: Op) -> Kinds:
+    """The kinds of number in which the operation may compute."""
+    every = op.form == "operator" or op.name in _PROMOTING
+    return kinds_of(promote([operand_element(value) for value in (op.args if every else op.arrays)])[0])
 
 
 def _wider(support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str) -> str | None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import canonical, is_float, is_integer, operand_dtype
+from pallas_lint.kernels.dtypes import canonical, operand_element
 from pallas_lint.kernels.indexing import result_shape
+from pallas_lint.kernels.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
 from pallas_lint.kernels.operands import broadcast, shape
 from pallas_lint.kernels.ref_indexing import RefIndexing
 from pallas_lint.kernels.trace import Access, is_full_index
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
+    from pallas_lint.kernels.kinds import Element
     from pallas_lint.kernels.trace import KernelTrace
     from pallas_lint.kernels.values import Shape
 
@@ -54,9 +56,9 @@ class StoreMismatch(Rule):
 
     ## Known limits
 
-    Judges what is surely known of both sides. Dimensions known by name only are compared with 1, as a warning; names
-    are not compared with other names or numbers. 64-bit dtypes count as those of 32 bits that they become without
-    `jax_enable_x64`.
+    Judges what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
+    is. Dimensions known by name only are compared with 1, as a warning; names are not compared with other names or
+    numbers. 64-bit dtypes count as those of 32 bits that they become without `jax_enable_x64`.
 
     ## References
 
@@ -214,10 +216,11 @@ def _text(sizes: Shape) -> str:
 
 
 def _dtype(access: Access, stored: Array | Const, strict: bool, context: Context) -> Iterator[Finding]:
-    (given, weak), wanted = operand_dtype(stored), canonical(access.ref.dtype)
+    (given, weak), wanted = operand_element(stored), canonical(access.ref.element)
     given = canonical(given)
-    if given is None or wanted is None or given == wanted or not _is_number(wanted) or not _is_number(given):
+    if "other" in kinds_of(given) | kinds_of(wanted) or not differ(given, wanted):
         return
+    weak = weak or _may_be_weak(stored, given)
 
     def fails(version: str) -> bool:
         return strict or not _converts(given, wanted, weak, version)
@@ -230,25 +233,30 @@ def _dtype(access: Access, stored: Array | Const, strict: bool, context: Context
     name = access.ref.parameter
     yield context.finding(
         access.site,
-        f"{given} is stored into `{name}`, which holds {wanted}: stores do not cast{since}",
-        help=f"cast the value, `.astype({name}.dtype)`, or declare `{name}` as {given}",
+        f"{described(given)} is stored into `{name}`, which holds {described(wanted)}: stores do not cast{since}",
+        help=f"cast the value, `.astype({name}.dtype)`, or declare `{name}` as {described(given)}",
         op=access,
         versions=() if always else versions,
         version_dependent=not always,
-        dtype=given,
+        dtype=exact(given),
         fixes=_cast(access, stored, given, wanted, context),
     )
 
 
-def _converts(given: str, wanted: str, weak: bool, version: str) -> bool:
+def _may_be_weak(stored: Array | Const, given: Element) -> bool:
+    """Whether nothing tells that the value is not weak: only its kind is known, or it compares what may be weak."""
+    if not isinstance(given, str):
+        return True
+    compared = stored.origin.arrays if given == "bool" and isinstance(stored, Array) and stored.origin else []
+    return bool(compared) and all(array.dtype in (None, "bool") or array.weak for array in compared)
+
+
+def _converts(given: Element, wanted: Element, weak: bool, version: str) -> bool:
     """Whether `ref[...] = value` converts one dtype to the other, which is not the same."""
     if not within(version, "0.6.0"):
         return weak
-    return (is_integer(given) and is_integer(wanted)) or (weak and is_float(given) and is_float(wanted))
-
-
-def _is_number(dtype: str) -> bool:
-    return dtype == "bool" or is_integer(dtype) or is_float(dtype) or dtype in ("c64", "c128")
+    kinds = kinds_of(given)
+    return kinds == kinds_of(wanted) and (kinds == INTEGER or (weak and kinds == FLOATING))
 
 
 # -- fixes ---------------------------------------------------------------------------------------------------------
@@ -284,13 +292,13 @@ def _loaded(access: Access, context: Context) -> list[Fix]:
     return [context.safe("load it", context.replace(value, f"{value.code}[...]"))]
 
 
-def _cast(access: Access, stored: Array | Const, given: str, wanted: str, context: Context) -> list[Fix]:
+def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element, context: Context) -> list[Fix]:
     value, ref = _value_site(access), _ref_text(access)
     if value is None or ref is None or not isinstance(stored, Array):
         return []
     title = f"cast to the dtype of `{ref}`"
     edit = context.replace(value, f"{operand(value)}.astype({ref}.dtype)")
-    same_kind = is_float(given) and is_float(wanted)
+    same_kind = kinds_of(given) == kinds_of(wanted) == FLOATING
     return [context.safe(title, edit) if same_kind else context.unsafe(title, edit)]
 
 

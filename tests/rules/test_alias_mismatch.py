@@ -51,6 +51,9 @@ WRONG = {
     "negative output": plain("{0: -1}"),
     "second pair": plain("{0: 0, 1: 2}", "[OUT, OUT]", 3),
     "other dtype": plain("{1: 0}", "jax.ShapeDtypeStruct((256, 128), jnp.bfloat16)"),
+    "other kind": plain("{1: 0}", "jax.ShapeDtypeStruct((256, 128), jnp.int32)").replace(
+        "jnp.ones((256, 128), jnp.float32)", "jnp.ones((256, 128), x.dtype) / 2"
+    ),
     "prefetch not counted": prefetched("{0: 0}"),
     "prefetch counted twice": prefetched("{2: 0}"),
     "variable": plain("aliases").replace("    return", "    aliases = {5: 0}\n    return"),
@@ -60,6 +63,9 @@ RIGHT = {
     "second": plain("{1: 0}"),
     "crossed": plain("{0: 1, 1: 0}", "[OUT, OUT]", 3),
     "none": plain("{}"),
+    "a kind of dtype": plain("{1: 0}").replace(
+        "jnp.ones((256, 128), jnp.float32)", "jnp.ones((256, 128), x.dtype) / 2"
+    ),
     "prefetch counted": prefetched("{1: 0}"),
 }
 

@@ -110,6 +110,20 @@ def test_indices_of_unknown_shape() -> None:
     assert severities == [Severity.WARNING, Severity.WARNING]
 
 
+@pytest.mark.parametrize(
+    ("index", "flagged"),
+    [("i_ref[0] / 2", True), ("i_ref[0] * 0.5", True), ("i_ref[0] // 2", False), ("i_ref[0] * s_ref[0]", False)],
+)
+def test_a_float_whatever_the_operand(index: str, flagged: bool) -> None:
+    """A quotient is a float, whatever is divided; of a product nobody knows."""
+    specs = "in_specs=[pl.BlockSpec(), SMEM, SMEM], "
+    code = launch(f"o_ref[...] = x_ref[{index}]", operand="x, y, z", extra=specs)
+    code = code.replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)").replace("run(x)", "run(x, y, z)")
+    code = code.replace("\n\n\ndef run", "\n\n\nSMEM = pl.BlockSpec(memory_space=pltpu.SMEM)\n\n\ndef run")
+    found = [finding for finding in lint(code) if finding.code == CODE]
+    assert ["a float as index" in finding.message for finding in found] == ([True] if flagged else [])
+
+
 def test_squeezed_dimension() -> None:
     spec = "grid=(4,), in_specs=[pl.BlockSpec(({}, 16, 128), lambda i: (i, 0, 0))], "
     for backend in ("tpu", "triton"):

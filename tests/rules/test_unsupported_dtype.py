@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from pallas_lint.testing import lint
+from tests.rules.interpreted import python
 from tests.rules.kernels import launch
+from tests.rules.launched import Job, outcomes
 
 CODE = "PAL102"
 
@@ -58,3 +62,101 @@ def test_float16_cannot_be_loaded_on_tpu() -> None:
         assert {f.severity.name for f in lint(code, version, target, CODE)} == {"ERROR"}
     assert lint(code, "0.4.35", "tpu:v5e", CODE) == []
     assert lint(code.replace("float16", "bfloat16"), "0.12.0.1", "tpu", CODE) == []
+
+
+# Of `x` and `y` the text tells no dtype, of `k` and `w` their kinds alone.
+BODY = """
+x = x_ref[...]
+k = x.astype(jnp.int8 if narrow else jnp.int32)
+w = x.astype(jnp.bfloat16 if narrow else jnp.float32)
+v = {expression}
+o_ref[...] = jnp.where(v == v, 1.0, 0.0) + jnp.zeros((16, 128))
+"""
+
+
+def of_kind(expression: str, backend: str) -> str:
+    code = launch(BODY.format(expression=expression), backend)
+    return code.replace("(x_ref, o_ref)", "(x_ref, o_ref, *, narrow)").replace(
+        "def run(x):\n    return pl.pallas_call(kernel",
+        "def run(x, narrow=False):\n    return pl.pallas_call(functools.partial(kernel, narrow=narrow)",
+    )
+
+
+def of_kind_found(expression: str, backend: str, version: str) -> list[str]:
+    return [f.severity.name for f in lint(of_kind(expression, backend), version, select=CODE)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "severities"),
+    [
+        ("x // 0.125", ["ERROR"]),
+        ("jnp.floor_divide(x, 0.5)", ["ERROR"]),
+        ("divmod(x, 2.0)[0]", ["ERROR"]),
+        ("w // k", ["ERROR"]),
+        ("jnp.round(x / 2)", ["ERROR"]),
+        ("jnp.rint(x * 0.5)", ["ERROR"]),
+        ("jnp.round(jnp.sum(x / 2))", ["ERROR"]),
+        ("round(w)", ["ERROR"]),
+        ("jnp.round(x)", ["WARNING"]),
+        ("jnp.round(x + 1)", ["WARNING"]),
+        ("jnp.round(k)", []),
+        ("jnp.round(x > 0)", []),
+        ("x // 2", []),
+        ("k // 2", []),
+        ("jnp.abs(x * 2.0)", []),
+    ],
+)
+def test_of_a_kind_on_triton(expression: str, severities: list[str]) -> None:
+    for version in ("0.4.35", "0.7.2", "0.10.2", "0.12.0.1"):
+        assert of_kind_found(expression, "triton", version) == severities
+
+
+@pytest.mark.parametrize(("dtype", "flagged"), [("k", True), ("w", False), ("x", False), ("(x > 0) + k", True)])
+def test_of_a_kind_on_tpu(dtype: str, flagged: bool) -> None:
+    expression = f"jnp.argmax({dtype}, axis=1, keepdims=True)"
+    assert of_kind_found(expression, "tpu", "0.12.0.1") == (["ERROR"] if flagged else [])
+    (help_,) = {f.help for f in lint(of_kind(expression, "tpu"), "0.12.0.1", select=CODE)} or {None}
+    assert help_ in (None, "cast to float32 around it, or where the value is loaded")
+
+
+OPERANDS = ("x", "x / 2", "x * 2.0", "k", "k + 1", "w", "jnp.exp(x)", "x > 0", "jnp.where(x > 0, x, 0.5)")
+OPERATIONS = (
+    "{a}", "{a} // 0.125", "{a} // 2", "divmod({a}, 2)[0]", "{a} % 3", "jnp.round({a})", "jnp.rint({a})",
+    "jnp.floor({a})", "jnp.sign({a})",
+    "jnp.argmax({a}, axis=1, keepdims=True)", "jnp.argmin({a}, axis=1, keepdims=True)",
+    "jnp.max({a}, axis=1, keepdims=True)", "jnp.nanmax({a}, axis=1, keepdims=True)", "jnp.signbit({a})",
+    "jax.nn.softmax({a}, axis=1)", "jnp.sum({a}, axis=1, keepdims=True)", "lax.stop_gradient({a})", "jnp.abs({a})",
+    "jnp.round(jnp.sum({a}))", "jnp.any({a} > 0, axis=1, keepdims=True)", "lax.population_count({a})",
+)  # fmt: skip
+_PARAMS = {  # jax 0.4 and 0.5 have another name for them
+    "tpu": ("pltpu.CompilerParams", "(getattr(pltpu, 'CompilerParams', None) or pltpu.TPUCompilerParams)"),
+    "triton": ("plgpu.CompilerParams", "(getattr(plgpu, 'CompilerParams', None) or plgpu.TritonCompilerParams)"),
+}
+GIVEN = ("f32", "bf16", "f16", "i32", "i16", "i8", "u32", "u16", "u8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["tpu", "triton"])
+def test_of_a_kind_as_lowered(backend: str) -> None:
+    """What is an error for a kind of dtype lowers for no dtype of the operand."""
+    version = subprocess.run(
+        [python(), "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    expressions = [operation.format(a=f"({a})") for operation in OPERATIONS for a in OPERANDS]
+    flagged = [expression for expression in expressions if "ERROR" in of_kind_found(expression, backend, version)]
+    assert len(flagged) >= (8 if backend == "triton" else 1)
+    jobs = [
+        Job(
+            f"{expression} {dtype} {narrow}",
+            of_kind(expression, backend).replace(*_PARAMS[backend]),
+            f"run({dtype}(16, 128), {narrow})",
+            "lowering",
+            backend,
+        )
+        for expression in ("w", *flagged)
+        for dtype in GIVEN
+        for narrow in (False, True)
+    ]
+    passing = [name for name, outcome in outcomes(jobs).items() if outcome.error is None]
+    assert passing[0] == "w f32 False"
+    assert [name for name in passing if not name.startswith("w ")] == []

@@ -72,6 +72,9 @@ def test_formats(body: str, tpu: bool, triton: bool) -> None:
     [
         ("pl.debug_print('{}', i.astype(jnp.float32))", "tpu", "0.10.2", True),
         ("pl.debug_print('{}', i.astype(jnp.float32))", "tpu", "0.11.2", False),
+        ("pl.debug_print('{}', n_ref[0] / 2)", "tpu", "0.10.2", True),
+        ("pl.debug_print('{}', n_ref[0] / 2)", "tpu", "0.11.2", False),
+        ("pl.debug_print('{}', n_ref[0] + 1)", "tpu", "0.10.2", False),
         ("pl.debug_print('x', i)", "tpu", "0.5.3", True),
         ("pl.debug_print('x', i)", "tpu", "0.6.2", False),
         ("pl.debug_print('{}', v)", "tpu", "0.4.35", True),
