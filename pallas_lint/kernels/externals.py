@@ -242,13 +242,13 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
             return launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
         return i.call(callee.callee, merged, node)
-    decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
-    if decorated is not UNKNOWN:
-        return decorated
     if callee.function in spreading.SHARD_MAPS and callee.argument("f", 0) is not None:
         return spreading.call_mapped(i, callee, node)
     if callee.function in jitted.JIT and callee.args and isinstance(callee.args[0], Made):
         return spreading.call_jitted(i, callee, arguments, node)
+    decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
+    if decorated is not UNKNOWN:
+        return decorated
     if callee.function == _CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
         with i.under(Guard("checkify", UNKNOWN, i.site(node))):

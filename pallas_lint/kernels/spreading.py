@@ -241,8 +241,9 @@ def _meshes(sharding: Value) -> Iterator[tuple[Value, Made]]:
         for _, item in sharding.items:
             yield from _meshes(item)
     elif isinstance(sharding, Choice):
-        # Which one it is, the text leaves open.
-        yield from ((UNKNOWN, made) for option in sharding.options for _, made in _meshes(option))
+        found = [list(_meshes(option)) for option in sharding.options]
+        # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
+        yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
     elif isinstance(sharding, Made):
         if sharding.function.rpartition(".")[2] == "NamedSharding" or sharding.function in _SETTING_MESH:
             yield sharding.argument("mesh", 0) or UNKNOWN, sharding

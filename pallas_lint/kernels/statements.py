@@ -227,6 +227,7 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
         contexts.append(value)
         failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
         if failure is not None and i.calling and i.kernel is None:
+            i.handed.clear()
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
         computed |= isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval"

@@ -193,3 +193,22 @@ def test_word_of_another_release() -> None:
     assert {each.code for each in lint_text(code, "0.10.2")} == {"PAL701"}
     assert not lint_text(code, "0.9.2")
     assert "PAL703" in {each.code for each in lint_text(code, "0.5.3")}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"def test_it(x):\n    f = jax.jit({NEW.format('double')})\n    with pytest.raises(ValueError):\n        f(x)",
+        f"def test_it(x):\n    f = {NEW.format('lambda x: double(x)')}\n    with pytest.raises(ValueError):\n        f(x)",
+        "def test_it(x):\n    f = jax.jit(double, in_shardings=ROWS)\n    with pytest.raises(ValueError):\n        f(x)",
+    ],
+)
+def test_expected_to_fail(code: str) -> None:
+    assert findings(f"import pytest\n{code}") == []
+
+
+def test_perhaps_no_mesh() -> None:
+    rows = "rows = {} if mesh is None else NamedSharding(mesh, P('x'))"
+    made = "def make(mesh):\n    {}\n    return jax.jit(double, in_shardings=rows)"
+    assert findings(made.format(rows.format("None"))) == []
+    assert codes(made.format(rows.format("ALL"))) == {"PAL508"}
