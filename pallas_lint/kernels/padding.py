@@ -269,7 +269,7 @@ def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, in
     ratio = divided(steps) if isinstance(steps, Sym) else None
     if ratio is None or ratio != (from_dim(length), from_dim(size)):
         return False
-    return not any(isinstance(length, Sym) and known.text == length.text for known in interpreter.notes.remainders)
+    return length not in interpreter.notes.remainders
 
 
 def _rank(value: Value) -> int | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.grid_points import terms_in
 from pallas_lint.kernels.reach import divided, extents, number, parts_of, reach_of, size_of, start_of
 from pallas_lint.kernels.values import Const, Slice, Sym
 from pallas_lint.rule import Example, Rule
@@ -200,13 +200,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
     )
 
 
-def _is_checked(length: object, size: Value, context: Context) -> bool:
+def _is_checked(length: Value, size: Value, context: Context) -> bool:
     """Whether the code takes a remainder of the size, of a factor of it, or by the block: it knows what divides."""
-    asked = context.analysis.interpreter.notes.remainders
-    if size in context.analysis.interpreter.notes.divisors:
-        return True
-    if not isinstance(length, Sym):
-        return False
-    return any(
-        length == known or re.search(rf"(?<![\w.]){re.escape(known.text)}(?![\w.\[])", length.text) for known in asked
-    )
+    notes = context.analysis.interpreter.notes
+    return size in notes.divisors or not notes.remainders.isdisjoint(terms_in(length).symbols)

@@ -61,6 +61,23 @@ def test_inputs(code: str, severity: str | None, words: str) -> None:
     assert all(words in finding.message for finding in findings)
 
 
+@pytest.mark.parametrize("call", ["wait_send()", "wait_recv()", "start()"])
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "backend.make_async_copy(o_ref, x_ref, sem)",
+        "backend.make_async_remote_copy(o_ref, x_ref, sem, sem, 0)",
+        "backend.make_async_remote_copy(src_ref=o_ref, dst_ref=x_ref, send_sem=sem, recv_sem=sem, device_id=0)",
+    ],
+)
+def test_copies_that_are_described_to_wait_for_them(copy: str, call: str) -> None:
+    call = "wait()" if "remote" not in copy and call != "start()" else call
+    semaphore = ", scratch_shapes=[backend.SemaphoreType.DMA]"
+    code = module(f"o_ref[...] = jnp.zeros_like(o_ref)\n{copy}.{call}", more=semaphore)
+    found = lint(code.replace("(x_ref, o_ref)", "(x_ref, o_ref, sem)", 1), select="PAL410")
+    assert bool(found) is (call == "start()")
+
+
 def prefetch(body: str, rows: str = "(rows[i], 0)") -> str:
     return (
         "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n"
