@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.values import Ref, Value
 
 _GPU = ("triton", "mosaic_gpu")
+_DESCRIBED = ("make_async_copy", "make_async_remote_copy")
+_STARTED = tuple(f"{name}.start" for name in _DESCRIBED)
 
 
 class StoreToInput(Rule):
@@ -156,10 +158,9 @@ def _is_constant(ref: Ref, launch: Launch) -> bool:
 
 def _is_done(store: Access, trace: KernelTrace) -> bool:
     """Whether it happens: a copy that is only described, to wait for it, does not."""
-    described = [op for op in trace.ops() if op.site.key == store.site.key and op.name.endswith("make_async_copy")]
-    if not described:
+    if not any(op.site.key == store.site.key and op.name.endswith(_DESCRIBED) for op in trace.ops()):
         return True
-    started = [op for op in trace.ops() if op.name.endswith("make_async_copy.start")]
+    started = [op for op in trace.ops() if op.name.endswith(_STARTED)]
     return any(isinstance(op.args[0], Made) and op.args[0].site.key == store.site.key for op in started if op.args)
 
 
