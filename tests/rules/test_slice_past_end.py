@@ -295,6 +295,11 @@ def test_what_another_function_asks_of_its_own_parameter_says_nothing(others: in
     # Both functions have a `bm`; the memory of the one's scope is used again for the other's.
     code = _UNCHECKED + "".join(_ELSEWHERE.format(number=number) for number in range(others))
     assert [finding.span.start.line for finding in lint(code, select="PAL412")] == [7]
+    same_names = (
+        "def checked(x_ref, o_ref):\n    assert x_ref.shape[0] % 8 == 0\n    o_ref[...] = x_ref[...]\n\n\n"
+        "def other(x):\n    return pl.pallas_call(checked, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)\n"
+    )
+    assert [finding.span.start.line for finding in lint(code + same_names, select="PAL412")] == [7]
     checked = code.replace(
         "    return pl.pallas_call(\n        functools",
         "    assert x.shape[0] % bm == 0\n    return pl.pallas_call(\n        functools",
