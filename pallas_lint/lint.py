@@ -130,13 +130,16 @@ class _Run:
 
     def limits(self) -> Iterator[Finding]:
         """Says that not all was followed, where that would have taken too long."""
-        if self.analysis.interpreter.is_spent:
-            start, end = Position(1, 1), Position(1, 2)
-            message = "the launches of this file take too long to follow: only what was met first is judged"
-            yield Finding(
-                "PAL001", "syntax-error", Severity.INFO, message, Span(self.source.path, start, end),
-                "split the file, or pass fewer values around",
-            )  # fmt: skip
+        interpreter = self.analysis.interpreter
+        if interpreter.is_spent:
+            cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
+        else:
+            message = "what runs from here takes too long to follow: only what was met first is judged"
+            cut = {piece.first: message for piece in interpreter.cut if piece.source.path == self.source.path}
+        for line, message in cut.items():
+            place = Span(self.source.path, Position(line, 1), Position(line, 2))
+            help_ = "split it, or pass fewer values around"
+            yield Finding("PAL001", "syntax-error", Severity.INFO, message, place, help_)
 
     def _enabled(self) -> Iterator[type[Rule]]:
         for code, entry in all_rules().items():

@@ -16,7 +16,7 @@ from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.callers import run_callers
 from pallas_lint.kernels.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
 from pallas_lint.kernels.interpreter import Interpreter
-from pallas_lint.kernels.recorder import OutOfBudget
+from pallas_lint.kernels.recorder import TOO_MUCH
 from pallas_lint.kernels.replay import Abandoned
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.values import Class, Func, Instance, Made
@@ -231,9 +231,8 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
         with module.at(module.moment_of(piece)):
             _enter(i, module, piece)
             spreading.run_handed_out(i)
-    except OutOfBudget:
-        pass
-    except RecursionError:
+    except TOO_MUCH:
+        i.cut.append(piece)
         i.kernel, i.launch, i.guards, i.uncertain = None, None, (), 0
         i.stack.clear()
     before_kernels()

@@ -12,10 +12,10 @@ from attrs import define, field, frozen
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, dtype_of
-from pallas_lint.kernels.grid_points import PROGRAM_ID, Point, axes_in
+from pallas_lint.kernels.grid_points import PROGRAM_ID, Point, axes_in, terms_in
 from pallas_lint.kernels.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launch import BlockDim, block_spec, scratch_ref
-from pallas_lint.kernels.recorder import OutOfBudget
+from pallas_lint.kernels.recorder import TOO_MUCH
 from pallas_lint.kernels.semantics import semantics_of
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.trace import KernelTrace, Op
@@ -166,6 +166,11 @@ class Block:
         sizes = tuple(min(size, 5) if isinstance(size, int) else 3 for size in self.grid.sizes)
         exact = literal == sizes
         symbols = {**dict.fromkeys(symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
+        terms = [terms_in(value) for value in values]
+        asked = {at for each in terms for at in (*each.axes, *each.sized)}
+        sizes = tuple(size if at in asked else 1 for at, size in enumerate(sizes))
+        if math.prod(sizes) > MOST_POINTS:
+            return None
         by_rest: dict[tuple[int, ...], set[object]] = {}
         for point in self.grid.points(sizes, symbols):
             here = tuple(point.value(value) for value in values)
@@ -393,7 +398,7 @@ def _run(interpreter: Interpreter, index_map: IndexMap, arguments: Arguments) ->
         interpreter.kernel = KernelTrace(index_map.func.name, index_map.site_of(index_map.func.node), index_map.launch)
         try:
             return interpreter.call_function(index_map.func, arguments)
-        except OutOfBudget:
+        except TOO_MUCH:
             return UNKNOWN
 
 
@@ -419,9 +424,13 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
 def symbols_in(values: list[Value]) -> set[Sym]:
     """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
+    seen: set[int] = set()
     stack = list(values)
     while stack:
         value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, Sym):
             if value.operation is None:
                 found.add(value)

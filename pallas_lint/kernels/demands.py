@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import Access, Capture, Demand, Op
 from pallas_lint.kernels.values import Array, Const, Ref, Seq, Slice, Value, options
 
@@ -108,6 +109,7 @@ class Traced:
             return None
         return self._array(value, 0)
 
+    @asked_once
     def _array(self, value: Array, depth: int) -> list[str] | None:
         if depth > 40:
             return None

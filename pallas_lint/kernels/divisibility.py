@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.values import Array, Const, Value
 
@@ -68,6 +69,7 @@ def true_divisor(value: Value, loaded: Collection[int]) -> int | None:
     return _divisor(value, loaded, proof=None, depth=0)
 
 
+@asked_once
 def _divisor(value: Value, loaded: Collection[int], *, proof: Proof | None, depth: int) -> int | None:
     if isinstance(value, Const):
         return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _BUILTINS = frozenset(dir(builtins))
 _MOST_ELEMENTS = 32
+_MOST_TURNS = 1024  # of comprehensions in comprehensions, together
 
 
 def dotted(node: cst.CSTNode | None) -> str:
@@ -131,8 +132,11 @@ def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: 
 
 
 @lru_cache(maxsize=1024)
-def _literal(text: str) -> Const:
-    return Const(literal(text))
+def _literal(text: str) -> Value:
+    try:
+        return Const(literal(text))
+    except (SyntaxError, ValueError):
+        return UNKNOWN  # a number of more digits than Python reads
 
 
 def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
@@ -207,8 +211,23 @@ def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
 def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = i.evaluate(clause.iter, env)
-    exact = isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= _MOST_ELEMENTS
-    items = iterable.items if exact and isinstance(iterable, Seq) else (element_of(iterable, i, clause),)
+    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
+    exact = items is not None and len(items) <= _MOST_ELEMENTS and i.turns * len(items) <= _MOST_TURNS
+    if items is None or not exact:
+        items = (element_of(iterable, i, clause),)
+    with i.turning(len(items)):
+        return _turns(i, clause, items, env, element, exact=exact)
+
+
+def _turns(
+    i: Interpreter,
+    clause: cst.CompFor,
+    items: tuple[Value, ...],
+    env: Env,
+    element: Callable[[], Value],
+    *,
+    exact: bool,
+) -> tuple[list[Value], bool]:
     before = dict(env.vars)
     rows: list[Value] = []
     for item in items:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 PROGRAM_ID = f"{PALLAS}.program_id"
 NUM_PROGRAMS = f"{PALLAS}.num_programs"
 _DEPTH = 40
+_LARGEST = 2**80  # no index and no size is larger
+_MOST_SHIFTED = 80
 Scalar = int | float | bool
+Known = dict[tuple["Sym | Op", int], "Scalar | None"]  # what arithmetic at some depth gives at the point at hand
 
 
 def _truncated_division(a: Any, b: Any) -> Any:
@@ -40,6 +43,14 @@ def _ceiling_division(a: Any, b: Any) -> Any:
     return -(-a // b)
 
 
+def _power(a: Any, b: Any) -> Any:
+    return a**b if abs(b) <= _MOST_SHIFTED else None
+
+
+def _left_shift(a: Any, b: Any) -> Any:
+    return a << b if b <= _MOST_SHIFTED else None
+
+
 # By the last part of the canonical name; jnp's and lax's names differ where they mean different things.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "subtract": operator.sub, "mul": operator.mul,
@@ -51,12 +62,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lt": operator.lt, "less_equal": operator.le, "le": operator.le, "greater": operator.gt, "gt": operator.gt,
     "greater_equal": operator.ge, "ge": operator.ge, "bitwise_xor": operator.xor, "logical_xor": operator.xor,
     "logical_not": operator.not_, "invert": _invert, "bitwise_not": _invert, "bitwise_invert": _invert,
-    "left_shift": operator.lshift, "shift_left": operator.lshift, "right_shift": operator.rshift,
-    "shift_right_logical": operator.rshift, "shift_right_arithmetic": operator.rshift, "power": operator.pow,
+    "left_shift": _left_shift, "shift_left": _left_shift, "right_shift": operator.rshift,
+    "shift_right_logical": operator.rshift, "shift_right_arithmetic": operator.rshift, "power": _power,
 }  # fmt: skip
 _SYMBOLS: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-    "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": _left_shift,
     ">>": operator.rshift, "cdiv": _ceiling_division,
 }  # fmt: skip
 _AND = frozenset({"logical_and", "bitwise_and"})
@@ -83,7 +94,7 @@ class Point:
 
     def value(self, value: Value) -> Scalar | None:
         """What a scalar is here; None where that is not known."""
-        return self._value(value, 0)
+        return self._value(value, 0, {})
 
     def runs(self, guards: tuple[Guard, ...]) -> bool | None:
         """Whether code under these guards runs here; None where that is not known. Loops are taken to run."""
@@ -98,31 +109,42 @@ class Point:
                 return False
         return result
 
-    def _value(self, value: Value, depth: int) -> Scalar | None:
+    def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
         if depth > _DEPTH:
             return None
         if isinstance(value, Const):
             return value.value if isinstance(value.value, bool | int | float) else None
         if isinstance(value, Sym):
-            return self._symbol(value, depth)
+            made = self.symbols.get(value)
+            if made is not None or value.operation is None:
+                return made
+            return self._once(value, depth, known)
         if isinstance(value, Choice):
-            found = {self._value(option, depth + 1) for option in value.options}
+            found = {self._value(option, depth + 1, known) for option in value.options}
             return found.pop() if len(found) == 1 else None
         if isinstance(value, Array) and value.origin is not None and value.shape in ((), None):
-            return self._operation(value.origin, depth + 1)
+            return self._once(value.origin, depth + 1, known)
         return None
 
-    def _symbol(self, value: Sym, depth: int) -> Scalar | None:
-        known = self.symbols.get(value)
-        if known is not None or value.operation is None:
-            return known
+    def _once(self, what: Sym | Op, depth: int, known: Known) -> Scalar | None:
+        """What arithmetic gives here. It shares its parts: written out, sixty lines of `i = i + i` never end."""
+        key = what, depth
+        if key not in known:
+            if isinstance(what, Sym):
+                known[key] = self._symbol(what, depth, known)
+            else:
+                known[key] = self._operation(what, depth, known)
+        return known[key]
+
+    def _symbol(self, value: Sym, depth: int, known: Known) -> Scalar | None:
+        assert value.operation is not None
         symbol, left, right = value.operation
         function = _SYMBOLS.get(symbol)
         if function is None:
             return None
-        return _apply(function, [self._value(left, depth + 1), self._value(right, depth + 1)])
+        return _apply(function, [self._value(left, depth + 1, known), self._value(right, depth + 1, known)])
 
-    def _operation(self, op: Op, depth: int) -> Scalar | None:
+    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
         if op.name in (PROGRAM_ID, NUM_PROGRAMS):
             axis = axis_of(op, self.launch)
             if axis is None or axis >= len(self.indices):
@@ -132,35 +154,35 @@ class Point:
             return None
         short = op.name.rpartition(".")[2]
         if short in _SAME and op.args:
-            return self._value(op.args[0], depth)
+            return self._value(op.args[0], depth, known)
         if op.keywords and short not in ("where", "clip", "clamp"):
             return None
         if short in _AND or short in _OR:
-            return self._logical(op, short in _OR, depth)
+            return self._logical(op, short in _OR, depth, known)
         if short in ("where", "select", "select_n") and len(op.args) == 3 and not op.keywords:
-            condition = self._value(op.args[0], depth)
+            condition = self._value(op.args[0], depth, known)
             if not isinstance(condition, bool):
                 return None
-            return self._value(op.args[1 if condition is not (short == "select_n") else 2], depth)
+            return self._value(op.args[1 if condition is not (short == "select_n") else 2], depth, known)
         if short in ("clip", "clamp"):
-            return self._clip(op, short, depth)
+            return self._clip(op, short, depth, known)
         function = _FUNCTIONS.get(short)
-        return None if function is None else _apply(function, [self._value(value, depth) for value in op.args])
+        return None if function is None else _apply(function, [self._value(value, depth, known) for value in op.args])
 
-    def _logical(self, op: Op, deciding: bool, depth: int) -> Scalar | None:
+    def _logical(self, op: Op, deciding: bool, depth: int, known: Known) -> Scalar | None:
         """`and` and `or`: one operand may decide them whatever the other is."""
-        found = [self._value(value, depth) for value in op.args]
+        found = [self._value(value, depth, known) for value in op.args]
         if any(value is deciding for value in found):
             return deciding
         if all(isinstance(value, bool) for value in found):
             return not deciding
         return _apply(operator.or_ if deciding else operator.and_, found)
 
-    def _clip(self, op: Op, short: str, depth: int) -> Scalar | None:
+    def _clip(self, op: Op, short: str, depth: int, known: Known) -> Scalar | None:
         if len(op.args) != 3 or op.keywords:
             return None
         low, value, high = op.args if short == "clamp" else (op.args[1], op.args[0], op.args[2])
-        found = [self._value(part, depth) for part in (low, value, high)]
+        found = [self._value(part, depth, known) for part in (low, value, high)]
         if found[0] is None or found[1] is None or found[2] is None:
             return None
         return min(max(found[1], found[0]), found[2])
@@ -251,4 +273,4 @@ def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scala
         result = function(*operands)
     except (ArithmeticError, TypeError, ValueError):
         return None
-    return result if isinstance(result, bool | int | float) else None
+    return result if isinstance(result, float) or (isinstance(result, int) and abs(result) <= _LARGEST) else None

@@ -11,7 +11,7 @@ from attrs import define, evolve
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.launch import BlockSpec, block_spec
-from pallas_lint.kernels.recorder import OutOfBudget
+from pallas_lint.kernels.recorder import TOO_MUCH
 from pallas_lint.kernels.scope import Env
 from pallas_lint.kernels.trace import KernelTrace
 from pallas_lint.kernels.values import UNKNOWN, Array, Const, Dictionary, Func, Made, Ref, Seq, Sym, Value, options
@@ -154,11 +154,11 @@ class IndexMap:
     def _run_statements(self) -> None:
         """Local variables of a map that is a def."""
         if isinstance(self.func.node, cst.FunctionDef):
-            with self.interpreter.reading(self.func), suppress(OutOfBudget):
+            with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
                 self.interpreter.suite(self.func.node.body, self._env)
 
     def _value(self, node: cst.BaseExpression) -> Value:
-        with self.interpreter.reading(self.func), suppress(OutOfBudget):
+        with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
             return self.interpreter.evaluate(node, self._env)
         return UNKNOWN
 

@@ -91,6 +91,8 @@ class Interpreter(Recorder):
     entangled: bool = False  # a run changed what another made: neither can be told without the other
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET
+    cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
+    turns: int = 1  # how often the loops around the code at hand run it
     spent: int = 0
     stack: list[Func] = field(factory=list)
     scope: Env | None = None  # of the call that runs: what its guards said holds for whom it calls
@@ -230,6 +232,16 @@ class Interpreter(Recorder):
             yield
         finally:
             self.uncertain -= 1
+
+    @contextmanager
+    def turning(self, times: int) -> Iterator[None]:
+        """Code within is run so often for each time that the code around is."""
+        before = self.turns
+        self.turns *= times
+        try:
+            yield
+        finally:
+            self.turns = before
 
     # -- calls -------------------------------------------------------------------------------------------------
 

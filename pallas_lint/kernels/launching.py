@@ -12,7 +12,7 @@ from pallas_lint.kernels import backend
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import element_of
 from pallas_lint.kernels.launch import PALLAS, Launch, LaunchKind
-from pallas_lint.kernels.recorder import OutOfBudget
+from pallas_lint.kernels.recorder import TOO_MUCH
 from pallas_lint.kernels.roles import Roles, assign
 from pallas_lint.kernels.trace import KernelTrace, refs_in
 from pallas_lint.kernels.values import (
@@ -264,8 +264,9 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
     i.begin()
     try:
         trace.returned = run() or UNKNOWN
-    except OutOfBudget:
+    except TOO_MUCH:
         trace.complete = False
+        i.cut.append(i.running_piece or trace.site.piece)
     finally:
         i.kernel, i.launch, i.guards, i.uncertain, i.stack = before
 

@@ -32,6 +32,9 @@ class OutOfBudget(Exception):
     """The abstract run became too long; what was found so far stands."""
 
 
+TOO_MUCH = (OutOfBudget, RecursionError)  # what ends a run that is too long, or too deep
+
+
 class Recorder:
     """The part of the interpreter that records; the fields are the interpreter's."""
 

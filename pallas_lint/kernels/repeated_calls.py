@@ -177,6 +177,8 @@ def _found_around(func: Func, arguments: Arguments) -> _Held:
 
 def _pattern(parts: _Parts, held: _Held) -> Hashable:
     """Of equal parts what a call may ask for: which are the same, what a closure finds bound, what is traced."""
+    if not parts:
+        return ()
     bound = {id(identity(value)) for value in held if isinstance(value, Array | Ref)}
     first: dict[int, int] = {}
     pattern: list[Hashable] = []

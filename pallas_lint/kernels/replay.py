@@ -35,6 +35,7 @@ class _Marks(NamedTuple):
 
     launches: int
     inner: int
+    cut: int
     spent: int
 
 
@@ -53,6 +54,7 @@ class Run:
     inner: list[Any] = field(factory=list)
     notes: Notes = field(factory=Notes)
     entered: dict[int, Piece] = field(factory=dict)
+    cut: list[Piece] = field(factory=list)
     spent: int = 0
 
 
@@ -151,6 +153,7 @@ def _marks(i: Interpreter) -> _Marks:
     return _Marks(
         len(i.launches),
         len(i.inner),
+        len(i.cut),
         i.spent + i.steps,
     )
 
@@ -158,6 +161,7 @@ def _marks(i: Interpreter) -> _Marks:
 def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
     run.launches = i.launches[marks.launches :]
     run.inner = i.inner[marks.inner :]
+    run.cut = i.cut[marks.cut :]
     run.spent = i.spent + i.steps - marks.spent
     return run
 
@@ -165,6 +169,7 @@ def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
 def _repeat(i: Interpreter, run: Run) -> None:
     i.launches += run.launches
     i.inner += run.inner
+    i.cut += run.cut
     i.notes.add(run.notes)
     i.entered.update(run.entered)
     i.spent += run.spent

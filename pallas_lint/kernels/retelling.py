@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.values import Value
 
 _Name = TypeVar("_Name")
+_CONTAINERS = frozenset({Seq, Choice, Dictionary, Slice, Func, Made})
 
 
 def parts_of(values: Iterable[Value]) -> Iterator[Array | Ref]:
     """The arrays, and the views of refs, in values: what may differ where the values are equal."""
     for value in values:
-        if isinstance(value, Array) or (isinstance(value, Ref) and value.parent is not None):
-            yield value
-        else:
+        if isinstance(value, Array | Ref):
+            if isinstance(value, Array) or value.parent is not None:
+                yield value
+        elif value.__class__ in _CONTAINERS:
             yield from parts_of(_inside(value))
 
 
@@ -146,17 +148,18 @@ class Retelling:
         return array if made is origin else evolve(array, origin=made)
 
     def _ref(self, ref: Ref) -> Ref:
-        known = self._values.get(id(ref))
-        if known is not None:
-            assert isinstance(known[1], Ref)
-            return known[1]
-        if ref.parent is None:
-            return ref
-        parent, indexer = self._ref(ref.parent), None if ref.indexer is None else self.value(ref.indexer)
-        if parent is ref.parent and indexer is ref.indexer:
-            return ref
-        made = evolve(ref, parent=parent, indexer=indexer)
-        self._values[id(ref)] = ref, made
+        views = []
+        while id(ref) not in self._values and ref.parent is not None:
+            views.append(ref)
+            ref = ref.parent
+        made = self._values.get(id(ref), (ref, ref))[1]
+        assert isinstance(made, Ref)
+        for view in reversed(views):
+            indexer = None if view.indexer is None else self.value(view.indexer)
+            made = (
+                view if made is view.parent and indexer is view.indexer else evolve(view, parent=made, indexer=indexer)
+            )
+            self._values[id(view)] = view, made
         return made
 
     def _anew(self, value: Value) -> Value:

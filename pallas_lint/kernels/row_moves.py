@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from pallas_lint.kernels.grid_points import PROGRAM_ID, axis_of
 from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.values import Array, Const, Ref, Seq, Slice, Sym, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from pallas_lint.kernels.trace import KernelTrace
 
@@ -132,20 +133,22 @@ def _loads_of(value: Value, loads: dict[int, Access]) -> list[Access]:
 
 def _difference(target: Value, source: Value, loads: dict[int, Access]) -> Literal["data", "computed"] | None:
     """How the row that is written differs from the one that is read; None where it may be the same."""
-    written, read = _parts(target), _parts(source)
-    form_written = [_form(part, loads, 0) for part in written]
-    form_read = [_form(part, loads, 0) for part in read]
+    written, read, forms = _parts(target), _parts(source), _Forms(loads)
+    form_written = [forms.of(part) for part in written]
+    form_read = [forms.of(part) for part in read]
     moving = [part for part, form in zip(written, form_written, strict=True) if form not in form_read]
     if any(_loads_of(part, loads) for part in moving):
         return "data"
-    if None in form_written or None in form_read:
+    known_written = [form for form in form_written if form is not None]
+    known_read = [form for form in form_read if form is not None]
+    if len(known_written) < len(written) or len(known_read) < len(read):
         return None
-    indices_written = {atom for form in form_written for atom in _atoms(form)}
-    indices_read = {atom for form in form_read for atom in _atoms(form)}
-    if not indices_written or indices_written != indices_read or _has_load(form_read):
+    indices_written = {index for form in known_written for index in form.indices}
+    indices_read = {index for form in known_read for index in form.indices}
+    if not indices_written or indices_written != indices_read or any(form.has_load for form in known_read):
         return None
-    left = [form for form in form_written if form not in form_read and _atoms(form)]
-    right = [form for form in form_read if form not in form_written and _atoms(form)]
+    left = [form for form in known_written if form not in known_read and form.indices]
+    right = [form for form in known_read if form not in known_written and form.indices]
     return "computed" if left and right else None
 
 
@@ -154,64 +157,67 @@ def _parts(index: Value) -> list[Value]:
     return [part for part in parts if not isinstance(part, Const) or type(part.value) is int]
 
 
-Form = tuple[object, ...]
+@frozen(eq=False)
+class _Form:
+    """How a value is made: of the grid and loop indices `indices`, and of loads or not."""
+
+    indices: frozenset[Hashable] = frozenset()
+    has_load: bool = False
 
 
-def _form(value: Value | None, loads: dict[int, Access], depth: int) -> Form | None:
-    """The same for values that surely are the same; None where that is not known."""
-    if depth > _DEPTH or value is None:
+@define(eq=False)
+class _Forms:
+    """The forms of values: the very same one for values that surely are the same."""
+
+    loads: dict[int, Access]
+    _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)
+
+    @asked_once
+    def of(self, value: Value | None, depth: int = 0) -> _Form | None:
+        """The form of a value; None where that is not known."""
+        if depth > _DEPTH or value is None:
+            return None
+        if isinstance(value, Const):
+            return self._form("const", value.value)
+        if isinstance(value, Sym):
+            return self._form("symbol", value.text, value.owner)
+        if isinstance(value, Slice):
+            if value.size is None and value.start == value.stop == Const(None):
+                return self._form("slice")
+            # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
+            return self.of(value.start, depth + 1)
+        load = self.loads.get(id(value))
+        if load is None and isinstance(value, Array) and value.origin is not None:
+            load = self.loads.get(id(value.origin.result))
+        if load is not None:
+            inner = self.of(load.index, depth + 1)
+            return self._form("load", load.ref.buffer, load if inner is None else inner)
+        if isinstance(value, Seq):
+            return self._made("tuple", value.items, depth)
+        if isinstance(value, Array) and value.origin is not None:
+            return self._operation(value.origin, depth)
         return None
-    if isinstance(value, Const):
-        return ("const", value.value)
-    if isinstance(value, Sym):
-        return ("symbol", value.text, value.owner)
-    if isinstance(value, Slice):
-        if value.size is None and value.start == value.stop == Const(None):
-            return ("slice",)
-        # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
-        return _form(value.start, loads, depth + 1)
-    load = loads.get(id(value))
-    if load is None and isinstance(value, Array) and value.origin is not None:
-        load = loads.get(id(value.origin.result))
-    if load is not None:
-        inner = _form(load.index, loads, depth + 1)
-        return ("load", load.ref.buffer, inner if inner is not None else id(load))
-    if isinstance(value, Seq):
-        forms = tuple(_form(item, loads, depth + 1) for item in value.items)
-        return None if None in forms else ("tuple", *forms)
-    if isinstance(value, Array) and value.origin is not None:
-        return _operation(value.origin, loads, depth)
-    return None
 
+    def _operation(self, op: Op, depth: int) -> _Form | None:
+        if op.name == LOOP_INDEX:
+            return self._form("index", "loop", op)
+        if op.name == PROGRAM_ID:
+            axis = axis_of(op, op.launch)
+            return None if axis is None else self._form("index", "grid", axis)
+        short = op.name.rpartition(".")[2]
+        if short in _SAME and op.args:
+            return self.of(op.args[0], depth + 1)
+        return None if op.keywords else self._made(short, op.args, depth)
 
-def _operation(op: Op, loads: dict[int, Access], depth: int) -> Form | None:
-    if op.name == LOOP_INDEX:
-        return ("index", "loop", id(op))
-    if op.name == PROGRAM_ID:
-        axis = axis_of(op, op.launch)
-        return None if axis is None else ("index", "grid", axis)
-    short = op.name.rpartition(".")[2]
-    if short in _SAME and op.args:
-        return _form(op.args[0], loads, depth + 1)
-    forms = tuple(_form(value, loads, depth + 1) for value in op.args)
-    return None if None in forms or op.keywords else (short, *forms)
+    def _made(self, how: str, parts: tuple[Value, ...], depth: int) -> _Form | None:
+        forms = tuple(self.of(part, depth + 1) for part in parts)
+        return None if None in forms else self._form(how, *forms)
 
-
-def _atoms(form: object) -> set[Form]:
-    """The grid and loop indices in a form."""
-    if not isinstance(form, tuple):
-        return set()
-    if form and form[0] == "index":
-        return {form}
-    return {atom for part in form for atom in _atoms(part)}
-
-
-def _has_load(forms: list[Form | None]) -> bool:
-    stack: list[object] = list(forms)
-    while stack:
-        current = stack.pop()
-        if isinstance(current, tuple):
-            if current and current[0] == "load":
-                return True
-            stack.extend(current)
-    return False
+    def _form(self, how: str, *parts: Hashable) -> _Form:
+        key = (how, *parts)
+        if key not in self._known:
+            inner = [part for part in parts if isinstance(part, _Form)]
+            own = [parts] if how == "index" else []
+            indices = frozenset().union(own, *(form.indices for form in inner))
+            self._known[key] = _Form(indices, how == "load" or any(form.has_load for form in inner))
+        return self._known[key]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.values import Frame, Sym, Value, join
+from pallas_lint.kernels.values import UNKNOWN, Frame, Sym, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,15 +87,22 @@ def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
     return not ends
 
 
-def repeat(env: Env, body: Callable[[], bool]) -> None:
-    """Run a loop body until its variables are stable: once as entered, once more with what it changed."""
+def repeat(env: Env, body: Callable[[], bool], *, again: bool = True) -> bool:
+    """Run a loop body until its variables are stable: once as entered, once more with what it changed.
+
+    Returns False where it was not run `again` though it should: what it changed is then not known.
+    """
     before, known = dict(env.vars), env.facts
     body()
     after = merge([before, env.vars])
     env.vars, env.facts = after, known
-    if any(after.get(name) != value for name, value in before.items()):
+    changed = [name for name, value in before.items() if after.get(name) != value]
+    if changed and again:
         body()
         env.vars, env.facts = merge([after, env.vars]), known
+    elif changed:
+        env.vars.update(dict.fromkeys(changed, UNKNOWN))
+    return again or not changed
 
 
 def _common(branches: list[Facts]) -> Facts:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.dtypes import bits, is_signed
 from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.values import NONE, Array, Choice, Const, Value
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _FIRST = frozenset(
 _DEPTH = 12
 
 
+@asked_once
 def is_non_negative(value: Value, depth: int = 0) -> bool:
     """Whether the value cannot be below 0: grid indices, iotas, unsigned values, and what 32 bits make of these."""
     if isinstance(value, Const):

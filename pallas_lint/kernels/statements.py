@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter import Interpreter
 
+_MOST_ITEMS = 8  # of a loop that is run element by element
+_MOST_TURNS = 256  # of loops in loops, together
 _SUPPRESSES = re.compile(r"\bsuppress\s*\(")
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
@@ -154,12 +156,14 @@ def _for(i: Interpreter, node: cst.For, env: Env) -> None:
     if isinstance(iterable, Ref):
         i.demand("iterate", iterable, node.iter)
     guard = Guard("loop", iterable, i.site(node.iter))
-    if isinstance(iterable, Seq) and not iterable.open and len(iterable.items) <= 8:
+    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
+    if items is not None and len(items) <= _MOST_ITEMS and i.turns * len(items) <= _MOST_TURNS:
         # Short known sequences (lists of refs and specs, mostly) are run element by element.
-        for item in iterable.items:
-            i.assign(node.target, item, env)
-            with i.under(guard):
-                i.suite(node.body, env)
+        with i.turning(len(items)):
+            for item in items:
+                i.assign(node.target, item, env)
+                with i.under(guard):
+                    i.suite(node.body, env)
     else:
         element = expressions.element_of(iterable, i, node)
 
@@ -168,7 +172,7 @@ def _for(i: Interpreter, node: cst.For, env: Env) -> None:
             with i.under(guard):
                 return i.suite(node.body, env)
 
-        repeat(env, body)
+        _repeat(i, env, body)
     if node.orelse is not None:
         i.suite(node.orelse.body, env)
 
@@ -180,7 +184,15 @@ def _while(i: Interpreter, node: cst.While, env: Env) -> None:
         with i.under(Guard("loop", condition, i.site(node.test))):
             return i.suite(node.body, env)
 
-    repeat(env, body)
+    _repeat(i, env, body)
+
+
+def _repeat(i: Interpreter, env: Env, body: Callable[[], bool]) -> None:
+    """Run the body of a loop for any of its turns: once, and once more with what it changed."""
+    again = i.turns * 2 <= _MOST_TURNS
+    with i.turning(2 if again else 1):
+        if not repeat(env, body, again=again):
+            i.lose_sight()
 
 
 def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:

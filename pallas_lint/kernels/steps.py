@@ -268,8 +268,12 @@ def _free_symbols(values: tuple[Value, ...]) -> set[Sym]:
 def _is_linear(values: tuple[Value, ...]) -> bool:
     """Whether indices come from sums and products only: a large number for each name then keeps blocks apart."""
     stack = list(values)
+    seen: set[int] = set()
     while stack:
         value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, Sym) and value.operation is not None:
             if value.operation[0] not in ("+", "-", "*"):
                 return False

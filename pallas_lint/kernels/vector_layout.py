@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from attrs import frozen
 
 from pallas_lint.kernels.loaded_values import load_of
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.values import NONE, Array, Const, Seq, Shape, Slice, Value
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Lies:
     sure: bool = True
 
 
+@asked_once
 def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
     """How the value lies; "matrix" for rank 2 and more."""
     if not isinstance(value, Array) or depth > _DEPTH:

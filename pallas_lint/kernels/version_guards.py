@@ -11,7 +11,7 @@ from attrs import define, field
 
 from pallas_lint.kernels.interpreter import Interpreter
 from pallas_lint.kernels.modules import Module
-from pallas_lint.kernels.recorder import OutOfBudget
+from pallas_lint.kernels.recorder import TOO_MUCH
 from pallas_lint.kernels.values import External, truth
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class VersionGuards:
         try:
             with interpreter.outside_kernels():
                 value = interpreter.evaluate(node, module.env)
-        except (OutOfBudget, RecursionError):
+        except TOO_MUCH:
             return None
         if isinstance(value, External) and value.name.startswith("jax."):
             return True  # what `getattr(pltpu, "CompilerParams", None)` found

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from pallas_lint.kernels.aliases import claimed
 from pallas_lint.kernels.backend import STRONG
 from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.grid_points import Point
+from pallas_lint.kernels.grid_points import Known, Point, Scalar
 from pallas_lint.kernels.launch import block_spec
 from pallas_lint.kernels.row_moves import is_data_dependent, row_moves
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op, is_full_index
@@ -94,8 +94,8 @@ class _LoopPoint(Point):
 
     loops: Mapping[int, int] = field(factory=dict)
 
-    def _operation(self, op: Op, depth: int) -> int | float | bool | None:
-        return self.loops.get(id(op)) if op.name == LOOP_INDEX else super()._operation(op, depth)
+    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
+        return self.loops.get(id(op)) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
 
 
 def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:

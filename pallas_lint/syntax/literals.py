@@ -27,6 +27,14 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
 
 
+def integer_value(node: cst.Integer) -> int | None:
+    """What a number is, None where it has more digits than Python reads."""
+    try:
+        return int(literal(node.value))
+    except (SyntaxError, ValueError):
+        return None
+
+
 def text_value(node: cst.SimpleString | cst.ConcatenatedString) -> str | bytes | None:
     """What a string is, None where part of it is formatted."""
     with without_warnings():

@@ -231,12 +231,18 @@ def _position(source: Source, point: tree_sitter.Point) -> Position:
 
 
 def _deeper_than(node: tree_sitter.Node, limit: int) -> bool:
-    """Whether some node below `node` is more than `limit` levels down; subtrees too small for that are not entered."""
+    """Whether some node below `node` is more than `limit` levels down; subtrees too small for that are not entered.
+
+    To libcst an `elif` stands in the `else` of the one before.
+    """
     stack = [(node, limit)]
     while stack:
         current, left = stack.pop()
-        if left == 0:
+        if left <= 0:
             return True
+        if current.type == "if_statement":
+            clauses = [child for child in current.children if child.type in ("elif_clause", "else_clause")]
+            stack.extend((clause, left - 1 - at) for at, clause in enumerate(clauses))
         stack.extend((child, left - 1) for child in current.children if child.descendant_count >= left)
     return False
 

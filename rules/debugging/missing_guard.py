@@ -9,6 +9,7 @@ import libcst as cst
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
 from pallas_lint.kernels.launch import PALLAS
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import Access, Op
 from pallas_lint.kernels.values import Array, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
@@ -179,6 +180,7 @@ def _index_parts(index: Value) -> Iterator[Value]:
         yield part.start if isinstance(part, Slice) else part
 
 
+@asked_once
 def _is_raw(value: Value, loaded: dict[int, Access], depth: int) -> bool:
     """Whether the value is what was loaded, through nothing that keeps it from being anything."""
     if not isinstance(value, Array) or depth > 8:

@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.kinds import INEXACT
 from pallas_lint.kernels.loaded_values import load_of
 from pallas_lint.kernels.ref_indexing import ref_indexings
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
@@ -240,6 +241,7 @@ def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
     return _too_many(indexing, values)
 
 
+@asked_once
 def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely"] | None:
     """Whether an index is an array and no scalar.
 

@@ -11,10 +11,12 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launch import PALLAS
 from pallas_lint.kernels.ref_indexing import ref_indexings
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import LOOP_INDEX
 from pallas_lint.kernels.values import Array, Const, Made, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
+from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -263,7 +265,7 @@ def _literal(node: cst.BaseExpression) -> int | None:
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
         inner = _literal(node.expression)
         return None if inner is None else -inner
-    return node.evaluated_value if isinstance(node, cst.Integer) else None
+    return integer_value(node) if isinstance(node, cst.Integer) else None
 
 
 def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
@@ -272,6 +274,7 @@ def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
     return first if first is not None and first[0] < 0 and first[1] else None
 
 
+@asked_once
 def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
     """What an index is in the first step of the grid or loop that it counts; no step for a constant."""
     if isinstance(value, Const):

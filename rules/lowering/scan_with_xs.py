@@ -8,6 +8,7 @@ from attrs import frozen
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import Access, Op
 from pallas_lint.kernels.values import NONE, Array, Const, Dictionary, Seq, Value, dim
 from pallas_lint.rule import Example, Rule
@@ -289,6 +290,7 @@ def _leaves(value: Value) -> Iterator[Value]:
         yield value
 
 
+@asked_once
 def _is_traced(value: Value | None, depth: int = 8) -> bool:
     """Whether a bound is surely known only in the kernel: made of a load, a grid index or the index of a loop."""
     if not isinstance(value, Array) or value.host:

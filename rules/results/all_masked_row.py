@@ -11,6 +11,7 @@ from attrs import define
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.dataflow import SELECTING, operands
+from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
 from pallas_lint.kernels.values import NONE, Array, Const, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
@@ -189,6 +190,7 @@ class _Flow:
             return self.is_infinite(op.args[0], depth + 1)
         return False
 
+    @asked_once
     def masked(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` that may have made the value minus infinity everywhere."""
         op = value.origin if isinstance(value, Array) else None
@@ -209,6 +211,7 @@ class _Flow:
             return self.masked(op.args[0], depth + 1) if isinstance(op.args[1], Sym) else None
         return None
 
+    @asked_once
     def row_maximum(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` over which the value is a maximum, minus infinity where all is masked; None if it is guarded."""
         op = value.origin if isinstance(value, Array) else None
@@ -312,14 +315,15 @@ class _Flow:
         condition = where.argument("condition", 0) or where.argument("pred", 0)
         kinds: set[Evidence] = set()
         comparisons: set[int] = set()
-        self._leaves(condition, kinds, comparisons, 0)
+        self._leaves(condition, kinds, comparisons)
         if "data" in kinds:
             return Severity.WARNING
         if kinds & {"length", "unknown"} or len(comparisons) > 1:
             return Severity.INFO
         return None
 
-    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[int], depth: int) -> None:
+    @asked_once
+    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[int], depth: int = 0) -> None:
         """What a mask is made of."""
         if isinstance(value, Const) or value is None:
             return

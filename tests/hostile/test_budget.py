@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pallas_lint.testing import codes, lint_text
 from tests.hostile import attack
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 _HEAD = "import functools\nimport jax\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n\n"
 _COPY = "def kernel(x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n\n"
@@ -23,11 +23,18 @@ def _in_launcher(*lines: str, specs: str = "", before: str = "") -> str:
     return f"{_HEAD}{before}{_COPY}def run(x, n):\n{body}    return {_LAUNCH.format(specs=specs)}\n"
 
 
-def _in_kernel(*lines: str, specs: str = "") -> str:
+def _in_kernel(*lines: str, specs: str = "", before: str = "") -> str:
     body = "".join(f"    {line}\n" for line in lines)
-    return f"{_HEAD}def kernel(x_ref, o_ref):\n{body}\ndef run(x):\n    return {_LAUNCH.format(specs=specs)}\n"
+    return f"{_HEAD}{before}def kernel(x_ref, o_ref):\n{body}\ndef run(x):\n    return {_LAUNCH.format(specs=specs)}\n"
 
 
+def _with_map(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in (*lines, "return i, 0"))
+    specs = "grid=(8,), in_specs=[pl.BlockSpec((8, 128), where)], out_specs=pl.BlockSpec((8, 128), where), "
+    return _in_kernel("o_ref[...] = x_ref[...]", specs=specs, before=f"def where(i):\n{body}\n")
+
+
+_INDEX, _SUMS = "i = pl.program_id(0)", ["i = i + i"] * 100
 _PASSED_ON = "".join(f"def f{at}(*a):\n    return f{at + 1}(*a, *a)\n\n" for at in range(30))
 BOMBS = {
     "a list and itself": _in_launcher("V = [0]", *["V = V + V"] * _TIMES),
@@ -52,6 +59,20 @@ BOMBS = {
     "unknown calls": _in_launcher("V = W = foo(1)", *["V = foo(V, V)", "W = foo(W, W)"] * _TIMES, "A = V == W"),
     "shapes": _in_launcher("jnp.zeros((2**70,) * 64)", specs="grid=(10**30, 10**30), "),
     "refs": _in_kernel("V = (x_ref, o_ref)", *["V = (V, V)"] * _TIMES, "foo(V)"),
+    "tuples in tuples": _in_kernel("V = x_ref", *["V = (V,)"] * 3000, "W = {V: V}", "foo(W)"),
+    "views of views": _in_kernel("V = x_ref", *["V = V.at[0:8]"] * 3000, "o_ref[...] = V[...]"),
+    "sums of an index": _in_kernel(_INDEX, *_SUMS, "o_ref[i] = x_ref[i]", specs="grid=(4,), "),
+    "sums in a condition": _in_kernel(_INDEX, *_SUMS, "@pl.when(i == 0)", "def _():", "    o_ref[...] = x_ref[...]"),
+    "sums of what is read": _in_kernel("i = x_ref[...]", *_SUMS, "if i.max() > 0:", "    o_ref[...] = i"),
+    "sums in a map": _with_map(*_SUMS),
+    "products in a map": _with_map(*["i = i * i"] * _TIMES),
+    "powers in a map": _with_map("i = 10 ** (10 ** i)", "i = 1 << i", "i = i ** i"),
+    "64 axes": _in_kernel("o_ref[...] = x_ref[...]", specs="grid=(2,) * 64, out_specs=pl.BlockSpec((8, 128), where), ",
+                          before="def where(*a):\n    return sum(a), 0\n\n"),
+    "loops in loops": _in_kernel(*("    " * at + f"for i{at} in range(8):" for at in range(12)), "    " * 12 + "i0"),
+    "comprehensions in a kernel": _in_kernel("A = [0] * 32", f"V = [a {'for a in A ' * 5}]", "o_ref[...] = x_ref[...]"),
+    "branches": _in_kernel("if x: pass", *(f"elif x == {at}: o_ref[...] = x_ref[...]" for at in range(3000))),
+    "digits": _in_kernel(f"V = {'9' * 10**6} + 0x{'9' * 10**6}", f"o_ref[{'9' * 10**5}] = x_ref[-{'9' * 10**5}] * V"),
 }  # fmt: skip
 
 
@@ -83,3 +104,30 @@ def test_a_file_beyond_the_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     told = lint_text(attack.KERNEL * 8)
     assert "PAL001" in codes(told)
     assert [finding.severity.name for finding in told if finding.code == "PAL001"] == ["INFO"]
+
+
+_DEEP = "".join(f"def f{at}(x):\n    return f{at + 1}(x){' + 1' * 150}\n\n" for at in range(12))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _in_launcher(*["n = n + 1 * 2 - 3"] * 100),
+        _in_kernel(*["x = x_ref[...] + 1 * 2 - 3"] * 100),
+        _in_launcher("V = f0(x)", before=f"{_DEEP}def f12(x):\n    return x\n\n"),
+    ],
+    ids=["a launcher", "a kernel", "depth"],
+)
+def test_a_run_beyond_its_budget_says_so(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    if "f0" not in text:
+        monkeypatch.setattr("pallas_lint.kernels.interpreter._BUDGET", 300)
+    text = attack.KERNEL + text.removeprefix(_HEAD).replace("kernel", "body").replace("def run", "def launch")
+    told = [each for each in lint_text(text) if each.code in ("PAL001", "PAL301")]
+    assert [(each.code, each.severity.name) for each in told] == [("PAL301", "ERROR"), ("PAL001", "INFO")]
+    assert text.splitlines()[told[1].span.start.line - 1].startswith("def launch(")
+
+
+def test_loops_in_comprehensions_keep_the_launch() -> None:
+    """The launch behind five loops over 32 elements was lost without a word."""
+    text = BOMBS["comprehensions"].replace("    o_ref[...] = x_ref[...]", "    o_ref[...] = jnp.cumsum(x_ref[...])")
+    assert codes(lint_text(text, target="tpu", select="PAL101")) == {"PAL101"}
