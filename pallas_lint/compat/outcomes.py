@@ -121,15 +121,15 @@ class Verdict:
 
 
 def status_of(cells: Iterable[Cell]) -> Status:
-    """Status over cases; those refused outside kernels too, and those not measured, say nothing.
+    """Status over cases; those refused outside kernels too say nothing, and those not measured may work.
 
     Array cases decide what is supported. What fails for arrays and works for scalars depends, and so does
     what fails for the shape that was tried.
     """
     arrays_work = arrays_fail = scalars_work = scalars_fail = False
-    form = False
+    open_ = False  # whether a case may work in another form, or on this device
     for cell in cells:
-        form = form or cell.form
+        open_ |= cell.form or cell.outcome is Outcome.UNKNOWN
         if cell.outcome is Outcome.OK:
             arrays_work |= not cell.scalar
             scalars_work |= cell.scalar
@@ -141,11 +141,11 @@ def status_of(cells: Iterable[Cell]) -> Status:
     if arrays_work:
         return "depends"
     if arrays_fail:
-        return "depends" if scalars_work or form else "unsupported"
+        return "depends" if scalars_work or open_ else "unsupported"
     if scalars_work:
         return "depends" if scalars_fail else "supported"
     if scalars_fail:
-        return "depends" if form else "unsupported"
+        return "depends" if open_ else "unsupported"
     return "unknown"
 
 

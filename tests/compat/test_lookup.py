@@ -292,3 +292,11 @@ def test_what_compiles_neither_before_nor_after_does_not_compile_between() -> No
         assert status("jax.numpy.round", "tpu", version, "bf16", "v5e") == "unsupported"
     assert status("jax.numpy.round", "tpu", "0.9.2", "bf16", "v5e") == "supported"
     assert status("jax.numpy.round", "tpu", "0.6.2", "f32", "v5e") == "supported"
+
+
+def test_a_case_that_was_not_measured_may_work() -> None:
+    """`full_like` lowers with a scalar, not with an array; no compiler of v4 was asked about either."""
+    found = compat.function("jax.numpy.full_like")
+    assert found is not None
+    assert [found.verdict("tpu", "0.8.3", device=each).status for each in ("v4", "v5e")] == ["depends", "depends"]
+    assert found.verdict("tpu", "0.8.3", device="v4", variant="plain").status == "unsupported"

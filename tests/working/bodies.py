@@ -152,11 +152,12 @@ def expected_first_step_stores_and_others_add(x):
 
 def _best(x_ref, o_ref, *, count):
     x = x_ref[...]
-    columns = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+    # As floats: TPU finds the least of integers from jax 0.7 on only.
+    columns = lax.broadcasted_iota(jnp.int32, x.shape, 1).astype(x.dtype)
     for k in range(count):
         most = jnp.max(x, axis=1, keepdims=True)
         o_ref[:, k : k + 1] = most
-        first = jnp.min(jnp.where(x == most, columns, x.shape[1]), axis=1, keepdims=True)
+        first = jnp.min(jnp.where(x == most, columns, float(x.shape[1])), axis=1, keepdims=True)
         x = jnp.where(columns == first, -jnp.inf, x)
 
 

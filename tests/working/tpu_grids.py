@@ -174,7 +174,9 @@ def window_at_an_element(offset, x):
     spec = pltpu.PrefetchScalarGridSpec(
         num_scalar_prefetch=1,
         grid=(2,),
-        in_specs=[pl.BlockSpec((pl.Element(16), pl.Element(128)), lambda i, offset: (offset[0] + i * 16, 0))],
+        in_specs=[
+            pl.BlockSpec((pl.Element(16), pl.Element(128)), lambda i, at: (pl.multiple_of(at[0] + i * 16, 8), 0))
+        ],
         out_specs=pl.BlockSpec((16, 128), lambda i, offset: (i, 0)),
     )
     return pl.pallas_call(_offset, grid_spec=spec, out_shape=like(x, (32, 128)))(offset, x)

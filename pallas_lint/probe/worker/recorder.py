@@ -45,8 +45,11 @@ class Record:
         return (self.kind, *site, *shapes, str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params")))
 
     def bind(self, *operands: Any, **changes: Any) -> Any:
-        """Launch it again with some parameters changed."""
-        return type(self.primitive).bind(self.primitive, *operands, **{**self.params, **changes})
+        """Launch it again with some parameters changed, outside of the `shard_map` that it may stand in."""
+        params = {**self.params, **changes}
+        if "out_avals" in params:
+            params["out_avals"] = tuple(map(_unmapped, params["out_avals"]))
+        return type(self.primitive).bind(self.primitive, *operands, **params)
 
 
 class Recorder:
@@ -100,6 +103,14 @@ class Recorder:
 
             jax.debug.callback(partial(_keep, known), *operands[:count])
         return self.replace(record) if self.replace is not None else {}
+
+
+def _unmapped(aval: Any) -> Any:
+    """A type without the axes of a mesh along which it varies: only under `shard_map` may it have some."""
+    manual = getattr(aval, "manual_axis_type", None)  # from 0.10 on; before, `vma`
+    if manual is not None:
+        return aval if manual.empty else aval.update(manual_axis_type=type(manual)())
+    return aval.update(vma=frozenset()) if getattr(aval, "vma", None) else aval
 
 
 def _index_operands(params: dict[str, Any]) -> int:
