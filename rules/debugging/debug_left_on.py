@@ -40,6 +40,7 @@ _OPTION = re.compile(
     re.I,
 )
 _LITERALS = frozenset({"string", "concatenated_string", "integer", "float", "true"})
+_CELL = re.compile(r"^# %% \[markdown\]", re.MULTILINE)  # a notebook that is kept as a Python file
 _TRACERS = re.compile(r"(?:^|\.)(?:make_jaxpr|eval_shape)$")
 _SETTERS = re.compile(r"environ|putenv|setenv|config\.update|_FLAGS|INIT_ARGS|flags")
 
@@ -65,9 +66,10 @@ class DebugLeftOn(Rule):
     ## Known limits
 
     Literal values only, and none behind an `if` that asks for an option, the environment or the device; nor launches
-    that `jax.make_jaxpr` only traces. `interpret=True` is told once a file, in a notebook as an info. Tests are told by
-    the names of files (`test_*.py`, `*_test.py`, a folder `tests`), functions and classes. Under
-    `if __name__ == "__main__":`, and as a parameter's default, it is an info.
+    that `jax.make_jaxpr` only traces. `interpret=True` is told once a file, in a notebook as an info, also in one that
+    is kept as a Python file with `# %% [markdown]` cells. Tests are told by the names of files (`test_*.py`,
+    `*_test.py`, a folder `tests`), functions and classes. Under `if __name__ == "__main__":`, and as a parameter's
+    default, it is an info.
 
     ## References
 
@@ -164,7 +166,8 @@ class DebugLeftOn(Rule):
         if keyword.name == "debug":
             message, help_ = "`debug=True` prints the kernel each time it is lowered", "leave it out"
         else:
-            message = "`interpret=...` is left on: the kernel is interpreted, never compiled"
+            mode = "True" if keyword.text == "True" else "InterpretParams(...)"
+            message = f"`interpret={mode}` is left on: the kernel is interpreted, never compiled"
             help_ = "make it an argument, or ask for `jax.default_backend()`"
         return context.finding(
             Span(keyword.span.path, keyword.span.start, keyword.value.end),
@@ -238,7 +241,8 @@ class DebugLeftOn(Rule):
 
 def _is_shown(keyword: Keyword, context: Context) -> bool:
     """Whether a notebook interprets a kernel: it mostly is a lesson, on whatever machine the reader has."""
-    return keyword.name == "interpret" and context.module.source.path.endswith(SUFFIX)
+    source = context.module.source
+    return keyword.name == "interpret" and (source.path.endswith(SUFFIX) or _CELL.search(source.text) is not None)
 
 
 def _is_optional(node: tree_sitter.Node, asking: re.Pattern[str] | None = None) -> bool:

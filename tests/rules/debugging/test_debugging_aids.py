@@ -276,6 +276,13 @@ def test_interpretation_that_is_surely_on(body: str, flagged: bool) -> None:
     assert bool(lint(LEFT_ON.format(interpret="", body=body), select="PAL606")) is flagged
 
 
+def test_notebooks_that_are_kept_as_python_files() -> None:
+    (found,) = lint(LEFT_ON.format(interpret=", interpret=True", body=""), select="PAL606")
+    assert (found.severity, found.message.partition(" ")[0]) == (Severity.WARNING, "`interpret=True`")
+    lesson = "# %% [markdown]\n# # Lesson 1\n\n# %%\n" + LEFT_ON.format(interpret=", interpret=True", body="")
+    assert [found.severity for found in lint(lesson, select="PAL606")] == [Severity.INFO]
+
+
 def test_interpretation_is_told_once_a_file() -> None:
     more = "    call = pl.pallas_call(kernel, out_shape=x, interpret=True)\n" * 3
     (found,) = lint(LEFT_ON.format(interpret=", interpret=True", body=more), select="PAL606")
