@@ -309,6 +309,9 @@ class Interpreter(Recorder):
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if "pallas_call" in func.piece.text:
                 self.notes.not_entered.append((func, tuple(self.stack)))
+                if self.around.shard_map is not None and not self.around.hidden:
+                    with spreading.inside(self, evolve(self.around, abroad=True)):
+                        return self._calls.call(self, func, arguments)
             return UNKNOWN
         return self._calls.call(self, func, arguments)
 

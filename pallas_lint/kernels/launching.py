@@ -89,10 +89,13 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         made_by=i.running,
         expects_failure=i.fails_on_purpose,
     )
-    i.launches.append(result)
-    if i.kernel is None:
+    if i.around.abroad:
+        i.notes.abroad.append(result)  # its own module judges its kernel
+    else:
+        i.launches.append(result)
+    if i.kernel is None and not i.around.abroad:
         i.pending.append(result)
-    elif kind not in ("pipeline", "core_map"):
+    elif i.kernel is not None and kind not in ("pipeline", "core_map"):
         i.lose_sight()  # programs within a kernel are not run
     result.returned = Made(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from pallas_lint.kernels.arguments import Arguments
+    from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.trace import Op
     from pallas_lint.kernels.values import Func, Made, Sym
     from pallas_lint.syntax import Piece, Site
 
-_LISTS = ("specs_made", "differentiated", "not_entered", "outside")
+_LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
 _SETS = ("derived", "checkified", "remainders", "divisors")
 # The piece of a module's top level, what kind of thing it noted, and the how manieth of these.
 _Place = tuple["Piece", str, int]
@@ -31,6 +32,7 @@ class Notes:
     specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
+    abroad: list[Launch] = field(factory=list)  # launches of other modules that a `shard_map` of this one leads to
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
     derived: set[cst.CSTNode] = field(factory=set)  # functions that bring derivatives of their own
     checkified: set[cst.CSTNode] = field(factory=set)  # functions handed to checkify.checkify

@@ -67,6 +67,7 @@ class Around:
     nested: bool = False  # that stands in another one, or may
     hidden: bool = False  # something unknown is around the code, in all that: it may be a `shard_map`
     sure: bool = True  # no branch that the text leaves open stands between
+    abroad: bool = False  # the code is another module's, which is entered only to see what it launches in there
 
 
 @contextmanager
@@ -146,7 +147,7 @@ def call_mapped(i: Interpreter, made: Made, node: cst.CSTNode) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     i.handed.pop(id(made), None)
     around = i.around
-    within = Around(around.program, made, nested=around.shard_map is not None or around.hidden)
+    within = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
     with inside(i, within):
         for option in options(made.argument("f", 0) or UNKNOWN):
             if isinstance(option, Func | Made):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from attrs import frozen
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.spreading import is_checked
@@ -50,7 +51,7 @@ class ShardMapVma(Rule):
 
     Arrays, and other values that are not written as `jax.ShapeDtypeStruct(...)`, pass: `out_shape=x` takes the axes of
     `x`. Silent where the text does not show the value of `check_vma`, or what lies between the `shard_map` and the
-    launch.
+    launch. A launch of another module is reported where it is mapped.
 
     ## References
 
@@ -122,49 +123,96 @@ class ShardMapVma(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind != "pallas_call" or not launch.is_pallas:
+        silence = _silence(launch, context)
+        if silence is None:
             return
-        checked = [each for each in launch.around if _is_checked(each)]
-        around = min(checked, key=lambda each: not each.sure, default=None)
-        if around is None or around.shard_map is None:
-            return
-        shapes = launch.argument("out_shape")
-        is_old = ".experimental." in around.shard_map.function
-        structs = () if shapes is None else _structs(shapes)
-        # An output that says it in another release's words is PAL701's or PAL703's.
-        silent = [
-            each for each in structs if not each.open and {each.argument(word) for word in _WORDS} <= {None, NONE}
-        ]
-
-        def judged(version: str) -> bool:
-            # The first releases that need no rule for replication do not ask for `vma` yet: some kernels pass.
-            return not within(version, "0.6.0", "0.6.1") and (is_old or within(version, "0.6.1"))
-
-        def fails(version: str) -> bool:
-            return judged(version) and (_keyword(version) is None or bool(silent))
-
-        versions = context.failing(fails)
-        if not versions:
-            return
-        keyword = _keyword(versions[-1])
-        always = context.everywhere(lambda version: fails(version) or not judged(version))
-        since = "" if always else f" in jax {context.spelled_versions(versions)}"
-        if keyword is None:
+        if silence.keyword is None:
             where, message = launch.called_at, "`pallas_call` has no replication rule, for which `shard_map` asks"
-            help = "pass `check_rep=False` to `shard_map`"
         else:
-            where, message = silent[0].site, f"output has no `{keyword}`, for which the `shard_map` around asks"
-            help = f"write `{keyword}=` with that of the operands, or pass `check_vma=False` to `shard_map`"
+            where = silence.structs[0].site
+            message = f"output has no `{silence.keyword}`, for which the `shard_map` around asks"
         yield context.finding(
             where,
-            f"{message}{since}",
-            help=help,
-            severity=Severity.ERROR if around.sure and launch.certain else Severity.WARNING,
-            versions=() if always else versions,
-            version_dependent=not always,
-            related=[(around.shard_map.site, "mapped here")],
-            fixes=_fixes(launch, silent, keyword, context),
+            f"{message}{silence.since(context)}",
+            help=silence.help,
+            severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
+            versions=() if silence.always else silence.versions,
+            version_dependent=not silence.always,
+            related=[(silence.shard_map.site, "mapped here")],
+            fixes=_fixes(launch, silence, context),
         )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        """Launches in functions of other modules that this one maps."""
+        for launch in context.analysis.interpreter.notes.abroad:
+            silence = None if launch.expects_failure or launch.meant_to_fail else _silence(launch, context)
+            if silence is None or silence.shard_map.site.piece.source is not context.module.source:
+                continue
+            word = f"`{silence.keyword}`" if silence.keyword else "replication rule"
+            yield context.finding(
+                _name_of(silence.shard_map.site),
+                f"`shard_map` asks for the {word} of the launch in `{launch.scope}`, which has none"
+                f"{silence.since(context)}",
+                help=silence.help,
+                severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
+                versions=() if silence.always else silence.versions,
+                version_dependent=not silence.always,
+                related=[(launch.called_at, "the launch")],
+            )
+
+
+@frozen
+class _Silence:
+    """Outputs that do not say enough, in these versions. `always`: in all that have such a `shard_map`."""
+
+    around: Around
+    shard_map: Made
+    structs: tuple[Made, ...]
+    versions: tuple[str, ...]
+    always: bool
+
+    @property
+    def keyword(self) -> str | None:
+        """What they would have to name; None where nothing helps."""
+        return _keyword(self.versions[-1])
+
+    @property
+    def help(self) -> str:
+        if self.keyword is None:
+            return "pass `check_rep=False` to `shard_map`"
+        return f"write `{self.keyword}=` with that of the operands, or pass `check_vma=False` to `shard_map`"
+
+    def since(self, context: Context) -> str:
+        return "" if self.always else f" in jax {context.spelled_versions(self.versions)}"
+
+
+def _silence(launch: Launch, context: Context) -> _Silence | None:
+    if launch.kind != "pallas_call" or not launch.is_pallas:
+        return None
+    checked = [each for each in launch.around if _is_checked(each)]
+    around = min(checked, key=lambda each: not each.sure, default=None)
+    if around is None or around.shard_map is None:
+        return None
+    shapes = launch.argument("out_shape")
+    is_old = ".experimental." in around.shard_map.function
+    structs = () if shapes is None else _structs(shapes)
+    # An output that says it in another release's words is PAL701's or PAL703's.
+    silent = tuple(
+        each for each in structs if not (each.open or {each.argument(word) for word in _WORDS} - {None, NONE})
+    )
+
+    def judged(version: str) -> bool:
+        # The first releases that need no rule for replication do not ask for `vma` yet: some kernels pass.
+        return not within(version, "0.6.0", "0.6.1") and (is_old or within(version, "0.6.1"))
+
+    def fails(version: str) -> bool:
+        return judged(version) and (_keyword(version) is None or bool(silent))
+
+    versions = context.failing(fails)
+    if not versions:
+        return None
+    always = context.everywhere(lambda version: fails(version) or not judged(version))
+    return _Silence(around, around.shard_map, silent, versions, always)
 
 
 def _is_checked(around: Around) -> bool:
@@ -190,11 +238,16 @@ def _structs(shapes: Value) -> Iterator[Made]:
             yield from _structs(item)
 
 
-def _fixes(launch: Launch, silent: list[Made], keyword: str | None, context: Context) -> list[Fix]:
+def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
     """The axes of the only operand, where every version in question knows the keyword."""
-    if keyword is None or len(silent) != 1 or any(_keyword(version) != keyword for version in context.versions):
+    keyword = silence.keyword
+    if (
+        keyword is None
+        or len(silence.structs) != 1
+        or any(_keyword(version) != keyword for version in context.versions)
+    ):
         return []
-    call, struct = parent(launch.site), silent[0].site
+    call, struct = parent(launch.site), silence.structs[0].site
     if not isinstance(call, cst.Call) or call.func is not launch.site.node or len(call.args) != 1:
         return []
     given, arguments = call.args[0], getattr(struct.node, "args", ())
@@ -210,3 +263,7 @@ def _fixes(launch: Launch, silent: list[Made], keyword: str | None, context: Con
 def _contains(site: Site, other: Site) -> bool:
     outer, inner = site.span, other.span
     return outer.path == inner.path and outer.start <= inner.start and inner.end <= outer.end
+
+
+def _name_of(site: Site) -> Site:
+    return Site(site.piece, site.node.func) if isinstance(site.node, cst.Call) else site

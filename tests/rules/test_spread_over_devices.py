@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pallas_lint.finding import Finding, Severity
-from pallas_lint.testing import fixed_text, lint_text
+from pallas_lint.lint import judge
+from pallas_lint.project import Project
+from pallas_lint.source import Source
+from pallas_lint.testing import fixed_text, lint_text, settings
 from tests.rules.interpreted import python
 from tests.rules.spread_forms import FORMS, NEW, OLD, PRELUDE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _RUNNER = """
 import json, sys
@@ -212,3 +219,49 @@ def test_perhaps_no_mesh() -> None:
     made = "def make(mesh):\n    {}\n    return jax.jit(double, in_shardings=rows)"
     assert findings(made.format(rows.format("None"))) == []
     assert codes(made.format(rows.format("ALL"))) == {"PAL508"}
+
+
+KERNELS = """\
+import jax
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2.0
+
+def double(x):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+def doubled_and_more(x):
+    return double(x) + 1
+"""
+MODEL = """\
+import jax
+from pallas_kernels import double, doubled_and_more
+
+def run(x, mesh, spec):
+    mapped = jax.shard_map({}, mesh=mesh, in_specs=spec, out_specs=spec)
+    return mapped(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mapped", "kernels", "lines"),
+    [
+        ("double", KERNELS, [5]),
+        ("doubled_and_more", KERNELS, [5]),
+        ("lambda x: double(x)", KERNELS, [5]),
+        ("jax.jit(double)", KERNELS, [5]),
+        ("double, check_vma=False", KERNELS, []),
+        ("double", KERNELS.replace("x.dtype)", "x.dtype, vma=jax.typeof(x).vma)"), []),
+        ("double", KERNELS.replace("jax.ShapeDtypeStruct(x.shape, x.dtype)", "x"), []),
+    ],
+)
+def test_of_another_module(tmp_path: Path, mapped: str, kernels: str, lines: list[int]) -> None:
+    """Said where it is mapped; the kernel itself is judged in its own module."""
+    (tmp_path / "pallas_kernels.py").write_text(kernels)
+    (tmp_path / "model.py").write_text(MODEL.format(mapped))
+    source = Source("model.py", MODEL.format(mapped))
+    judgement = judge(source, settings("0.9.2", select="PAL507"), Project(tmp_path))
+    assert [each.span.start.line for each in judgement.result.findings] == lines
+    assert judgement.analysis is not None
+    assert judgement.analysis.launches == []
