@@ -8,6 +8,7 @@ from pallas_lint.kernels import arrays, members
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.indexing import product
+from pallas_lint.kernels.kinds import FLOATING, INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.symbols import arithmetic, owner_of
 from pallas_lint.kernels.values import (
     UNKNOWN,
@@ -153,6 +154,31 @@ def _result_type(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
         for value in arguments.positional
     ]
     return DType(canonical(promote(operands)[0], i.root.x64 is not None))
+
+
+# The kinds of which `jnp.issubdtype` knows a common name.
+_ABSTRACT = {
+    "bool_": frozenset(("bool",)),
+    "integer": INTEGER,
+    "floating": FLOATING,
+    "complexfloating": frozenset(("complex",)),
+    "inexact": INEXACT,
+    "number": INTEGER | INEXACT,
+}
+
+
+def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`jnp.issubdtype(x.dtype, jnp.floating)`; numpy's takes bfloat16 and 4-bit integers for no numbers."""
+    dtype, wanted = arguments.get("arg1", 0), arguments.get("arg2", 1)
+    kinds = kinds_of(element_of(dtype))
+    if name.startswith("jax.") and isinstance(wanted, External):
+        module, _, short = wanted.name.rpartition(".")
+        asked = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
+        if asked is not None and kinds <= asked:
+            return Const(True)
+        if asked is not None and not kinds & asked:
+            return Const(False)
+    return Made(name, tuple(arguments.positional), (), i.site(node))
 
 
 def _prod(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -326,6 +352,7 @@ BUILTINS: dict[str, Model] = {
     "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,
     "dtype": _dtype,
+    "issubdtype": _issubdtype,
     "result_type": _result_type,
     "promote_types": _result_type,
     "shape": _shape,

@@ -9,6 +9,7 @@ import libcst as cst
 
 from pallas_lint.kernels import arrays, externals
 from pallas_lint.kernels.arguments import Arguments
+from pallas_lint.kernels.kinds import differ
 from pallas_lint.kernels.operands import as_may_be
 from pallas_lint.kernels.symbols import arithmetic
 from pallas_lint.kernels.values import (
@@ -110,9 +111,12 @@ def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value,
             return Const(bool(function(left.value, right.value)))
         except TypeError:
             return UNKNOWN
-    left_type, right_type = arrays.dtype_of(left), arrays.dtype_of(right)
-    if left_type is not None and right_type is not None and function in (operator.eq, operator.ne):
-        return Const(function(left_type, right_type))
+    if function in (operator.eq, operator.ne):
+        left_type, right_type = arrays.element_of(left), arrays.element_of(right)
+        if differ(left_type, right_type):
+            return Const(function is operator.ne)
+        if isinstance(left_type, str) and left_type == right_type:
+            return Const(function is operator.eq)
     if left == right and isinstance(left, Sym):
         return Const(function(0, 0))
     return UNKNOWN
