@@ -273,6 +273,7 @@ class Func:
             isinstance(other, Func)
             and self.node is other.node
             and self.env is other.env
+            and self.method_of is other.method_of
             and (self.bound, self.keywords, self.open_keywords) == (other.bound, other.keywords, other.open_keywords)
             and (self.program, self.hidden) == (other.program, other.hidden)
         )

@@ -144,3 +144,17 @@ def test_what_a_closure_finds_stays() -> None:
     (trace,) = judgement.analysis.traces
     sums = [op for op in trace.ops() if op.name == "jax.numpy.add"]
     assert [[_axis(value) for value in op.args] for op in sums] == [[0, 0], [1, 0]]
+
+
+def test_methods_are_those_of_their_objects() -> None:
+    helper = (
+        "class Part:\n    def __init__(self, at):\n        self.at = at\n\n"
+        "    def store(self, x_ref, o_ref):\n        o_ref[self.at] = x_ref[...]\n"
+    )
+    body = "    first, second = Part(1), Part(2)\n    first.store(x_ref, o_ref)\n    second.store(x_ref, o_ref)\n"
+    judgement = judge(
+        Source("k.py", _TEXT.format(helpers=helper, body=body)), settings(), Project(Path("/nonexistent"))
+    )
+    assert judgement.analysis is not None
+    (trace,) = judgement.analysis.traces
+    assert [store.index for store in trace.accesses("o_ref") if store.kind == "store"] == [Const(1), Const(2)]
