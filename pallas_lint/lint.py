@@ -322,7 +322,8 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
     on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
     """
-    if launch.core is not None or (launch.interpret and not settings.target):
+    sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
+    if sparse or (launch.interpret and not settings.target):
         return None
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
         own = tuple(target for target in settings.target if target.backend == launch.backend)

@@ -277,6 +277,8 @@ def _run_function(i: Interpreter, value: object, instance: Instance | None) -> N
     if isinstance(value, Made) and value.function in spreading.SHARD_MAPS and value.args:
         spreading.call_mapped(i, value, value.site.node)
         return
+    if isinstance(value, Made) and value.launch is not None:
+        return  # a launch by decorator: what it decorates runs as its kernel
     if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):

@@ -253,7 +253,7 @@ def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CS
     if isinstance(owner, Seq):
         return _sequence_method(i, owner, name, arguments, node, env)
     if isinstance(owner, Dictionary):
-        return _dictionary_method(owner, name, arguments)
+        return _dictionary_method(i, owner, name, arguments, node, env)
     if isinstance(owner, Func):
         # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
         return UNKNOWN
@@ -346,7 +346,6 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
 
 
 def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
-    target = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None
     if name == "append":
@@ -362,24 +361,58 @@ def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments
     elif name == "copy":
         return owner
     if changed is not None:
-        if isinstance(target, cst.Name):
-            env.bind(target.value, changed)
-        elif isinstance(target, cst.Attribute):
-            i.assign(target, changed, env)
+        _rebind(i, node, changed, env)
         return owner.items[-1] if name == "pop" and owner.items and not owner.open else UNKNOWN
     return UNKNOWN
 
 
-def _dictionary_method(owner: Dictionary, name: str, arguments: Arguments) -> Value:
+def _rebind(i: Interpreter, call: cst.CSTNode, changed: Value, env: Env) -> None:
+    """What a method has changed its owner into, under the owner's name."""
+    target = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    if isinstance(target, cst.Name):
+        env.bind(target.value, changed)
+    elif isinstance(target, cst.Attribute):
+        i.assign(target, changed, env)
+
+
+def _dictionary_method(
+    i: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: cst.CSTNode, env: Env
+) -> Value:
     if name == "items":
         return Seq(tuple(Seq(pair) for pair in owner.items), "list", owner.open)
     if name == "values":
         return Seq(tuple(value for _, value in owner.items), "list", owner.open)
     if name == "keys":
         return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
-    if name in ("get", "pop") and arguments.positional and not owner.open:
+    if name in _CHANGING:
+        _rebind(i, node, _changed(owner, name, arguments), env)
+    if name in ("get", "pop", "setdefault") and arguments.positional and not owner.open:
         wanted = arguments.positional[0]
         if isinstance(wanted, Const):
             default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
             return next((value for key, value in owner.items if key == wanted), default)
     return owner if name == "copy" else UNKNOWN
+
+
+_CHANGING = frozenset({"setdefault", "update", "pop", "popitem", "clear"})
+
+
+def _changed(owner: Dictionary, name: str, arguments: Arguments) -> Dictionary:
+    """A dictionary after a method that changes it."""
+    first, *others = arguments.positional or (UNKNOWN,)
+    if name == "clear":
+        return Dictionary(())
+    if name == "update":
+        added = Dictionary(()) if not arguments.positional else first
+        if isinstance(added, Dictionary) and not added.open and not arguments.open:
+            new = (*added.items, *((Const(key), value) for key, value in arguments.keywords.items()))
+            replaced = [key for key, _ in new]
+            return Dictionary((*(pair for pair in owner.items if pair[0] not in replaced), *new), owner.open)
+    elif isinstance(first, Const) and name != "popitem":
+        rest = tuple(pair for pair in owner.items if pair[0] != first)
+        if name == "pop":
+            return Dictionary(rest, owner.open)
+        if len(rest) < len(owner.items):
+            return owner  # `setdefault` of what is there
+        return owner if owner.open else Dictionary((*rest, (first, others[0] if others else Const(None))))
+    return Dictionary((), open=True)

@@ -86,3 +86,32 @@ def test_dtype_fix() -> None:
     body = "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16))"
     after = "o_ref[...] = jax.nn.silu(x_ref[...].astype(jnp.bfloat16).astype(jnp.float32)).astype(jnp.bfloat16)"
     assert fixed(launch(body, "triton"), "0.12.0.1", None, "PAL102") == launch(after, "triton")
+
+
+SPARSE = """
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas import tpu_sc as plsc
+
+mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=1)
+
+@functools.partial(pl.kernel, out_type=jax.ShapeDtypeStruct((16,), jnp.int32), mesh=mesh)
+def sums(x_hbm, o_hbm):
+    def step(x_ref, o_ref):
+        o_ref[...] = jnp.cumsum(x_ref[...])
+
+    pltpu.emit_pipeline(step, grid=(1,), in_specs=[pl.BlockSpec()], out_specs=[pl.BlockSpec()])(x_hbm, o_hbm)
+"""
+
+
+@pytest.mark.parametrize("target", [None, "tpu"])
+def test_a_pipeline_on_sparse_cores(target: str | None) -> None:
+    """It runs where the kernel around it does, for which nothing is measured."""
+    assert not lint(SPARSE, "0.11.1", target, "PAL101")
+    dense = SPARSE.replace("plsc.VectorSubcoreMesh", "pltpu.TensorCoreMesh").replace(
+        ', subcore_axis_name="subcore"', ""
+    )
+    assert lint(dense, "0.11.1", "tpu", "PAL101")

@@ -59,3 +59,38 @@ def test_silent_on_tpu() -> None:
     code = PRELUDE + "def k(x_ref, o_ref, s_ref):\n    o_ref[...] = x_ref[...]\n"
     code += "def f(x):\n    return pl.pallas_call(k, out_shape=OUT, scratch_shapes=[VMEM])(x)\n"
     assert not lint(code, ">=0.8,<0.12", select="PAL704")
+
+
+WRAPPED = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plgpu
+
+def launch(*args, **kwargs):
+    {change}
+    return pl.pallas_call(*args, **kwargs)
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = plgpu.load(x_ref)
+
+def run(x):
+    return launch(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype){given})(x)
+"""
+GIVEN = ", compiler_params=plgpu.CompilerParams()"
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "told"),
+    [
+        ("pass", "", True),
+        ("kwargs.setdefault('compiler_params', plgpu.CompilerParams())", "", False),
+        ("kwargs.setdefault('compiler_params', None)", GIVEN, False),
+        ("kwargs.update(compiler_params=plgpu.CompilerParams())", "", False),
+        ("kwargs.update({'compiler_params': plgpu.CompilerParams()})", "", False),
+        ("kwargs.update(unknown())", "", False),
+        ("kwargs.pop('compiler_params')", GIVEN, True),
+        ("kwargs.pop(unknown())", GIVEN, False),
+    ],
+)
+def test_a_wrapper_that_changes_its_keywords(change: str, given: str, told: bool) -> None:
+    assert bool(lint(WRAPPED.format(change=change, given=given), "0.10.2", select="PAL704")) is told
