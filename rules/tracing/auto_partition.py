@@ -42,7 +42,8 @@ class AutoPartition(Rule):
 
     - jax documentation, "Distributed computing in Pallas for TPUs".
     - 31 forms lowered for TPU with jax 0.4.35, 0.5.3, 0.6.0 to 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and
-      0.12.0.1: refused and accepted alike in all of them.
+      0.12.0.1: refused and accepted alike in all of them. `pl.kernel` on a tensor core with 0.8.3 and newer: as
+      `pallas_call`.
     """
 
     code = "PAL508"
@@ -104,7 +105,9 @@ class AutoPartition(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if context.target is None or launch.kind != "pallas_call" or not launch.is_pallas or launch.interpret:
+        if context.target is None or not launch.is_pallas or launch.interpret or launch.core is not None:
+            return
+        if launch.kind not in ("pallas_call", "kernel"):
             return
         spread = spread_by(launch)
         if spread is None:

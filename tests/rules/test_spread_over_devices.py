@@ -163,6 +163,28 @@ def test_partitioned(code: str) -> None:
     assert codes(code) == {"PAL508"}
 
 
+TENSOR_CORE = """\
+def body(x_ref, o_ref):
+    pltpu.sync_copy(x_ref, o_ref)
+
+copy = pl.kernel(body, out_type=OUT, mesh=pltpu.create_tensorcore_mesh("core", num_cores=1))
+
+@functools.partial(pl.kernel, out_type=OUT, mesh=pltpu.create_tensorcore_mesh("core", num_cores=1))
+def copy_too(x_ref, o_ref):
+    pltpu.sync_copy(x_ref, o_ref)
+
+"""
+
+
+@pytest.mark.parametrize("name", ["copy", "copy_too"])
+def test_kernels_on_a_mesh(name: str) -> None:
+    """Lowered with jax 0.8.3 to 0.12.0.1; `shard_map` does not ask for `vma` there."""
+    for code in ("jax.jit({}, in_shardings=ROWS)", "jax.jit(lambda x: {}(x), out_shardings=ROWS)"):
+        assert codes(f"{TENSOR_CORE}f = {code.format(name)}", "0.10.2") == {"PAL508"}
+    for code in ("jax.jit({})", "jax.jit({}, in_shardings=NamedSharding(ALONE, P()))", NEW):
+        assert codes(f"{TENSOR_CORE}f = {code.format(name)}", "0.10.2") == set()
+
+
 def test_other_backends() -> None:
     code = "f = jax.jit(double, in_shardings=ROWS)\n"
     assert not [each for each in lint_text(PRELUDE + code, "0.9.2", target="triton") if each.code == "PAL508"]
