@@ -90,7 +90,7 @@ class RepeatedCalls:
         # What a nested function closes over may have changed in between.
         here = (func, arguments.key, i.kernel, i.launch, i.uncertain > 0, i.guards) if func.env.parent is None else None
         known = self._known.get(here)
-        if known is not None:
+        if known is not None and known.is_of(parts):
             if known.last - known.first <= _FEW:
                 i.kernel.events.extend(i.kernel.events[known.first : known.last])
             return known.result

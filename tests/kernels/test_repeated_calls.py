@@ -107,6 +107,24 @@ def test_views_are_told_apart() -> None:
     ]
 
 
+def test_the_same_conditions_do_not_make_views_the_same() -> None:
+    helpers = "def put(ref, value):\n    ref[...] = value\n"
+    body = "".join(f"    put({ref}.at[{at}:{at + 4}], x_ref[0:4])\n" for ref in ("o_ref", "y_ref") for at in (0, 4))
+    judgement = judge(
+        Source("k.py", _TEXT.format(helpers=helpers, body=body)), settings(), Project(Path("/nonexistent"))
+    )
+    assert judgement.analysis is not None
+    (trace,) = judgement.analysis.traces
+    stores = [event.ref for event in trace.accesses() if event.kind == "store"]
+    assert [(ref.parameter, ref.indexer.start) for ref in stores if isinstance(ref.indexer, Slice)] == [
+        ("o_ref", Const(0)),
+        ("o_ref", Const(4)),
+        ("y_ref", Const(0)),
+        ("y_ref", Const(4)),
+    ]
+    assert "PAL406" not in {finding.code for finding in judgement.result.findings}
+
+
 def test_what_is_loaded_is_loaded_by_one_access() -> None:
     helper = "def double(ref, at):\n    return ref[at] * 2\n"
     calls = [f"o_ref[{at}] = double({ref}, pl.program_id({at}))" for at, ref in enumerate(["x_ref", "x_ref", "y_ref"])]
