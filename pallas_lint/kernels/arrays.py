@@ -60,6 +60,11 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
         return Array()  # a call with arguments that the function does not take
 
 
+def promotes(name: str) -> bool:
+    """Whether a function brings all its arguments to one dtype before it computes; lax casts Python's numbers."""
+    return not name.startswith("jax.lax.") and _RULES.get(name.rpartition(".")[2]) in _PROMOTING
+
+
 def _canonical(value: Value, x64: bool) -> Value:
     if isinstance(value, Array):
         element = canonical(value.element, x64)
@@ -409,6 +414,7 @@ _register(
 _register(infer_product, PRODUCTS)
 _register(infer_einsum, "einsum")
 _register(_one_hot, "one_hot")
+_PROMOTING = (_elementwise, _numeric, _floor_divide, _floating, _comparison, _clip, _pair)
 # lax functions that share a name, but not a meaning, with one of jnp's.
 _LAX_RULES: dict[str, Rule] = {
     **dict.fromkeys(RANDOM, _random),

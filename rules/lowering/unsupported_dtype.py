@@ -11,9 +11,10 @@ from pallas_lint import compat
 from pallas_lint.compat import Outcome
 from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.dtypes import bits, is_float, long_name, operand_element, promote
+from pallas_lint.kernels.arrays import promotes
+from pallas_lint.kernels.dtypes import bits, canonical, is_float, long_name, operand_element, promote
 from pallas_lint.kernels.kinds import INEXACT, INTEGER, kinds_of
-from pallas_lint.kernels.values import Array, Func
+from pallas_lint.kernels.values import Array, Func, Ref
 from pallas_lint.rule import Example, Rule, all_rules
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import operand, spelled_function
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.kinds import Kinds
+    from pallas_lint.kernels.kinds import Element
     from pallas_lint.kernels.trace import KernelTrace, Op
 
 # These say more about the dtypes of their functions: the finding is theirs alone.
@@ -40,8 +41,6 @@ _WORDS = {
 _OF_FLOATS = frozenset(
     "around log_softmax nanargmax nanargmin nanmax nanmin rint round signbit softmax stop_gradient".split()
 )
-# Functions all of whose arguments promote to the dtype in which they compute, as those of operators do.
-_PROMOTING = frozenset(("jax.numpy.floor_divide", "jax.numpy.divmod"))
 
 
 class UnsupportedDtype(Rule):
@@ -166,7 +165,11 @@ class UnsupportedDtype(Rule):
             return
         if len(dtypes) != 1 or scalar:
             return  # scalars take another path than vectors
-        dtype = next(iter(dtypes))
+        dtype, computed = next(iter(dtypes)), _computed_in(op)
+        if promotes(op.name) and kinds_of(computed) - {"complex"} != kinds_of(dtype):
+            if not isinstance(computed, str):
+                return  # a number of which nothing is known may bring it to another kind
+            dtype = computed
         found = failure(context, lambda *where: _outcome(support, dtype, *where) is not None)
         if found is None or context.target is None:
             return
@@ -188,7 +191,7 @@ class UnsupportedDtype(Rule):
 
     def _of_kind(self, op: Op, support: FunctionSupport, context: Context, *, scalar: bool) -> Iterator[Finding]:
         """What lowers for no float, or for no integer, where nobody says which ones they are."""
-        kinds = _kinds(op)
+        kinds = kinds_of(_computed_in(op))
         sure = kinds <= INEXACT or kinds == INTEGER
         if not sure and not (op.name.rpartition(".")[2] in _OF_FLOATS and "float" in kinds):
             return
@@ -271,10 +274,10 @@ class UnsupportedDtype(Rule):
         return [context.unsafe(f"compute it in {wider}", *edits)]
 
 
-def _kinds(op: Op) -> Kinds:
-    """The kinds of number in which the operation may compute."""
-    every = op.form == "operator" or op.name in _PROMOTING
-    return kinds_of(promote([operand_element(value) for value in (op.args if every else op.arrays)])[0])
+def _computed_in(op: Op) -> Element:
+    """What is known of the dtype to which the operands are brought."""
+    operands = [value for value in op.args if not isinstance(value, Ref)] if promotes(op.name) else op.arrays
+    return canonical(promote([operand_element(value) for value in operands])[0])
 
 
 def _wider(support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str) -> str | None:

@@ -45,6 +45,17 @@ def test_int8_in_the_vector_unit_of_v5e(expression: str) -> None:
     assert found(expression, "int32") == []
 
 
+@pytest.mark.parametrize(
+    "expression", ["a * 2.5", "a + 0.5", "a > 0.5", "jnp.maximum(a, 0.5)", "jnp.clip(a, 0.5, 2.5)"]
+)
+def test_integers_that_meet_a_float_are_floats(expression: str) -> None:
+    """Compiled for v5e by jax 0.8.3 and 0.12.0.1, and lowered for Triton."""
+    for version in ("0.8.3", "0.12.0.1"):
+        assert found(expression, "int8", "tpu:v5e", version) == []
+    assert found("a // 0.125", "int32", "triton", "0.12.0.1") == ["ERROR"]
+    assert found("a // 2", "int32", "triton", "0.12.0.1") == []
+
+
 @pytest.mark.parametrize("expression", ["a.sum(axis=1, keepdims=True)", "jnp.max(a, axis=1, keepdims=True)"])
 @pytest.mark.parametrize("version", ["0.8.3", "0.12.0.1"])
 def test_unsigned_reductions(expression: str, version: str) -> None:
