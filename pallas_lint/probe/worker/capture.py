@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from . import devices, interpret, job, server
+from .elsewhere import Elsewhere
 from .recorder import PRIMITIVES, Record, Recorder
 
 _started: Capture | None = None
@@ -112,7 +113,7 @@ class Capture:
                 job.stages_to(self.request.get("stage")),
                 skip,
                 lambda event: server.send(replies, event),
-                job.Elsewhere(self.folder),
+                Elsewhere(self.folder),
             )
 
     def finish_late(self) -> None:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory, unsaved
+from .elsewhere import Elsewhere
 from .locate import imported
 from .recorder import Record, Recorder
 from .tasks import Emit, problem, stage, task
@@ -243,69 +244,6 @@ def load_module(file: str, texts: dict[str, str]) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-class Elsewhere:
-    """Leaves lowered launches in a folder, for another process to compile; runs kernels with a deadline."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.stuck = False
-
-    def leave(self, at: int, launch: launches.Launch, target: devices.Target, lowered: Any) -> dict[str, Any]:
-        """The event that asks for the compilation."""
-        file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
-        with open(file, "wb") as stream:
-            stream.write(lowering.packed(lowered))
-        return {"event": "compile", "launch": at, "target": target.text, "file": file, **lowering.types_of(launch)}
-
-    def within(self, seconds: float, work: Callable[[], Any]) -> Any:
-        """The result of `work`; raises Missing where it takes longer, and from then on at once."""
-        import threading
-
-        if self.stuck:
-            raise devices.Missing("an earlier kernel did not come to an end")
-        box: list[Any] = []
-
-        def run() -> None:
-            try:
-                box.append((True, work()))
-            except BaseException as error:
-                box.append((False, error))
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not box:
-            self.stuck = True
-            raise devices.Missing(f"it did not come to an end within {seconds:g} s")
-        ok, value = box[0]
-        if not ok:
-            raise value
-        return value
-
-
-def compile_modules(request: dict[str, Any], emit: Emit) -> None:
-    """Compile what other processes have lowered: `request["modules"]` are events of `Elsewhere.leave`."""
-    for module in request["modules"]:
-        name = f"compile:{module['launch']}:{module['target']}"
-        if name in request["skip"]:
-            continue
-        target = devices.parse(module["target"])
-        with open(module["file"], "rb") as stream:
-            data = stream.read()
-        stage(
-            emit,
-            name,
-            partial(_compiled_elsewhere, data, module, target),
-            launch=module["launch"],
-            stage="compile",
-            target=target.text,
-        )
-
-
-def _compiled_elsewhere(data: bytes, module: dict[str, Any], target: devices.Target) -> dict[str, Any]:
-    return {"figures": lowering.compiled_elsewhere(data, module["ins"], module["outs"], target)}
 
 
 def examine(

@@ -65,10 +65,10 @@ def send(replies: IO[str], event: dict[str, Any]) -> None:
 
 
 def _job(request: dict[str, Any], emit: Emit) -> None:
-    from . import job  # it needs jax
+    from . import elsewhere, job  # they need jax
 
     if "modules" in request:
-        job.compile_modules(request, emit)
+        elsewhere.compile_modules(request, emit)
     else:
         job.run(request, emit)
 
