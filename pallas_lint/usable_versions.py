@@ -43,7 +43,9 @@ def _early(piece: Piece, context: Context) -> frozenset[str]:
         for use in uses:
             name = api_name(use)
             if name is not None and any(name.history.status(version) == "not-yet" for version in context.jax.versions):
-                found.update(v for v in reached(name, everywhere) if name.history.status(v) == "not-yet")
+                # Behind a guard that nothing decides (`if cuda_version < 12080: raise`) the launch needs it still.
+                surely = reached(name, everywhere) or context.jax.versions
+                found.update(v for v in surely if name.history.status(v) == "not-yet")
             called = api_name(use, called=True)
             for _, history, failing in () if called is None else keywords(called, everywhere):
                 found.update(version for version in failing if history.status(version) == "not-yet")

@@ -82,6 +82,13 @@ def test_a_kernel_is_not_judged_where_its_launcher_cannot_run(params: str, judge
     assert bool(found) is judged
 
 
+def test_a_guard_that_asks_for_another_version_decides_nothing() -> None:
+    code = KERNEL.format(body="jnp.where(jnp.isfinite(x_ref[...]), 1.0, 0.0)", params="CompilerParams")
+    guard = "    if cuda_runtime_version() < 12080:\n        raise ValueError\n"
+    guarded = code.replace("def run(x):\n", f"from drivers import cuda_runtime_version\n\n\ndef run(x):\n{guard}")
+    assert not lint(guarded, ">=0.4.35", select="PAL103")
+
+
 def test_repeated_names_are_shown_once_in_the_full_format(tmp_path: Path) -> None:
     load = "    o_ref[{0}, :] = pl.load(x_ref, ({0}, slice(None)))\n"
     body = "".join(load.format(at) for at in range(8))
