@@ -292,7 +292,10 @@ def _run_function(i: Interpreter, value: object, instance: Instance | None) -> N
 def _run_inner(i: Interpreter, outer: Func) -> None:
     """Functions defined inside that nobody called (returned, registered, handed to unknown code) but that launch."""
     for _ in range(3):
-        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in i.entered]
+        # Kernels are entered as such, when their launches are.
+        bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
+        kernels = {id(body.node) for body in bodies if isinstance(body, Func)}
+        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in {*i.entered, *kernels}]
         if not missing:
             return
         for func in missing:

@@ -202,7 +202,7 @@ def run_pending(i: Interpreter) -> None:
 def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
     """What the functions around a kernel have bound by now: a name may be bound again before the kernel is traced."""
     found: dict[int, tuple[Env, Bindings, Facts]] = {}
-    for body in _bodies(kernel):
+    for body in bodies_of(kernel):
         env = body.env if isinstance(body, Func) else None
         while env is not None and env.parent is not None:
             found.setdefault(id(env), (env, dict(env.vars), env.facts))
@@ -225,7 +225,7 @@ def _as_called(result: Launch) -> Iterator[None]:
 
 
 def _run_kernels(i: Interpreter, result: Launch) -> None:
-    for body in _bodies(result.kernel):
+    for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, id(body.node))
             if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
@@ -235,10 +235,10 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
             _run_pipeline_kernel(i, result, body)
 
 
-def _bodies(kernel: Value) -> list[Value]:
+def bodies_of(kernel: Value) -> list[Value]:
     """The kernels that a launch runs: alternatives, or one for each mesh (`[(mesh, body), ...]`)."""
     if isinstance(kernel, Seq):
-        return [body for item in kernel.items for body in _bodies(item)]
+        return [body for item in kernel.items for body in bodies_of(item)]
     return list(options(kernel))
 
 
