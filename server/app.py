@@ -49,6 +49,7 @@ class PallasServer(LanguageServer):
         self.prober = probing.Prober()
         self.initial_settings: object = None  # those that came with `initialize`
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
+        self.configuring: asyncio.Task[None] | None = None  # takes the answer
         self._crashes: set[str] = set()
         self._told: set[str] = set()
 

@@ -56,9 +56,14 @@ def register(server: PallasServer) -> None:
         ls.sweeper.request()
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    async def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
-        await reconfigure(ls, params.settings)
-        ls.sweeper.request()
+    def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
+        async def take() -> None:
+            await reconfigure(ls, params.settings)
+            ls.sweeper.request()
+
+        # Not `async`, which would begin when the next message, maybe an edit, has been read.
+        ls.documents.wait_for_settings()
+        ls.configuring = asyncio.get_running_loop().create_task(take())
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def changed_folders(ls: PallasServer, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
@@ -109,16 +114,17 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     folders = [ls.folders.rest, *ls.folders]
     if workspace is None or not workspace.configuration:
         _take_each(ls, folders, [], sent)
+        ls.documents.ready.set()
         return
     items = [lsp.ConfigurationItem(scope_uri=folder.uri, section=SECTION) for folder in folders]
     asking = asyncio.ensure_future(ls.workspace_configuration_async(lsp.ConfigurationParams(items=items)))
     ls.asking = asking
-    # Nothing is judged by settings that hold no more: findings would come and go.
-    ls.documents.ready.clear()
+    ls.documents.wait_for_settings()
     try:
         await asyncio.wait([asking], timeout=_PATIENCE)
     finally:
-        ls.documents.ready.set()
+        if asking is ls.asking:
+            ls.documents.ready.set()
 
     def late(asked: asyncio.Future[Any]) -> None:
         if asked is ls.asking and not asked.cancelled():

@@ -103,6 +103,7 @@ class Documents:
     _judged: dict[str, Judged] = field(factory=dict, init=False)
     _reported: dict[str, Judged] = field(factory=dict, init=False)  # what the client was told last
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
+    _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
     _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
     _project: Project | None = field(default=None, init=False)
     _executor: ThreadPoolExecutor = field(factory=lambda: ThreadPoolExecutor(1, "pallas-lint"), init=False)
@@ -121,15 +122,27 @@ class Documents:
             self._texts[uri] = (version, text)
         if not self.is_code(uri):
             return
-        if changed and self.folders.of(self.path(uri)).client.run == "onSave":
+        if changed and not self.ready.is_set():
+            self._undecided.add(uri)
+        if changed and self._waits_for_saving(uri):
             self._unsaved.add(uri)
             self._stop(uri)  # what it judges is gone; who waits for it asks again
             return
         self._schedule(uri)
         self.concern({self.path(uri)}, presumptions=before != self._backends_named(uri))
 
+    def _waits_for_saving(self, uri: str) -> bool:
+        return self.folders.of(self.path(uri)).client.run == "onSave"
+
+    def wait_for_settings(self) -> None:
+        """Judge nothing by settings that may hold no more, until `ready` is set: findings would come and go."""
+        if self.ready.is_set():
+            self._undecided.clear()
+        self.ready.clear()
+
     def saved(self, uri: str) -> None:
         """A document was written to its file."""
+        self._undecided.discard(uri)
         if uri in self._unsaved:
             self._unsaved.discard(uri)
             self._judged.pop(uri, None)
@@ -141,6 +154,7 @@ class Documents:
         for known in (self._texts, self._judged, self._reported):
             known.pop(uri, None)
         self._unsaved.discard(uri)
+        self._undecided.discard(uri)
         self._stop(uri)
         self.changed_on_disk({self.path(uri)})
 
@@ -172,6 +186,10 @@ class Documents:
         for uri in filter(self.is_code, self._texts):
             if below is None or self.path(uri).is_relative_to(below):
                 self._judged.pop(uri, None)
+                if uri in self._undecided and self._waits_for_saving(uri):
+                    self._unsaved.add(uri)
+                    self._stop(uri)
+                    continue
                 self._unsaved.discard(uri)
                 self._schedule(uri)
 
@@ -270,6 +288,7 @@ class Documents:
 
     async def reported(self, uri: str) -> Judged | None:
         """The verdict that the client's diagnostics are made of: on the newest text, or on what was saved last."""
+        await self.ready.wait()  # which of the two is wanted is a setting
         return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self.judged(uri)
 
     def known(self, uri: str) -> Judged | None:

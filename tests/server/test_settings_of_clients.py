@@ -159,6 +159,40 @@ async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: py
         await asyncio.wait_for(taken(), LIMIT)
 
 
+async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_answer = asyncio.Event()
+    may_answer.set()
+
+    def slow(server: PallasServer) -> None:
+        ask = server.protocol.send_request_async
+
+        async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
+            answer = await ask(method, params, *others, **more)
+            await may_answer.wait()
+            return answer
+
+        monkeypatch.setattr(server.protocol, "send_request_async", asked)
+
+    uri = (tmp_path / "k.py").as_uri()
+    given = {"jaxVersion": "0.10.2"}
+    async with session(
+        "pull", tmp_path, options=given, configuration={tmp_path.as_uri(): given}, change=slow
+    ) as editor:
+        editor.open(uri, CODE)
+        assert codes(await editor.pulled(uri)) == ["PAL101", "PAL301"]
+        may_answer.clear()
+        on_save = {"pallasLint": {**given, "lint": {"run": "onSave"}}}
+        editor.client.set_configuration(on_save, scope_uri=tmp_path.as_uri())
+        editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
+        editor.change(uri, CODE.replace("i * 8", "i"))
+        asked = asyncio.ensure_future(editor.pulled(uri))
+        await asyncio.sleep(0.05)
+        may_answer.set()
+        assert codes(await asked) == ["PAL101", "PAL301"]
+        editor.save(uri)
+        assert codes(await editor.pulled(uri)) == ["PAL101"]
+
+
 async def test_unknown_settings_are_told_once_with_the_nearest(tmp_path: Path) -> None:
     wrong = {"lint": {"selct": ["PAL1"]}}
     async with session("pull", tmp_path, options=wrong, configuration={"": wrong}) as editor:

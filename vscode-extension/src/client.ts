@@ -86,10 +86,9 @@ export class Server {
     await this.queue.request();
   }
 
-  /** Tell the server the settings as they are now. */
+  /** Have the server ask for the settings: told at once, before it hears of edits that are made under new ones. */
   async configure(): Promise<void> {
-    const settings = { [SECTION]: await this.settingsFor(undefined) };
-    await this.client?.sendNotification(DidChangeConfigurationNotification.type, { settings });
+    await this.client?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
     this.configured.fire();
   }
 

@@ -79,9 +79,8 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
 
   deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const kept = pageState(state);
-    if (kept !== undefined) {
-      this.document = vscode.Uri.parse(kept.uri);
-    }
+    // A window that is loaded again may have lost what the page kept, and does not tell of the editor that was there.
+    this.document = kept === undefined ? (this.document ?? pythonEditor()?.document.uri) : vscode.Uri.parse(kept.uri);
     this.adopt(panel);
     return this.update();
   }
