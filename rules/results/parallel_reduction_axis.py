@@ -9,7 +9,7 @@ import libcst as cst
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.blocks import grid_of
 from pallas_lint.kernels.semantics import semantics_site
-from pallas_lint.kernels.steps import Simulation, models
+from pallas_lint.kernels.steps import Simulation, models, tested_axes
 from pallas_lint.kernels.uses import buffers_of, holds_pipelines
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -44,7 +44,8 @@ class ParallelReductionAxis(Rule):
 
     ## Fix safety
 
-    Safe: on one core the order of steps is the same; on two the result was wrong.
+    Safe: on one core the order of steps is the same; on two the result was wrong. Unsafe where the buffer is set only
+    when this axis begins while it could be carried along another one: perhaps the guard asks for the wrong axis.
 
     ## Known limits
 
@@ -164,22 +165,25 @@ class ParallelReductionAxis(Rule):
     ) -> Finding:
         device = context.target.device if context.target is not None else None
         site, own = semantics_site(launch, axis)
+        meant = _axis_meant(buffer, grid, axis)
+        fix = context.safe if meant is None else context.unsafe
         fixes: list[Fix] = []
         if own is not None:
             node = own.node
             if isinstance(node, cst.SimpleString):
                 quote = node.quote
-                fixes.append(
-                    context.safe(f"mark axis {axis} arbitrary", context.replace(own, f"{quote}arbitrary{quote}"))
-                )
+                fixes.append(fix(f"mark axis {axis} arbitrary", context.replace(own, f"{quote}arbitrary{quote}")))
             elif isinstance(node, cst.Attribute) and node.attr.value == "PARALLEL":
                 name = Site(own.piece, node.attr)
-                fixes.append(context.safe(f"mark axis {axis} arbitrary", context.replace(name, "ARBITRARY")))
+                fixes.append(fix(f"mark axis {axis} arbitrary", context.replace(name, "ARBITRARY")))
+        help_ = "the steps of such an axis may run on two cores with memories of their own: mark it 'arbitrary'"
+        if meant is not None:
+            help_ += f", or set {buffer.spelled} where axis {meant} begins, if that is the one to carry along"
         doing = "read" if fault.use.kind == "read" else "added to"
         return context.finding(
             own or site,
             f"grid axis {axis} is marked {grid.semantics[axis]!r}, but {buffer.spelled} is carried along it",
-            help="the steps of such an axis may run on two cores with memories of their own: mark it 'arbitrary'",
+            help=help_,
             severity=Severity.ERROR if device in _TWO_CORES and fault.sure else Severity.WARNING,
             related=[(fault.use.access.site, f"{doing} here")],
             fixes=fixes,
@@ -202,6 +206,15 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
         apart = ((visit.point, (visit.memory, visit.point.indices[axis])) for visit in visits)
         dependence = Simulation(buffer.uses, steps, buffer.flushing).first_unset(apart)
     return dependence
+
+
+def _axis_meant(buffer: Buffer, grid: Grid, axis: int) -> int | None:
+    """The one axis that may carry, where the buffer is set by guards that ask for this axis and not for that one."""
+    setting = [set(tested_axes(use.guards, grid)) for use in buffer.uses if use.kind == "set"]
+    others = [other for other in range(grid.rank) if grid.semantics[other] == "arbitrary" and grid.sizes[other] != 1]
+    if not setting or len(others) != 1 or any(tested != {axis} for tested in setting):
+        return None
+    return others[0]
 
 
 def _is_set_first(buffer: Buffer) -> bool:

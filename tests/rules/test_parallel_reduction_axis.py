@@ -69,6 +69,17 @@ def test_carried_from_block_to_block() -> None:
     assert not lint(module(body, (2, 3, 4), own, semantics(P, P, A)), select="PAL404")
 
 
+@pytest.mark.parametrize(("tested", "meant", "names"), [(1, 2, (P, P, A)), (2, 1, (P, A, P))])
+def test_set_where_another_axis_begins(tested: int, meant: int, names: tuple[str, str, str]) -> None:
+    clear = when(f"pl.program_id({tested}) == 0", "clear(acc_ref)")
+    own = "lambda i, j, k: (i * 12 + j * 4 + k, 0)"
+    code = module(f"{clear}acc_ref[...] += x_ref[...]\no_ref[...] = acc_ref[...]", (2, 3, 4), own, semantics(*names))
+    (found,) = (each for each in lint(code, select="PAL404") if f"axis {tested} " in each.message)
+    assert found.help is not None and f"where axis {meant} begins" in found.help
+    # To mark the axis may hide that the guard is wrong.
+    assert [fix.applicability for fix in found.fixes] == ["unsafe"]
+
+
 SPELLINGS = {
     "strings": ('pltpu.CompilerParams(dimension_semantics=("parallel", "parallel"))', '"parallel", "arbitrary"'),
     "a list": ("pltpu.CompilerParams(dimension_semantics=['parallel', 'parallel'])", "'parallel', 'arbitrary'"),
