@@ -36,6 +36,12 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
       vscode.window.onDidChangeActiveTextEditor((editor) => {
         this.follow(editor);
       }),
+      vscode.window.onDidChangeVisibleTextEditors(() => {
+        // Where the panel itself is the active one, no editor ever becomes it.
+        if (this.panel !== undefined && this.document === undefined) {
+          this.follow(visiblePython());
+        }
+      }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
         this.follow(textEditor);
       }),
@@ -79,8 +85,8 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
 
   deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const kept = pageState(state);
-    // A window that is loaded again may have lost what the page kept, and does not tell of the editor that was there.
-    this.document = kept === undefined ? (this.document ?? pythonEditor()?.document.uri) : vscode.Uri.parse(kept.uri);
+    // A window that is loaded again may have lost what the page kept, and does not tell of the editors that were there.
+    this.document = kept === undefined ? (this.document ?? visiblePython()?.document.uri) : vscode.Uri.parse(kept.uri);
     this.adopt(panel);
     return this.update();
   }
@@ -339,6 +345,10 @@ function configured<T>(name: string, otherwise: T): T {
 function pythonEditor(): vscode.TextEditor | undefined {
   const editor = vscode.window.activeTextEditor;
   return editor?.document.languageId === "python" ? editor : undefined;
+}
+
+function visiblePython(): vscode.TextEditor | undefined {
+  return pythonEditor() ?? vscode.window.visibleTextEditors.find(({ document }) => document.languageId === "python");
 }
 
 /** A file of a report: absolute, or relative to the folder of the document that was probed, or the URI of a cell. */
