@@ -294,8 +294,8 @@ def _run_inner(i: Interpreter, outer: Func) -> None:
     for _ in range(3):
         # Kernels are entered as such, when their launches are.
         bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
-        kernels = {id(body.node) for body in bodies if isinstance(body, Func)}
-        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in {*i.entered, *kernels}]
+        known = {*i.entered, *(id(body.node) for body in bodies if isinstance(body, Func))}
+        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in known]
         if not missing:
             return
         for func in missing:

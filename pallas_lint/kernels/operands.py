@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from pallas_lint.kernels.values import NONE, Array, Const, Dim, Seq, Shape, Sym, Value, shape_of
+from pallas_lint.kernels.values import NONE, Array, Const, Dictionary, Dim, Seq, Shape, Sym, Value, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +82,18 @@ def leaves(value: Value) -> Iterator[Value]:
     if isinstance(value, Seq):
         for item in value.items:
             yield from leaves(item)
+    else:
+        yield value
+
+
+def tree_leaves(value: Value) -> Iterator[Value]:
+    """The leaves of a tree as jax has them: the values in nested tuples, lists and dictionaries."""
+    if isinstance(value, Seq):
+        for item in value.items:
+            yield from tree_leaves(item)
+    elif isinstance(value, Dictionary):
+        for _, item in value.items:
+            yield from tree_leaves(item)
     else:
         yield value
 

@@ -13,13 +13,13 @@ from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.arguments import Arguments
 from pallas_lint.kernels.jitted import shardings_of
+from pallas_lint.kernels.operands import tree_leaves
 from pallas_lint.kernels.values import (
     NONE,
     UNKNOWN,
     Array,
     Choice,
     Const,
-    Dictionary,
     External,
     Func,
     Made,
@@ -235,23 +235,18 @@ def _described(made: Made) -> str:
 
 def _meshes(sharding: Value) -> Iterator[tuple[Value, Made]]:
     """The meshes that a sharding, or what holds some, names, and by what."""
-    if isinstance(sharding, Seq):
-        for item in sharding.items:
-            yield from _meshes(item)
-    elif isinstance(sharding, Dictionary):
-        for _, item in sharding.items:
-            yield from _meshes(item)
-    elif isinstance(sharding, Choice):
-        found = [list(_meshes(option)) for option in sharding.options]
-        # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
-        yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
-    elif isinstance(sharding, Made):
-        if sharding.function.rpartition(".")[2] == "NamedSharding" or sharding.function in _SETTING_MESH:
-            yield sharding.argument("mesh", 0) or UNKNOWN, sharding
-        elif sharding.function in SHARD_MAPS:
-            mesh = sharding.argument("mesh", 1)
-            if mesh not in (None, NONE):
-                yield mesh or UNKNOWN, sharding
+    for leaf in tree_leaves(sharding):
+        if isinstance(leaf, Choice):
+            found = [list(_meshes(option)) for option in leaf.options]
+            # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
+            yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
+        elif isinstance(leaf, Made):
+            if leaf.function.rpartition(".")[2] == "NamedSharding" or leaf.function in _SETTING_MESH:
+                yield leaf.argument("mesh", 0) or UNKNOWN, leaf
+            elif leaf.function in SHARD_MAPS:
+                mesh = leaf.argument("mesh", 1)
+                if mesh not in (None, NONE):
+                    yield mesh or UNKNOWN, leaf
 
 
 def _device_count(mesh: Value) -> int | None:

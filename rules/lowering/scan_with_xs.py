@@ -8,9 +8,10 @@ from attrs import frozen
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid_points import NUM_PROGRAMS
+from pallas_lint.kernels.operands import tree_leaves
 from pallas_lint.kernels.shared_parts import asked_once
 from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import NONE, Array, Const, Dictionary, Seq, Value, dim
+from pallas_lint.kernels.values import NONE, Array, Const, Value, dim
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.verdicts import failure, within
@@ -211,7 +212,7 @@ def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
 
 
 def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
-    arrays = sum(1 for leaf in _leaves(op.argument("xs", 2) or NONE) if isinstance(leaf, Array))
+    arrays = sum(1 for leaf in tree_leaves(op.argument("xs", 2) or NONE) if isinstance(leaf, Array))
     if arrays:
         what = "scans over an array: no kernel can slice it" if arrays == 1 else f"scans over {arrays} arrays"
         yield _Refusal(what, _INDEX_REFS, _BOTH, mosaic_gpu=True)
@@ -222,7 +223,7 @@ def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
     if trace is not None and _is_taken(op, trace):
         what = "collects results: no kernel can stack them"
         yield _Refusal(what, "store them to a ref in the body", _BOTH, mosaic_gpu=True)
-    leading = next(_leaves(op.argument("init", 1) or NONE), None)
+    leading = next((leaf for leaf in tree_leaves(op.argument("init", 1) or NONE) if leaf != NONE), None)
     number = isinstance(leading, Const) and leading.kind is float
     if number or (isinstance(leading, Array) and (leading.shape or not leading.kinds & {"int", "other"})):
         what = "without a counter at the head of its carry does not lower"
@@ -276,18 +277,6 @@ def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_Refusal]:
     if unroll.kind is int and isinstance(steps, int) and unroll.value != steps:
         what = f"unrolls {unroll.value} of {steps} steps: TPU takes all or none"
         yield _Refusal(what, "pass `unroll=True`, or leave it out", _TPU, "0.9.2")
-
-
-def _leaves(value: Value) -> Iterator[Value]:
-    """The leaves of a tree, None left out."""
-    if isinstance(value, Seq):
-        for item in value.items:
-            yield from _leaves(item)
-    elif isinstance(value, Dictionary):
-        for _, item in value.items:
-            yield from _leaves(item)
-    elif value != NONE:
-        yield value
 
 
 @asked_once

@@ -8,15 +8,16 @@ import libcst as cst
 from attrs import frozen
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.operands import tree_leaves
 from pallas_lint.kernels.spreading import is_checked
-from pallas_lint.kernels.values import NONE, Dictionary, Made, Seq
+from pallas_lint.kernels.values import NONE, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import parent
 from pallas_lint.verdicts import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
@@ -131,16 +132,8 @@ class ShardMapVma(Rule):
         else:
             where = silence.structs[0].site
             message = f"output has no `{silence.keyword}`, for which the `shard_map` around asks"
-        yield context.finding(
-            where,
-            f"{message}{silence.since(context)}",
-            help=silence.help,
-            severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
-            versions=() if silence.always else silence.versions,
-            version_dependent=not silence.always,
-            related=[(silence.shard_map.site, "mapped here")],
-            fixes=_fixes(launch, silence, context),
-        )
+        mapped = silence.shard_map.site, "mapped here"
+        yield _finding(where, message, launch, silence, mapped, context, _fixes(launch, silence, context))
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         """Launches in functions of other modules that this one maps."""
@@ -149,16 +142,9 @@ class ShardMapVma(Rule):
             if silence is None or silence.shard_map.site.piece.source is not context.module.source:
                 continue
             word = f"`{silence.keyword}`" if silence.keyword else "replication rule"
-            yield context.finding(
-                _name_of(silence.shard_map.site),
-                f"`shard_map` asks for the {word} of the launch in `{launch.scope}`, which has none"
-                f"{silence.since(context)}",
-                help=silence.help,
-                severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
-                versions=() if silence.always else silence.versions,
-                version_dependent=not silence.always,
-                related=[(launch.called_at, "the launch")],
-            )
+            message = f"`shard_map` asks for the {word} of the launch in `{launch.scope}`, which has none"
+            where, related = _name_of(silence.shard_map.site), (launch.called_at, "the launch")
+            yield _finding(where, message, launch, silence, related, context)
 
 
 @frozen
@@ -186,6 +172,27 @@ class _Silence:
         return "" if self.always else f" in jax {context.spelled_versions(self.versions)}"
 
 
+def _finding(
+    where: Site,
+    message: str,
+    launch: Launch,
+    silence: _Silence,
+    related: tuple[Site, str],
+    context: Context,
+    fixes: Sequence[Fix] = (),
+) -> Finding:
+    return context.finding(
+        where,
+        f"{message}{silence.since(context)}",
+        help=silence.help,
+        severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
+        versions=() if silence.always else silence.versions,
+        version_dependent=not silence.always,
+        related=[related],
+        fixes=fixes,
+    )
+
+
 def _silence(launch: Launch, context: Context) -> _Silence | None:
     if launch.kind != "pallas_call" or not launch.is_pallas:
         return None
@@ -195,7 +202,7 @@ def _silence(launch: Launch, context: Context) -> _Silence | None:
         return None
     shapes = launch.argument("out_shape")
     is_old = ".experimental." in around.shard_map.function
-    structs = () if shapes is None else _structs(shapes)
+    structs = [] if shapes is None else _structs(shapes)
     # An output that says it in another release's words is PAL701's or PAL703's.
     silent = tuple(
         each for each in structs if not (each.open or {each.argument(word) for word in _WORDS} - {None, NONE})
@@ -226,16 +233,9 @@ def _keyword(version: str) -> str | None:
     return "vma" if within(version, "0.6.0") else None
 
 
-def _structs(shapes: Value) -> Iterator[Made]:
+def _structs(shapes: Value) -> list[Made]:
     """The outputs that are written as shape structs."""
-    if isinstance(shapes, Made) and shapes.function == "jax.ShapeDtypeStruct":
-        yield shapes
-    elif isinstance(shapes, Seq):
-        for item in shapes.items:
-            yield from _structs(item)
-    elif isinstance(shapes, Dictionary):
-        for _, item in shapes.items:
-            yield from _structs(item)
+    return [leaf for leaf in tree_leaves(shapes) if isinstance(leaf, Made) and leaf.function == "jax.ShapeDtypeStruct"]
 
 
 def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
