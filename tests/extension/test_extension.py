@@ -72,7 +72,7 @@ def test_targets_are_those_of_pallas_lint() -> None:
 
 
 def test_the_server_takes_the_defaults_of_all_settings() -> None:
-    from pallas_lint.server.client_settings import parse
+    from pallas_lint.server.workspace.client_settings import parse
 
     told: dict[str, Any] = {}
     for name, value in settings().items():

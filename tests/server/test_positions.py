@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
-from pallas_lint.server.positions import from_lsp, range_of, to_lsp
+from pallas_lint.server.protocol.positions import from_lsp, range_of, to_lsp
 from pygls.workspace import PositionCodec
 
 from pallas_lint.finding import Position, Span

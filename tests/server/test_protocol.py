@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_lsp
 from lsprotocol import types as lsp
-from pallas_lint.server.completion import completions
-from pallas_lint.server.positions import from_lsp
+from pallas_lint.server.protocol.positions import from_lsp
+from pallas_lint.server.views.rule_completion import completions
 from pygls.workspace import PositionCodec
 from pytest_lsp import ClientServerConfig, LanguageClient
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
-from pallas_lint.server import configuring
-from pallas_lint.server.client_settings import ClientSettings, parse
+from pallas_lint.server.workspace import configuring
+from pallas_lint.server.workspace.client_settings import ClientSettings, parse
 
 from pallas_lint import lint
 from tests.server.clients import LIMIT, codes, session

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
-from pallas_lint.server.texts import Text
+from pallas_lint.server.protocol.texts import Text
 from pygls.workspace import PositionCodec
 
 from tests.server.reference import ENCODINGS, PIECES, offsets, position, texts

@@ -6,7 +6,7 @@ from typing import Any
 
 from pallas_lint.server import serving
 from pallas_lint.server.app import create
-from pallas_lint.server.session import argument
+from pallas_lint.server.protocol.session import argument
 
 server = create()
 

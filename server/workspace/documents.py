@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attrs import define, field, frozen
-from pallas_lint.server.client_settings import ClientSettings
-from pallas_lint.server.probed import Probed
-from pallas_lint.server.workspace import file_of
+from pallas_lint.server.probing.probed import Probed
+from pallas_lint.server.workspace.client_settings import ClientSettings
+from pallas_lint.server.workspace.folders import file_of
 
 from pallas_lint import notebook
 from pallas_lint.cache import Verdict
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from pallas_lint.server.workspace import Folders
+    from pallas_lint.server.workspace.folders import Folders
 
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
@@ -373,7 +373,7 @@ class Documents:
 
     async def fixed(self, judged: Judged, line: int) -> Source | None:
         """A document with all its safe fixes, a notebook with those of the cell at a line; None: nothing changes."""
-        from pallas_lint.server import fixing
+        from pallas_lint.server.actions import fixing
 
         cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
         # Not the project that judges the documents: what it keeps of them moves with the texts that it sees.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 from attrs import frozen
-from pallas_lint.server.choosing import called_as
+from pallas_lint.server.probing.probe_targets import called_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, evolve, field, frozen
 from lsprotocol import types as lsp
-from pallas_lint.server.client_settings import client_commands
-from pallas_lint.server.progress import Progress
-from pallas_lint.server.session import argument
+from pallas_lint.server.protocol.progress import Progress
+from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.environment import InterpreterError, find_python
 from pallas_lint.notebook import SUFFIX
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.choosing import Chosen
-    from pallas_lint.server.documents import Judged
-    from pallas_lint.server.workspace import Folder
+    from pallas_lint.server.probing.probe_targets import Chosen
+    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.folders import Folder
 
     from pallas_lint.source import Source
 
@@ -259,11 +259,11 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     spec = _spec(ls, judged, chosen, arguments)
     file = ls.documents.path(uri)
     if spec is None or asking:
-        from pallas_lint.server import choosing
+        from pallas_lint.server.probing import probe_targets
 
         assert judged.judgement is not None and judged.judgement.analysis is not None
         analysis, runs = judged.judgement.analysis, ls.documents.probed.runs(file)
-        suggested = await ls.documents.on_thread(choosing.suggestion, chosen, analysis, runs)
+        suggested = await ls.documents.on_thread(probe_targets.suggestion, chosen, analysis, runs)
         suggested = spec.spelled if spec is not None and spec.spelled else suggested
         message = (
             f"with what arguments is `{chosen.name}` to be probed? Write them into a comment above it:"
@@ -286,12 +286,12 @@ async def _chosen(ls: PallasServer, uri: str, function: str | None, line: int | 
     analysis = judged.judgement.analysis
     if analysis is None:
         raise Failed("no kernel is launched in this file")
-    from pallas_lint.server import choosing
+    from pallas_lint.server.probing import probe_targets
 
     at = None if line is None else line + 1
     try:
-        return judged, await ls.documents.on_thread(choosing.choose, analysis, function, at)
-    except choosing.NoFunction as error:
+        return judged, await ls.documents.on_thread(probe_targets.choose, analysis, function, at)
+    except probe_targets.NoFunction as error:
         raise Failed(str(error)) from error
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pallas_lint.server.choosing import NoFunction, choose, suggestion
-from pallas_lint.server.probing import comment_edit
+from pallas_lint.server.probing.probe_targets import NoFunction, choose, suggestion
+from pallas_lint.server.probing.prober import comment_edit
 
 from pallas_lint.lint import judge
 from pallas_lint.project import Project

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import frozen
 from lsprotocol import types as lsp
-from pallas_lint.server.choosing import NoFunction, launching_function
-from pallas_lint.server.figures import known_of, launch_name, memory_text, passed_summary, summary
-from pallas_lint.server.passed import Passed, passed_kernels
-from pallas_lint.server.positions import range_of
-from pallas_lint.server.probed import kernels_at, launches_at
+from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
+from pallas_lint.server.probing.probe_targets import NoFunction, launching_function
+from pallas_lint.server.probing.probed import kernels_at, launches_at
+from pallas_lint.server.protocol.positions import range_of
+from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Span

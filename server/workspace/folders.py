@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import define, field
-from pallas_lint.server.client_settings import ClientSettings
+from pallas_lint.server.workspace.client_settings import ClientSettings
 from pygls import uris
 
 from pallas_lint.baseline import Baseline

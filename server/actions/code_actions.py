@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 from lsprotocol import types as lsp
-from pallas_lint.server import disabling, fixing
-from pallas_lint.server.edits import workspace_edit
-from pallas_lint.server.positions import from_lsp, range_of, touches
+from pallas_lint.server.actions import disabling, fixing
+from pallas_lint.server.protocol.edits import workspace_edit
+from pallas_lint.server.protocol.positions import from_lsp, range_of, touches
 from pygls import uris
 
 from pallas_lint import fixer, silencing
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Edit, Finding, Fix

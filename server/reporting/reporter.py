@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server import settings_files
-from pallas_lint.server.board import Board
-from pallas_lint.server.diagnostics import Diagnostics, launched_kernels, problem_at
+from pallas_lint.server.reporting.diagnostics import Diagnostics, launched_kernels, problem_at
+from pallas_lint.server.reporting.panel_model import Board
+from pallas_lint.server.workspace import settings_files
 from pygls import uris
 
 from pallas_lint.baseline import BaselineError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
 
     from pallas_lint.cache import Verdict
     from pallas_lint.finding import Finding, LintError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 from lsprotocol import types as lsp
-from pallas_lint.server.positions import range_of
+from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
 from pallas_lint.rule import all_rules

@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.server.probed import launches_at
+from pallas_lint.server.probing.probed import launches_at
 
 from pallas_lint.kernels.memory_budget import VMEM, budgets_of, size
 from pallas_lint.kernels.values import Sym
 from pallas_lint.verdicts import BACKENDS
 
 if TYPE_CHECKING:
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
 
     from pallas_lint.kernels.launch import Launch
     from pallas_lint.kernels.memory_budget import Budget

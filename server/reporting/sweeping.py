@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from attrs import evolve
-from pallas_lint.server.progress import Progress
+from pallas_lint.server.protocol.progress import Progress
 
 from pallas_lint.cache import Verdict, decode
 from pallas_lint.finding import LintError
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace import Folder
+    from pallas_lint.server.workspace.folders import Folder
 
     from pallas_lint.finding import Finding
 
 _QUIET = 0.5  # seconds without news before a run starts by itself
 # The search path is that of this process, whatever lies in the folder that the server was started in.
 _START = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from pallas_lint.server.folder_run import main; main()"
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from pallas_lint.server.reporting.folder_run import main; main()"
 )
 
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.texts import Texts
+from pallas_lint.server.protocol.texts import Texts
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
 

@@ -7,7 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.figures import (
+from pallas_lint.server.protocol.positions import from_lsp, range_of, to_lsp
+from pallas_lint.server.views.figures import (
     aval,
     budget_of,
     known_of,
@@ -17,8 +18,7 @@ from pallas_lint.server.figures import (
     steps,
     summary,
 )
-from pallas_lint.server.markdown import code, plain
-from pallas_lint.server.positions import from_lsp, range_of, to_lsp
+from pallas_lint.server.views.markdown import code, plain
 
 from pallas_lint import compat
 from pallas_lint.cli import support
@@ -30,7 +30,7 @@ from pallas_lint.verdicts import BACKENDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server import settings_files
-from pallas_lint.server.client_settings import parse
-from pallas_lint.server.workspace import file_of
+from pallas_lint.server.workspace import settings_files
+from pallas_lint.server.workspace.client_settings import parse
+from pallas_lint.server.workspace.folders import file_of
 
 from pallas_lint.environment import ENVIRONMENT_FOLDERS, LOCK_FILES, has_evidence
 from pallas_lint.settings import CONFIG_NAMES
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace import Folder
+    from pallas_lint.server.workspace.folders import Folder
 
 logger = logging.getLogger(__name__)
 SECTION = "pallasLint"

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server import actions, information, settings_files
-from pallas_lint.server.client_settings import client_commands
-from pallas_lint.server.completion import completions
-from pallas_lint.server.configuring import take_changes
-from pallas_lint.server.documents import Documents
-from pallas_lint.server.positions import from_lsp
-from pallas_lint.server.session import argument
-from pallas_lint.server.workspace import file_of
+from pallas_lint.server.actions import code_actions
+from pallas_lint.server.protocol.positions import from_lsp
+from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.views import information
+from pallas_lint.server.views.rule_completion import completions
+from pallas_lint.server.workspace import settings_files
+from pallas_lint.server.workspace.client_settings import client_commands
+from pallas_lint.server.workspace.configuring import take_changes
+from pallas_lint.server.workspace.documents import Documents
+from pallas_lint.server.workspace.folders import file_of
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
@@ -89,12 +91,12 @@ def _diagnostics(server: PallasServer) -> None:
 
 
 def _requests(server: PallasServer) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=list(actions.KINDS)))
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=list(code_actions.KINDS)))
     async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         judged = await ls.documents.judged(params.text_document.uri)
         if judged is None:
             return []
-        asked = actions.Asked(
+        asked = code_actions.Asked(
             judged,
             ls.reporter.findings(judged.source.path),
             params.range,
@@ -105,10 +107,12 @@ def _requests(server: PallasServer) -> None:
             ls.documents.text_of,
             ls.reporter.uri,
         )
-        found = actions.quick_fixes(asked) if asked.wants_quick_fixes else []
+        found = code_actions.quick_fixes(asked) if asked.wants_quick_fixes else []
         # On save, or from the menu of source actions: never in the lightbulb.
-        if judged.client.fix_all and asked.only is not None and asked.wants(actions.FIX_ALL):
-            found += actions.fix_all(judged, await ls.documents.fixed(judged, params.range.start.line + 1), asked.codec)
+        if judged.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
+            found += code_actions.fix_all(
+                judged, await ls.documents.fixed(judged, params.range.start.line + 1), asked.codec
+            )
         return found
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
@@ -122,25 +126,25 @@ def _requests(server: PallasServer) -> None:
         judged = await ls.documents.judged(uri)
         if judged is None:
             return None
-        from pallas_lint.server import views
+        from pallas_lint.server.views import hover
 
-        return views.hover(judged, params.position, codec)
+        return hover.hover(judged, params.position, codec)
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
         judged = await ls.documents.judged(params.text_document.uri)
         if judged is None:
             return []
-        from pallas_lint.server import views
+        from pallas_lint.server.views import hover
 
-        return views.inlay_hints(judged, params.range, ls.workspace.position_codec)
+        return hover.inlay_hints(judged, params.range, ls.workspace.position_codec)
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS, lsp.CodeLensOptions(resolve_provider=False))
     async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
         judged = await ls.documents.judged(params.text_document.uri)
         if judged is None:
             return []
-        from pallas_lint.server.lenses import code_lenses
+        from pallas_lint.server.views.code_lenses import code_lenses
 
         can = client_commands(ls.initial_settings)
         return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can)

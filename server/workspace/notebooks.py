@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 from lsprotocol import types as lsp
-from pallas_lint.server.configuring import take_changes
-from pallas_lint.server.documents import Documents
-from pallas_lint.server.positions import from_lsp, range_of
+from pallas_lint.server.protocol.positions import from_lsp, range_of
+from pallas_lint.server.workspace.configuring import take_changes
+from pallas_lint.server.workspace.documents import Documents
 
 from pallas_lint.finding import Edit, Span
 from pallas_lint.notebook import Cell, Notebook

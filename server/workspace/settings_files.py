@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 from lsprotocol import types as lsp
-from pallas_lint.server.completion import rule_items, word_before
-from pallas_lint.server.edits import workspace_edit
+from pallas_lint.server.protocol.edits import workspace_edit
+from pallas_lint.server.views.rule_completion import rule_items, word_before
 from pygls import uris
 
 from pallas_lint.rule import all_rules

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 from lsprotocol import types as lsp
-from pallas_lint.server.positions import range_of
+from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
 
 from pallas_lint.cache import digest
@@ -16,7 +16,7 @@ from pallas_lint.finding import Related, Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span

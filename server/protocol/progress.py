@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server.session import work_done_token
+from pallas_lint.server.protocol.session import work_done_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable

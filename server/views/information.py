@@ -13,7 +13,7 @@ from pallas_lint.settings import SettingsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pallas_lint.server.workspace import Folder
+    from pallas_lint.server.workspace.folders import Folder
 
 
 def status(folder: Folder, file: Path, probe_allowed: bool) -> dict[str, Any]:

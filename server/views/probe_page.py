@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.server.session import argument
+from pallas_lint.server.protocol.session import argument
 
 from pallas_lint.report.lines import Lines
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
 
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.source import Source

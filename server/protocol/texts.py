@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server.positions import from_lsp
+from pallas_lint.server.protocol.positions import from_lsp
 from pygls.workspace import TextDocument, Workspace
 
 from pallas_lint.source import Source

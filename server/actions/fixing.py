@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 from lsprotocol import types as lsp
-from pallas_lint.server.positions import range_of
+from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint import fixer
 from pallas_lint.finding import Span
@@ -16,7 +16,7 @@ from pallas_lint.finding import Span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pallas_lint.server.documents import Judged
+    from pallas_lint.server.workspace.documents import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Fix

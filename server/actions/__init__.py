@@ -1,0 +1,1 @@
+"""What code actions change: fixes, comments and settings that silence."""

@@ -1,0 +1,1 @@
+"""Findings on their way to the client: as diagnostics, of documents and of whole folders."""

@@ -1,0 +1,1 @@
+"""What is shown of the engine's work: hovers, hints, lenses, completions, pages."""
