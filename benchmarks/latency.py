@@ -211,7 +211,7 @@ def spread(places: list[int]) -> list[int]:
 
 def composed(lines: int) -> str:
     """A module of about so many lines: the examples of all rules, each with names of its own."""
-    from pallas_lint.rule import all_rules
+    from pallas_lint.registry import all_rules
 
     imports: dict[str, None] = {}
     parts: list[str] = []

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
-from pallas_lint.kernels.backend import STRONG
+from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.plugins import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pallas_lint.kernels.analysis import Analysis
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.modules import Module
-    from pallas_lint.kernels.trace import Access, KernelTrace, Op
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.config.targets import JaxVersions, Target
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
     from pallas_lint.rule import Rule
-    from pallas_lint.settings import Settings
     from pallas_lint.syntax import Site
-    from pallas_lint.targets import JaxVersions, Target
 
 # What an import statement for a module looks like where a fix needs one that is missing.
 _CUSTOMARY = {

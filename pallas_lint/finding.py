@@ -45,7 +45,7 @@ class Position:
 class Span:
     """A range of one file. `path` is as the user will read it: relative to the working directory.
 
-    In a notebook, lines are those of all code cells together (`pallas_lint.notebook`), until a report names `cell`.
+    In a notebook, lines are those of all code cells together (`pallas_lint.notebooks`), until a report names `cell`.
     """
 
     path: str

@@ -7,33 +7,34 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from pallas_lint import suppressions
+from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
-from pallas_lint.kernels.analysis import Analysis, analyse
-from pallas_lint.kernels.backend import STRONG
-from pallas_lint.kernels.foreign_calls import FOREIGN_WORDS
-from pallas_lint.kernels.index_maps import index_maps_of, maps_of
-from pallas_lint.kernels.launch import Launch, block_spec
-from pallas_lint.kernels.replay import Abandoned
-from pallas_lint.kernels.trace import Op
-from pallas_lint.kernels.values import Made
+from pallas_lint.kernels.analysis.analysis import Analysis, analyse
+from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
+from pallas_lint.kernels.interpreter.replay import Abandoned
+from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.launches.foreign_calls import FOREIGN_WORDS
+from pallas_lint.kernels.model.launch import Launch, block_spec
+from pallas_lint.kernels.model.trace import Op
+from pallas_lint.kernels.model.values import Made
+from pallas_lint.memo.recall import Maps
 from pallas_lint.presumption import presume
-from pallas_lint.recall import Maps
-from pallas_lint.rule import PluginError, Rule, all_rules
-from pallas_lint.targets import Target
+from pallas_lint.registry import PluginError, all_rules
+from pallas_lint.rule import Rule
+from pallas_lint.triage import suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.interpreter import Interpreter
-    from pallas_lint.kernels.modules import Module
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.project import Project
-    from pallas_lint.recall import Recall
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.memo.recall import Recall
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
 
 
 @frozen

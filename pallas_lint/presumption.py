@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from pallas_lint import files
-from pallas_lint.kernels.project_text import is_project_file, project_files, project_folder
+from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pallas_lint.kernels.analysis import Analysis
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.project import Project
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
-    from pallas_lint.targets import Backend
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.config.targets import Backend
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
 
     Named = Mapping[Backend, int]  # the backends that a file imports, each with the number of its launches
 
@@ -67,7 +67,7 @@ class Presumption:
 
     @property
     def text(self) -> str:
-        from pallas_lint.verdicts import BACKENDS
+        from pallas_lint.backend_failures import BACKENDS
 
         return f"presumed {BACKENDS[self.backend]}: {self.reason}"
 
@@ -135,7 +135,7 @@ def _named_on_disk(file: Path) -> Named:
 
 
 def _required(folder: Path) -> tuple[tuple[str, str], ...]:
-    from pallas_lint.environment import LOCK_FILES, requirement_texts
+    from pallas_lint.config.environment import LOCK_FILES, requirement_texts
 
     found: dict[str, str] = {}
     for name, text in requirement_texts(folder):

@@ -17,12 +17,12 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint import fixer
+from pallas_lint.config.settings import Overrides, Settings, SettingsFinder
 from pallas_lint.lint import lint_source
-from pallas_lint.project import Project
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import Overrides, Settings, SettingsFinder
-from pallas_lint.source import Source
+from pallas_lint.registry import all_rules
+from pallas_lint.run import fixer
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

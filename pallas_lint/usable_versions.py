@@ -10,7 +10,7 @@ from pallas_lint.api_names import api_name, keywords, reached
 
 if TYPE_CHECKING:
     from pallas_lint.context import Context
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint import files, user_cache
+from pallas_lint.run import user_cache
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from pathlib import Path

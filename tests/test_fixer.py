@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint import fixer
 from pallas_lint.finding import Applicability, Edit, Finding, Fix, Severity, Span
-from pallas_lint.source import Replacement, Source
+from pallas_lint.run import fixer
+from pallas_lint.text.source import Replacement, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.lint import judge
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import lint_text, settings
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

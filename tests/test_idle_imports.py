@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.idle_imports import without_idle_imports
+from pallas_lint.fixes.idle_imports import without_idle_imports
 
 PLTPU = "from jax.experimental.pallas import tpu as pltpu\n"
 HEAD = f"import os\nimport jax\nfrom jax.experimental import pallas as pl\n{PLTPU}"

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.latency import composed
-from pallas_lint.kernels.replay import Abandoned
+from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.lint import judge
-from pallas_lint.project import Project
-from pallas_lint.settings import Overrides, SettingsFinder
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.syntax import outline
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from pallas_lint.lint import FileResult

@@ -13,14 +13,14 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pallas_lint import fixer
+from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Fix, Position, Span
 from pallas_lint.lint import FileResult, lint_source
-from pallas_lint.notebook import Notebook
-from pallas_lint.notebook_magics import masked
-from pallas_lint.project import Project
-from pallas_lint.settings import Overrides, SettingsFinder
-from pallas_lint.source import Replacement, SourceError
+from pallas_lint.notebooks.magics import masked
+from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.run import fixer
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Replacement, SourceError
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pallas_lint.patterns import Patterns, covers
+from pallas_lint.config.patterns import Patterns, covers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.presumption import backends_named
-from pallas_lint.project import InputFile, Project
-from pallas_lint.runner import run
-from pallas_lint.source import Source
+from pallas_lint.run.project import InputFile, Project
+from pallas_lint.run.runner import run
 from pallas_lint.testing import settings
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.cache import Cache, Verdict
+from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
-from pallas_lint.project import Project, concerns_pallas, discover
-from pallas_lint.runner import combine, run
-from pallas_lint.settings import Overrides, SettingsFinder
+from pallas_lint.run.cache import Cache, Verdict
+from pallas_lint.run.project import Project, concerns_pallas, discover
+from pallas_lint.run.runner import combine, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

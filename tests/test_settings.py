@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-import pallas_lint.rule
-from pallas_lint import compat, environment, selection, targets
-from pallas_lint.finding import Severity
-from pallas_lint.rule import all_rules
-from pallas_lint.selection import Layer
-from pallas_lint.settings import (
+import pallas_lint.registry
+from pallas_lint import compat
+from pallas_lint.config import environment, selection, targets
+from pallas_lint.config.selection import Layer
+from pallas_lint.config.settings import (
     DEFAULT_EXCLUDE,
     Overrides,
     Settings,
@@ -26,7 +25,9 @@ from pallas_lint.settings import (
     load,
     schema,
 )
-from pallas_lint.targets import JaxVersions, Target, parse_target, resolve_jax_version
+from pallas_lint.config.targets import JaxVersions, Target, parse_target, resolve_jax_version
+from pallas_lint.finding import Severity
+from pallas_lint.registry import all_rules
 
 
 @pytest.fixture
@@ -267,7 +268,7 @@ def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any]
 
 def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = {"PAL001": SimpleNamespace(opt_in=False), "PAL002": SimpleNamespace(opt_in=True)}
-    monkeypatch.setattr(pallas_lint.rule, "all_rules", lambda: rules)
+    monkeypatch.setattr(pallas_lint.registry, "all_rules", lambda: rules)
     assert selection.enabled([]) == {"PAL001"}
     assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
     assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002"}

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pallas_lint import fixer, suppressions
 from pallas_lint.finding import Finding, Position, Severity, Span
-from pallas_lint.source import Source
+from pallas_lint.run import fixer
+from pallas_lint.text.source import Source
+from pallas_lint.triage import suppressions
 
 ENABLED = frozenset({"PAL001", "PAL002", "PAL301"})
 

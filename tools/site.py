@@ -16,8 +16,8 @@ from mkdocs.structure.files import File
 from pallas_lint import compat
 from pallas_lint.cli import support
 from pallas_lint.cli.rule import markdown
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import Settings, configurable, schema
+from pallas_lint.registry import all_rules
+from pallas_lint.config.settings import Settings, configurable, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-    from pallas_lint.rule import RuleEntry
+    from pallas_lint.registry import RuleEntry
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _FAMILIES = {

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.baseline import Baseline, BaselineError
 from pallas_lint.cli import UsageError
+from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
-from pallas_lint.project import bounds, bounds_of
 from pallas_lint.report.footer import count
-from pallas_lint.settings import shown_path
+from pallas_lint.run.project import bounds, bounds_of
+from pallas_lint.triage.baseline import Baseline, BaselineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pallas_lint.finding import Finding
-    from pallas_lint.project import InputFile
     from pallas_lint.report.lines import SourceLine
+    from pallas_lint.run.project import InputFile
 
 
 @frozen

@@ -52,7 +52,7 @@ def _option(action: argparse.Action) -> _Option:
 def _values(destination: str) -> tuple[str, ...]:
     """What stands to choose where argparse is not told."""
     if destination == "target":
-        from pallas_lint.targets import all_targets
+        from pallas_lint.config.targets import all_targets
 
         return all_targets()
     if destination == "output_format":
@@ -65,7 +65,7 @@ def _values(destination: str) -> tuple[str, ...]:
 
 
 def _selectors() -> tuple[str, ...]:
-    from pallas_lint.rule import all_rules
+    from pallas_lint.registry import all_rules
 
     return tuple(word for entry in all_rules().values() for word in (entry.code, entry.name))
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import OK, UsageError, overrides, terminal
+from pallas_lint.config.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
+from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity
 from pallas_lint.report.style import visible
-from pallas_lint.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
-from pallas_lint.targets import Target
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pallas_lint.settings import Settings
+    from pallas_lint.config.settings import Settings
 
 
 def run(options: argparse.Namespace) -> int:

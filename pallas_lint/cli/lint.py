@@ -10,29 +10,31 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from pallas_lint import cache, files, plugins
+from pallas_lint import plugins
 from pallas_lint import report as reports
 from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, baselines, overrides, terminal
+from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.minimum import told_once
-from pallas_lint.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
-from pallas_lint.runner import RunResult, combine, judge_source
-from pallas_lint.runner import run as run_files
-from pallas_lint.settings import SettingsError, SettingsFinder, shown_path
+from pallas_lint.run import cache
+from pallas_lint.run.effective_minimum import told_once
+from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
+from pallas_lint.run.runner import RunResult, combine, judge_source
+from pallas_lint.run.runner import run as run_files
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pallas_lint.cache import Verdict
     from pallas_lint.cli.probing import Probing
     from pallas_lint.finding import Finding
-    from pallas_lint.fixer import Outcome
-    from pallas_lint.source import Source
+    from pallas_lint.run.cache import Verdict
+    from pallas_lint.run.fixer import Outcome
+    from pallas_lint.text.source import Source
 
 
 @frozen(eq=False, slots=False)
@@ -121,8 +123,8 @@ def _with_probe(linted: _Run) -> int:
 
 def _sources(linted: _Run) -> Iterator[Source]:
     """The modules of a run that can be read; those that cannot are reported already."""
-    from pallas_lint import notebook
-    from pallas_lint.source import SourceError
+    from pallas_lint.notebooks import notebook
+    from pallas_lint.text.source import SourceError
 
     for file in linted.files:
         if file.shown.endswith(notebook.SUFFIX):
@@ -157,8 +159,8 @@ def _with_hints(found: Discovery) -> list[LintError]:
 
 
 def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    from pallas_lint import notebook
-    from pallas_lint.source import SourceError
+    from pallas_lint.notebooks import notebook
+    from pallas_lint.text.source import SourceError
 
     name = options.stdin_filename or "<stdin>"
     path = cwd / name
@@ -181,7 +183,7 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
 
 def _fix(linted: _Run, probed: Probing | None) -> int:
     """Fix, write or show the changes, and report what is left."""
-    from pallas_lint import fixer
+    from pallas_lint.run import fixer
 
     options = linted.options
     before = _settled(linted, probed)
@@ -216,8 +218,9 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
 
 
 def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
-    from pallas_lint import fixer, notebook
-    from pallas_lint.source import SourceError
+    from pallas_lint.notebooks import notebook
+    from pallas_lint.run import fixer
+    from pallas_lint.text.source import SourceError
 
     inputs = {file.shown: file for file in linted.files}
     sources: dict[str, Source] = {}
@@ -250,7 +253,7 @@ def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
 
 def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[Finding]) -> list[Finding]:
     """The findings that count, each with the comment that silences it as its only fix."""
-    from pallas_lint.silencing import silencer
+    from pallas_lint.triage.silencing import silencer
 
     counting = [finding for finding in findings if linted.fails(finding)]
     comments = [silencer(sources[f.span.path], f) if f.span.path in sources else None for f in counting]
@@ -268,8 +271,8 @@ class _Relinter:
 
     def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         """All findings, with the files `changed` and those that rest on them judged again."""
-        from pallas_lint import notebook
-        from pallas_lint.source import SourceError
+        from pallas_lint.notebooks import notebook
+        from pallas_lint.text.source import SourceError
 
         project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
         files = [self.inputs[path].path for path in changed]
@@ -292,7 +295,7 @@ class _Relinter:
 
 
 def _show_diff(linted: _Run, outcome: Outcome) -> int:
-    from pallas_lint import fixer
+    from pallas_lint.run import fixer
 
     style = Style(wants_colour(linted.options.color, sys.stdout))
     lines: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.settings import Overrides
+from pallas_lint.config.settings import Overrides
 
 if TYPE_CHECKING:
     import argparse

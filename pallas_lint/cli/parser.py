@@ -134,7 +134,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     if len(options.paths) != 1:
         raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
     options.query = options.paths[0]
-    from pallas_lint.targets import TargetError, parse_target
+    from pallas_lint.config.targets import TargetError, parse_target
 
     try:
         options.target = [str(parse_target(target)) for target in options.target or ()] or None
@@ -165,7 +165,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
         raise UsageError("probe: write `probe --capture -- COMMAND`")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
-    from pallas_lint.targets import TargetError, parse_target
+    from pallas_lint.config.targets import TargetError, parse_target
 
     try:
         options.target = [str(parse_target(target)) for target in options.target]
@@ -279,7 +279,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _seconds(text: str) -> float:
-    from pallas_lint.options import MOST_SECONDS
+    from pallas_lint.config.options import MOST_SECONDS
 
     try:
         value = float(text)
@@ -292,7 +292,7 @@ def _seconds(text: str) -> float:
 
 def memory_bytes(text: str) -> int:
     """Bytes that "4G" or "512MiB" stands for. Raises ArgumentTypeError."""
-    from pallas_lint.options import LEAST_MEMORY, memory_in
+    from pallas_lint.config.options import LEAST_MEMORY, memory_in
 
     value = memory_in(text)
     if value < LEAST_MEMORY:

@@ -10,7 +10,8 @@ from attrs import evolve
 
 from pallas_lint import report as reports
 from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
-from pallas_lint.environment import InterpreterError, find_python
+from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import facts, settle, specs
 from pallas_lint.probe.client import Worker, WorkerError
@@ -19,7 +20,6 @@ from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
-from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
 
 if TYPE_CHECKING:
     import argparse
@@ -91,7 +91,7 @@ def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec]:
 
 
 def _commented(word: str, cwd: Path) -> Iterator[specs.Spec]:
-    from pallas_lint.source import Source, SourceError
+    from pallas_lint.text.source import Source, SourceError
 
     try:
         text = Source.read(cwd / word, word).text

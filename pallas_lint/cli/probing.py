@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.cli import UsageError, progress
-from pallas_lint.environment import InterpreterError, find_python
+from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.probe import facts, settle, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.probe.results import LaunchResult, ProbeResult
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 
 @define

@@ -6,19 +6,19 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import OK, UsageError, terminal
+from pallas_lint.registry import PluginError
 from pallas_lint.report.style import Style, wants_colour
-from pallas_lint.rule import PluginError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pallas_lint.rule import RuleEntry
+    from pallas_lint.registry import RuleEntry
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain the rules asked for, or list all. Raises UsageError for a rule that is none."""
-    from pallas_lint.rule import all_rules, resolve
+    from pallas_lint.registry import all_rules, resolve
 
     rules = all_rules()
     codes: list[str] = []

@@ -11,7 +11,7 @@ from pallas_lint.compat import tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pallas_lint.targets import Backend
+    from pallas_lint.config.targets import Backend
 
 # A `pallas_call` on CUDA that names no backend is a Triton kernel, but a Mosaic GPU one in between.
 CUDA_MOSAIC, CUDA_TRITON_AGAIN = (0, 9), (0, 11, 2)

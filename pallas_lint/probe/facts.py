@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from pallas_lint import files, user_cache
-from pallas_lint.cache import digest
 from pallas_lint.finding import Finding, Span
 from pallas_lint.probe import footing
 from pallas_lint.probe.results import LaunchResult
+from pallas_lint.run import user_cache
+from pallas_lint.run.cache import digest
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from cattrs import Converter
 
     from pallas_lint.probe.results import ProbeResult
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _LAYOUT = 5
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
@@ -137,7 +138,7 @@ def _lines(launches: Sequence[LaunchResult], findings: Sequence[Finding], file: 
 
 
 def _read(file: Path) -> Source | None:
-    from pallas_lint.source import Source, SourceError
+    from pallas_lint.text.source import Source, SourceError
 
     try:
         return Source.read(file, str(file))

@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.probe import messages
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

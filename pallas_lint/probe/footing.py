@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.cache import digest
+from pallas_lint.run.cache import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Set
     from pathlib import Path
 
-    from pallas_lint.source import Source
     from pallas_lint.syntax.outline import Outline
     from pallas_lint.syntax.piece import Piece
+    from pallas_lint.text.source import Source
 
 _FROM_PACKAGE = re.compile(r"\bfrom\s+\.+\s*import\b")
 

@@ -7,9 +7,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint import __version__, files
+from pallas_lint import __version__
 from pallas_lint.probe import messages, pictures
-from pallas_lint.project import bounds_of
+from pallas_lint.run.project import bounds_of
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

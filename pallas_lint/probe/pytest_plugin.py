@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pallas_lint.config.settings import Settings
     from pallas_lint.probe.results import ProbeResult
-    from pallas_lint.settings import Settings
 
 _FOLDER = "PALLAS_LINT_CAPTURE"
 
@@ -42,10 +42,10 @@ class _Examiner:
     """The capture of this process, and in the main process the report on all of them."""
 
     def __init__(self, config: pytest.Config) -> None:
+        from pallas_lint.config.settings import SettingsError, SettingsFinder
+        from pallas_lint.config.targets import TargetError, parse_target
         from pallas_lint.probe import capture
         from pallas_lint.probe.session import Conditions
-        from pallas_lint.settings import SettingsError, SettingsFinder
-        from pallas_lint.targets import TargetError, parse_target
 
         self.config = config
         targets = config.getoption("--pallas-lint-target")
@@ -128,7 +128,7 @@ class _Examiner:
 
     def _settings_of(self, path: str) -> Settings:
         """The settings for a file; those of the tests where its own cannot be read, which linting tells."""
-        from pallas_lint.settings import SettingsError
+        from pallas_lint.config.settings import SettingsError
 
         try:
             return self.finder.for_folder((Path.cwd() / path).parent)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from pallas_lint import suppressions
 from pallas_lint.finding import Severity
+from pallas_lint.triage import suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 # Families that say "will not lower or compile": a compiler that compiles the kernel refutes them.
 _REFUTABLE = ("PAL1", "PAL2")

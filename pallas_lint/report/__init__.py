@@ -12,9 +12,9 @@ from pallas_lint.report.style import Style
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.report.lines import SourceLine
-    from pallas_lint.targets import JaxVersions
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 

@@ -6,8 +6,8 @@ from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Severity
-from pallas_lint.fingerprints import fingerprints
 from pallas_lint.report.concise import circumstances
+from pallas_lint.triage.fingerprints import fingerprints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

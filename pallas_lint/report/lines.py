@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.finding import Finding, Span
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 
 class SourceLine(Protocol):
@@ -34,8 +34,8 @@ class Lines:
         if path in self.missing:
             return None
         if path not in self.texts:
-            from pallas_lint import notebook
-            from pallas_lint.source import SourceError
+            from pallas_lint.notebooks import notebook
+            from pallas_lint.text.source import SourceError
 
             try:
                 self.texts[path] = notebook.read(self.cwd / path, path)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node, Tree
 
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _CLAUSES = (
     "elif_clause",

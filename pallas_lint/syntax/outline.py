@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _KINDS: dict[str, Kind] = {
     "import_statement": "import",

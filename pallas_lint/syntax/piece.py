@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.source import SyntaxProblem
+from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
     import libcst as cst
 
-    from pallas_lint.source import Source
     from pallas_lint.syntax.positions import Range
+    from pallas_lint.text.source import Source
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _WORD = re.compile(r"[^\W\d]\w*")

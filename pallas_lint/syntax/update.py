@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.source import Source
     from pallas_lint.syntax.outline import Import
     from pallas_lint.syntax.piece import Piece
+    from pallas_lint.text.source import Source
 
 
 def updated(before: Outline, source: Source) -> Outline:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 # Nothing in these is evaluated as an expression of the running code.
 _SKIPPED = frozenset({"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.functionalised import asserts_are_enabled, may_be_functionalised
+from pallas_lint.kernels.analysis.functionalised import asserts_are_enabled, may_be_functionalised
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Op
 
 _CHECKIFY = "jax.experimental.checkify"
 _UNSUPPORTED_SINCE = (0, 10, 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.functionalised import is_functionalised
+from pallas_lint.kernels.analysis.functionalised import is_functionalised
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.functionalised import is_functionalised
+from pallas_lint.kernels.analysis.functionalised import is_functionalised
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _CHECKIFY = "jax.experimental.checkify"
 _SINCE = (0, 10, 1)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.backend import STRONG
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.project_text import mentioned
+from pallas_lint.kernels.analysis.project_text import mentioned
+from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.model.launch import PALLAS
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _WORDS = ("enable_debug_checks", "ENABLE_DEBUG_CHECKS")
 _MOSAIC_GPU_SINCE = (0, 9)

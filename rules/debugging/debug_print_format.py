@@ -11,12 +11,12 @@ from attrs import frozen
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.backend import STRONG
-from pallas_lint.kernels.demands import demands
-from pallas_lint.kernels.kinds import described, kinds_of
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.project_text import mentioned
-from pallas_lint.kernels.values import Array, Const, Ref, Value
+from pallas_lint.kernels.analysis.project_text import mentioned
+from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.library.concretizations import demands
+from pallas_lint.kernels.model.kinds import described, kinds_of
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 _PALLAS_PRINT, _JAX_PRINT = f"{PALLAS}.debug_print", "jax.debug.print"
 _RECORDER = "xla_tpu_enable_log_recorder"

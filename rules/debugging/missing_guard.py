@@ -8,10 +8,10 @@ import libcst as cst
 
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.shared_parts import asked_once
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array, Const, Seq, Slice, Value
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 # The operand that must not be what it may be, and what it has to be.
 _RISKY = {

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.backend_failures import failure
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.values import NONE, Array, Const, Seq, Value
-from pallas_lint.kernels.vector_layout import lies, made_by_logic
+from pallas_lint.kernels.facts.vector_layout import lies, made_by_logic
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.definitions import sole_definition
 from pallas_lint.syntax.nesting import fitted
-from pallas_lint.verdicts import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Edit, Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _RESHAPES = ("reshape", "expand_dims")
 
@@ -248,7 +248,7 @@ def _adds_behind(op: Op, mask: Array) -> bool:
 
 
 def _is_whole(part: Value) -> bool:
-    from pallas_lint.kernels.trace import is_full_index
+    from pallas_lint.kernels.model.trace import is_full_index
 
     return is_full_index(part)
 

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
+from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.kinds import INEXACT
-from pallas_lint.kernels.loaded_values import load_of
-from pallas_lint.kernels.ref_indexing import ref_indexings
-from pallas_lint.kernels.shared_parts import asked_once
-from pallas_lint.kernels.values import NONE, Array, Const, Seq, Slice, Sym, Value
+from pallas_lint.kernels.facts.loaded_values import load_of
+from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.kinds import INEXACT
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import failure, lowers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.ref_indexing import RefIndexing
-    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.facts.ref_indexing import RefIndexing
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 
 @frozen

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.memory_budget import MIB, SMEM, VMEM, Budget, budgets_of, compiler_param, scalars_of, size
-from pallas_lint.kernels.values import Array, Const, Made
+from pallas_lint.kernels.facts.memory_budget import (
+    MIB,
+    SMEM,
+    VMEM,
+    Budget,
+    budgets_of,
+    compiler_param,
+    scalars_of,
+    size,
+)
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.values import Array, Const, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -18,8 +27,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Op
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x"}
 # Shared memory of one block of threads on Hopper and Blackwell, in bytes; older cards have less.

@@ -9,11 +9,11 @@ import libcst as cst
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.ref_indexing import ref_indexings
-from pallas_lint.kernels.shared_parts import asked_once
-from pallas_lint.kernels.trace import LOOP_INDEX
-from pallas_lint.kernels.values import Array, Const, Made, Seq, Slice, Value
+from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import LOOP_INDEX
+from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.literals import integer_value
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.ref_indexing import Part, RefIndexing
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.facts.ref_indexing import Part, RefIndexing
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 # Functions that leave the value of a Python integer as it is.
 _CASTS = frozenset("int8 int16 int32 int64 array asarray astype convert_element_type multiple_of".split())

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.backend_failures import failure
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.kinds import INEXACT
-from pallas_lint.kernels.values import NONE, Array, Const
+from pallas_lint.kernels.model.kinds import INEXACT
+from pallas_lint.kernels.model.values import NONE, Array, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import parent
-from pallas_lint.verdicts import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _ARANGE, _IOTA, _BROADCASTED, _LINSPACE = (
     "jax.numpy.arange", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.linspace",

@@ -6,18 +6,18 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import failure
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.values import NONE, Array, Const, Seq, Shape, Sym, Value
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Sym, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.verdicts import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _LANES = 128
 _RESHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
@@ -210,7 +210,7 @@ def _text(shape: Shape) -> str:
 
 def _only_new_axes(index: Value) -> bool:
     """`x[:, None]` and its like: what is taken is the whole value."""
-    from pallas_lint.kernels.trace import is_full_index
+    from pallas_lint.kernels.model.trace import is_full_index
 
     parts = index.items if isinstance(index, Seq) and not index.open else ()
     return NONE in parts and all(part == NONE or part == Const(...) or is_full_index(part) for part in parts)

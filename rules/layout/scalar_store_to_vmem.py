@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.divisibility import loaded_values
-from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.indexing import is_scalar_index, result_shape
-from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
-from pallas_lint.kernels.trace import Access, is_full_index
-from pallas_lint.kernels.values import Array, Const, Seq, Slice, Sym, Value
+from pallas_lint.kernels.facts.divisibility import loaded_values
+from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.trace import Access, is_full_index
+from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class ScalarStoreToVmem(Rule):

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.backend_failures import failure, up_to
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.values import NONE, Array, Const, Seq, Shape, Value, shape_of
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Value, shape_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.verdicts import failure, up_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _TRANSPOSES = tuple(
     f"jax.{module}.{name}"

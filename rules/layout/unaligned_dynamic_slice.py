@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import evolve, frozen
 
+from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.divisibility import loaded_values, proven_divisor, true_divisor
-from pallas_lint.kernels.dtypes import bits
-from pallas_lint.kernels.indexing import result_shape
-from pallas_lint.kernels.memory_spaces import is_copy, tpu_space
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
+from pallas_lint.kernels.facts.divisibility import loaded_values, proven_divisor, true_divisor
+from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.library.indexing import result_shape
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.trace import Access
+from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.verdicts import up_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 _LANES = 128
 
@@ -206,7 +206,7 @@ class _Part:
 
     @property
     def size(self) -> Dim:
-        from pallas_lint.kernels.values import dim
+        from pallas_lint.kernels.model.values import dim
 
         if not isinstance(self.index, Slice):
             return 1

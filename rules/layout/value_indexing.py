@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import frozen
 
+from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.indexing import is_scalar_index, result_shape
-from pallas_lint.kernels.kinds import INEXACT
-from pallas_lint.kernels.loaded_values import load_of, ref_in_place
-from pallas_lint.kernels.signs import is_non_negative
-from pallas_lint.kernels.trace import is_full_index
-from pallas_lint.kernels.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
+from pallas_lint.kernels.facts.loaded_values import load_of, ref_in_place
+from pallas_lint.kernels.facts.signs import is_non_negative
+from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
+from pallas_lint.kernels.model.kinds import INEXACT
+from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
-from pallas_lint.verdicts import failure, lowers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.backend_failures import Failure
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
-    from pallas_lint.verdicts import Failure
+    from pallas_lint.kernels.model.trace import Op
 
 _GETITEM = "jax.numpy.ndarray.__getitem__"
 _AT = "jax.numpy.ndarray.at."

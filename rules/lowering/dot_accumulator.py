@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import failure
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array
+from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import Array
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.products import product_of
-from pallas_lint.kernels.values import NONE, Array, Const, External, Made, Seq
+from pallas_lint.kernels.library.products import product_of
+from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
+from pallas_lint.kernels.model.values import NONE, Array, Const, External, Made, Seq
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import failure, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.products import Product
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.library.products import Product
+    from pallas_lint.kernels.model.trace import Op
 
 _PALLAS_DOTS = tuple(f"jax.experimental.pallas.{name}" for name in ("dot", "triton.dot", "gpu.dot"))
 _SMALLEST = 16  # of a side of a product, for Triton up to jax 0.8

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import BACKENDS, failure, lowers
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.kinds import INEXACT
-from pallas_lint.kernels.values import Array, Const
+from pallas_lint.kernels.model.kinds import INEXACT
+from pallas_lint.kernels.model.values import Array, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import fitted, operand, spelled_function
-from pallas_lint.verdicts import BACKENDS, failure, lowers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import Op
+    from pallas_lint.kernels.model.trace import Op
 
 _SIXTEEN_BITS = ("bf16", "f16")
 

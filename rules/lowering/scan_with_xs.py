@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid_points import NUM_PROGRAMS
-from pallas_lint.kernels.operands import tree_leaves
-from pallas_lint.kernels.shared_parts import asked_once
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import NONE, Array, Const, Value, dim
+from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS
+from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import failure, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 _LOOPS = ("jax.lax.fori_loop", "jax.experimental.pallas.loop")
 _EVERY = frozenset({"tpu", "triton", "mosaic_gpu"})

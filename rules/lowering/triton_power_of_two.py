@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dataflow import goes_nowhere
-from pallas_lint.kernels.defaults import default_of
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array, Ref, Seq, from_dim
+from pallas_lint.kernels.facts.dataflow import goes_nowhere
+from pallas_lint.kernels.facts.defaults import default_of
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import Array, Ref, Seq, from_dim
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Shape, Value
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Shape, Value
 
 _LONGEST = 50  # characters of code that a message quotes
 
@@ -206,7 +206,7 @@ def _odd_access(access: Access) -> _Odd | None:
         return None  # said where the index is made
     if access.kind == "load":
         return _odd(access.value.shape) if isinstance(access.value, Array) else None
-    from pallas_lint.kernels.indexing import result_shape
+    from pallas_lint.kernels.library.indexing import result_shape
 
     if isinstance(access.value, Array) and _odd(access.value.shape) is not None:
         return None  # said where the value is made

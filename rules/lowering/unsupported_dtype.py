@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import failure
 from pallas_lint.compat import Outcome
 from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.arrays import promotes
-from pallas_lint.kernels.dtypes import bits, canonical, is_float, long_name, operand_element, promote
-from pallas_lint.kernels.kinds import INEXACT, INTEGER, kinds_of
-from pallas_lint.kernels.values import Array, Func, Ref
-from pallas_lint.rule import Example, Rule, all_rules
+from pallas_lint.kernels.library.arrays import promotes
+from pallas_lint.kernels.model.dtypes import bits, canonical, is_float, long_name, operand_element, promote
+from pallas_lint.kernels.model.kinds import INEXACT, INTEGER, kinds_of
+from pallas_lint.kernels.model.values import Array, Func, Ref
+from pallas_lint.registry import all_rules
+from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import operand, spelled_function
-from pallas_lint.verdicts import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.kinds import Element
-    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.model.kinds import Element
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 # These say more about the dtypes of their functions: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")

@@ -6,23 +6,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import BACKENDS, failure, lowers
 from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.backend import of_name
-from pallas_lint.kernels.forms import is_copy, refused, variants
-from pallas_lint.rule import Example, Rule, all_rules
+from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
+from pallas_lint.kernels.launches.backend import of_name
+from pallas_lint.registry import all_rules
+from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import BACKENDS, failure, lowers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.backend_failures import Failure
     from pallas_lint.compat import FunctionSupport, Verdict
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.forms import Form
-    from pallas_lint.kernels.trace import Op
-    from pallas_lint.verdicts import Failure
+    from pallas_lint.kernels.facts.refused_calls import Form
+    from pallas_lint.kernels.model.trace import Op
 
 # Rules that say more about some functions than that they fail: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.backend_failures import within
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.dtypes import canonical, dtype_of, long_name
-from pallas_lint.kernels.index_maps import index_maps_of
-from pallas_lint.kernels.values import Array, Const, DType, External, Made
+from pallas_lint.kernels.grid.index_maps import index_maps_of
+from pallas_lint.kernels.model.dtypes import canonical, dtype_of, long_name
+from pallas_lint.kernels.model.values import Array, Const, DType, External, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import spelled_function
-from pallas_lint.verdicts import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace, Op
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
+    from pallas_lint.kernels.model.values import Value
 
 _WIDE = frozenset({"f64", "i64", "u64"})
 # Where the dtype stands by position; functions that are not here take it by name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import (
+from pallas_lint.kernels.facts.aliases import (
     aliases_site,
     contradicts,
     declared,
@@ -15,10 +15,10 @@ from pallas_lint.kernels.aliases import (
     pair_site,
     pairs,
 )
-from pallas_lint.kernels.foreign_calls import ForeignCall
-from pallas_lint.kernels.signatures import count_of
-from pallas_lint.kernels.values import Const, Seq
-from pallas_lint.kernels.writes import rows_kept
+from pallas_lint.kernels.facts.writes import rows_kept
+from pallas_lint.kernels.launches.foreign_calls import ForeignCall
+from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.values import Const, Seq
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.aliases import Leaf
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.facts.aliases import Leaf
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class AliasMismatch(Rule):
@@ -261,7 +261,7 @@ def _certainty(leaves: Sequence[Leaf]) -> Severity:
 
 def _is_blocked(launch: Launch, target: Leaf) -> bool:
     """Whether an output is cut into blocks of two dimensions or more: nothing that lies in SMEM is."""
-    from pallas_lint.kernels.launch import block_spec
+    from pallas_lint.kernels.model.launch import block_spec
 
     specs = launch.out_specs
     if specs is None or specs.open or target.argument >= len(specs.items):

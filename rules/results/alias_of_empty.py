@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
-from pallas_lint.kernels.row_moves import is_data_dependent
-from pallas_lint.kernels.trace import is_full_index
-from pallas_lint.kernels.triton_kernels import triton_kernel
-from pallas_lint.kernels.values import Array, Made, Value
-from pallas_lint.kernels.writes import gap, outputs_of, writes_to
+from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
+from pallas_lint.kernels.facts.triton_kernels import triton_kernel
+from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
+from pallas_lint.kernels.grid.row_moves import is_data_dependent
+from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.values import Array, Made, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.foreign_calls import ForeignCall
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import Access, KernelTrace
+    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Access, KernelTrace
     from pallas_lint.syntax import Site
 
 

@@ -10,10 +10,10 @@ import libcst as cst
 from attrs import define
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dataflow import SELECTING, operands
-from pallas_lint.kernels.shared_parts import asked_once
-from pallas_lint.kernels.trace import LOOP_INDEX, Access, Op
-from pallas_lint.kernels.values import NONE, Array, Const, Seq, Sym, Value
+from pallas_lint.kernels.facts.dataflow import SELECTING, operands
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 Evidence = Literal["data", "length", "positions", "unknown"]
 

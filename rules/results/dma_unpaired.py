@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import Const, Dictionary, Made, Ref
+from pallas_lint.kernels.facts.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
+from pallas_lint.kernels.model.trace import Access
+from pallas_lint.kernels.model.values import Const, Dictionary, Made, Ref
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 _BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.dataflow import inputs, is_among
-from pallas_lint.kernels.grid_points import PROGRAM_ID, axes_in, axis_of
-from pallas_lint.kernels.steps import axes_text, models
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.uses import holds_pipelines, uses_of
-from pallas_lint.kernels.values import Const, Ref, Seq, Slice, Sym, Value
+from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
+from pallas_lint.kernels.facts.dataflow import inputs, is_among
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axes_in, axis_of
+from pallas_lint.kernels.grid.grid_simulation import axes_text, models
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import Const, Ref, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.blocks import Block, Blocks
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.uses import Use
+    from pallas_lint.kernels.facts.buffer_uses import Use
+    from pallas_lint.kernels.grid.blocks import Block, Blocks
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 _ORDERING = frozenset(
     {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}

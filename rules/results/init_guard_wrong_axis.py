@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid_points import NUM_PROGRAMS
-from pallas_lint.kernels.steps import axes_text, models, program_ids, step_text, tested_axes
-from pallas_lint.kernels.uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS
+from pallas_lint.kernels.grid.grid_simulation import axes_text, models, program_ids, step_text, tested_axes
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.steps import Fault
-    from pallas_lint.kernels.trace import Guard, KernelTrace
-    from pallas_lint.kernels.uses import Buffer, Use
+    from pallas_lint.kernels.facts.buffer_uses import Buffer, Use
+    from pallas_lint.kernels.grid.grid_simulation import Fault
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
 
 class InitGuardWrongAxis(Rule):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.kernels.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
-from pallas_lint.kernels.trace import Access, Op, refs_in
-from pallas_lint.kernels.values import Array, Const, Ref, Sym, Value
+from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
+from pallas_lint.kernels.model.trace import Access, Op, refs_in
+from pallas_lint.kernels.model.values import Array, Const, Ref, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 # What reads SMEM through the asynchronous proxy, and where its SMEM operands stand.
 _READERS: dict[str, tuple[tuple[str, int], ...]] = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import grid_of
-from pallas_lint.kernels.semantics import semantics_site
-from pallas_lint.kernels.steps import Simulation, models, tested_axes
-from pallas_lint.kernels.uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.grid.blocks import grid_of
+from pallas_lint.kernels.grid.grid_simulation import Simulation, models, tested_axes
+from pallas_lint.kernels.launches.dimension_semantics import semantics_site
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.blocks import Grid
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.steps import Fault
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.uses import Buffer
+    from pallas_lint.kernels.facts.buffer_uses import Buffer
+    from pallas_lint.kernels.grid.blocks import Grid
+    from pallas_lint.kernels.grid.grid_simulation import Fault
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
 _TWO_CORES = ("v4", "v5p")  # one program runs on both cores of the chip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import claimed
-from pallas_lint.kernels.writes import gap, outputs_of, starts_fresh, use_of
+from pallas_lint.kernels.facts.aliases import claimed
+from pallas_lint.kernels.facts.writes import gap, outputs_of, starts_fresh, use_of
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Ref
-    from pallas_lint.kernels.writes import Gap
+    from pallas_lint.kernels.facts.writes import Gap
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Ref
 
 
 class PartialOutputWrite(Rule):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pallas_lint.alias_edits import alias_pallas_outputs, alias_triton_outputs
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import claimed, output_leaves
-from pallas_lint.kernels.row_moves import is_filled_before, row_moves
-from pallas_lint.kernels.triton_kernels import triton_kernel
-from pallas_lint.kernels.values import Array, Const, Made, Seq, Sym
-from pallas_lint.kernels.writes import all_seen
+from pallas_lint.fixes.alias_edits import alias_pallas_outputs, alias_triton_outputs
+from pallas_lint.kernels.facts.aliases import claimed, output_leaves
+from pallas_lint.kernels.facts.triton_kernels import triton_kernel
+from pallas_lint.kernels.facts.writes import all_seen
+from pallas_lint.kernels.grid.row_moves import is_filled_before, row_moves
+from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.aliases import Leaf
-    from pallas_lint.kernels.foreign_calls import ForeignCall
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.triton_kernels import TritonKernel, TritonMove
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.facts.aliases import Leaf
+    from pallas_lint.kernels.facts.triton_kernels import TritonKernel, TritonMove
+    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Value
 
 
 class PermutingWriteUnaliased(Rule):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.steps import Fault, Simulation, Visit, axes_text, models, step_text
-from pallas_lint.kernels.uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
+from pallas_lint.kernels.grid.grid_simulation import Fault, Simulation, Visit, axes_text, models, step_text
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.blocks import Block
-    from pallas_lint.kernels.grid_points import Point
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.steps import Steps
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.uses import Buffer
+    from pallas_lint.kernels.facts.buffer_uses import Buffer
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.grid.grid_points import Point
+    from pallas_lint.kernels.grid.grid_simulation import Steps
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class RevisitNotConsecutive(Rule):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid_points import terms_in
-from pallas_lint.kernels.reach import divided, extents, number, parts_of, reach_of, size_of, start_of
-from pallas_lint.kernels.values import Const, Slice, Sym
+from pallas_lint.kernels.grid.grid_points import terms_in
+from pallas_lint.kernels.grid.index_ranges import divided, extents, number, parts_of, reach_of, size_of, start_of
+from pallas_lint.kernels.model.values import Const, Slice, Sym
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.reach import Part
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.grid.index_ranges import Part
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Value
 
 _MASKED = ("load", "store", "atomic_", "swap")
 

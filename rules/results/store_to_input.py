@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import made_blank, pairs
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.index_maps import index_maps_of
-from pallas_lint.kernels.launch import Launch
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import UNKNOWN, Array, Made
-from pallas_lint.kernels.writes import is_copied
+from pallas_lint.kernels.facts.aliases import made_blank, pairs
+from pallas_lint.kernels.facts.writes import is_copied
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.grid.index_maps import index_maps_of
+from pallas_lint.kernels.model.launch import Launch
+from pallas_lint.kernels.model.trace import Access
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.descent import children
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Ref, Value
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Ref, Value
 
 _GPU = ("triton", "mosaic_gpu")
 _DESCRIBED = ("make_async_copy", "make_async_remote_copy")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.kernels.aliases import claimed
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.dataflow import derived, inputs, is_among, reaches_result
-from pallas_lint.kernels.launch import Launch
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.uses import starts_unwritten
-from pallas_lint.kernels.writes import starts_fresh
+from pallas_lint.kernels.facts.aliases import claimed
+from pallas_lint.kernels.facts.buffer_uses import starts_unwritten
+from pallas_lint.kernels.facts.dataflow import derived, inputs, is_among, reaches_result
+from pallas_lint.kernels.facts.writes import starts_fresh
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.launch import Launch
+from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Func, Ref
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Func, Ref
 
 _ADDING = frozenset(("jax.numpy.add", "jax.numpy.subtract"))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.padding import mixed_padding
-from pallas_lint.masking import LEVELS, masking_fix
+from pallas_lint.fixes.masking import LEVELS, masking_fix
+from pallas_lint.kernels.facts.padding import mixed_padding
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class UnmaskedPartialBlock(Rule):

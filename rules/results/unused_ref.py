@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.aliases import claimed, pairs
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.writes import all_seen, outputs_of, starts_fresh, use_of
+from pallas_lint.kernels.facts.aliases import claimed, pairs
+from pallas_lint.kernels.facts.writes import all_seen, outputs_of, starts_fresh, use_of
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.descent import children, walk
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Func, Ref
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Func, Ref
 
 # A kernel that does one of these may be run for that alone.
 _EFFECTS = (

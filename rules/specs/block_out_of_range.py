@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import blocks_of
+from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.blocks import Block
-    from pallas_lint.kernels.grid_points import Point
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.grid.grid_points import Point
+    from pallas_lint.kernels.model.launch import Launch
 
 
 class BlockOutOfRange(Rule):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.signatures import count_of
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
 
 
 class BlockRank(Rule):

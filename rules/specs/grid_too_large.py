@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import grid_of
-from pallas_lint.kernels.values import Seq, dim
+from pallas_lint.kernels.grid.blocks import grid_of
+from pallas_lint.kernels.model.values import Seq, dim
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.blocks import Grid
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.grid.blocks import Grid
+    from pallas_lint.kernels.model.launch import Launch
 
 _MOST_X = 2**31 - 1
 _MOST_YZ = 2**16 - 1

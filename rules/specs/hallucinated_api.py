@@ -8,7 +8,7 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, ApiName, known_prefix
 from pallas_lint.compat.versions import UnknownVersionError, parse
 from pallas_lint.finding import Severity
-from pallas_lint.migration import Migration, short
+from pallas_lint.fixes.migration import Migration, short
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:

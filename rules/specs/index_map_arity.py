@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.kernels.signatures import count_of, signature_of
+from pallas_lint.kernels.launches.signatures import count_of, signature_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.descent import children
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.launch import Launch
 
 
 class IndexMapArity(Rule):

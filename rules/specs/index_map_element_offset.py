@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.values import Const, Sym, Value, from_dim
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.values import Const, Sym, Value, from_dim
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.blocks import Block
-    from pallas_lint.kernels.index_maps import IndexMap
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.grid.index_maps import IndexMap
 
 
 class IndexMapElementOffset(Rule):

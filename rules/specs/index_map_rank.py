@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.signatures import count_of
-from pallas_lint.kernels.values import NONE, Const, Sym
+from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.values import NONE, Const, Sym
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.values import Value
 
 _ARITHMETIC = frozenset(("+", "-", "*", "//", "%", "**"))
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.roles import expected
-from pallas_lint.kernels.signatures import signature_of
-from pallas_lint.kernels.values import Sym
+from pallas_lint.kernels.launches.roles import expected
+from pallas_lint.kernels.launches.signatures import signature_of
+from pallas_lint.kernels.model.values import Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.values import Func
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Func
 
 
 class KernelArity(Rule):

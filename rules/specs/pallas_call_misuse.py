@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.api_names import api_name, keywords
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.launch import PALLAS, is_spec
-from pallas_lint.kernels.signatures import count_of
-from pallas_lint.kernels.values import Array, Const, Func, Made, Seq, Sym, Value
+from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.launch import PALLAS, is_spec
+from pallas_lint.kernels.model.values import Array, Const, Func, Made, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax.uses import Use
 
 _CALL = f"{PALLAS}.pallas_call"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.spreading import spread_by
+from pallas_lint.kernels.library.spreading import spread_by
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
 
 
 class AutoPartition(Rule):

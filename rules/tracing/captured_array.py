@@ -9,9 +9,9 @@ from attrs import frozen
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.jitted import is_traced
-from pallas_lint.kernels.trace import Access, Capture, Op
-from pallas_lint.kernels.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
+from pallas_lint.kernels.library.jit import is_traced
+from pallas_lint.kernels.model.trace import Access, Capture, Op
+from pallas_lint.kernels.model.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.descent import children
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import Event, KernelTrace
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.syntax import Site
 
 # These ask for a shape and a dtype; the array itself does not get into the kernel.

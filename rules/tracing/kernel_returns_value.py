@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.values import NONE, Array, Choice, Const, Dictionary, Func, Ref, Seq, Value, options
+from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Dictionary, Func, Ref, Seq, Value, options
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.descent import children
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class KernelReturnsValue(Rule):

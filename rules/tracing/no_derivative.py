@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.derivatives import REVERSE
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.values import NONE, Dictionary, Func, Sym
+from pallas_lint.kernels.library.derivatives import REVERSE
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.values import NONE, Dictionary, Func, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
 
 
 class NoDerivative(Rule):

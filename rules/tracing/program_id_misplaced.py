@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.values import Const, Made, Seq
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.values import Const, Made, Seq
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace, Op
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 _PROGRAM_ID, _NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.demands import demands
-from pallas_lint.kernels.values import Array
+from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
+from pallas_lint.kernels.library.concretizations import demands
+from pallas_lint.kernels.model.values import Array
 from pallas_lint.rule import Example, Rule
-from pallas_lint.when_rewrites import branch_as_when, sliced_by_ds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.index_maps import IndexMap
-    from pallas_lint.kernels.trace import Demand, KernelTrace
+    from pallas_lint.kernels.grid.index_maps import IndexMap
+    from pallas_lint.kernels.model.trace import Demand, KernelTrace
 
 _KEYWORDS = {
     "if": "if", "while": "while", "assert": "assert", "ternary": "if ... else", "and": "and", "or": "or",

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import frozen
 
+from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.operands import tree_leaves
-from pallas_lint.kernels.spreading import is_checked
-from pallas_lint.kernels.values import NONE, Made
+from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.library.spreading import is_checked
+from pallas_lint.kernels.model.values import NONE, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import parent
-from pallas_lint.verdicts import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.spreading import Around
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.library.spreading import Around
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Value
 
 
 _WORDS = ("vma", "manual_axis_type")

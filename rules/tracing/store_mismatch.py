@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.dtypes import canonical, operand_element
-from pallas_lint.kernels.indexing import result_shape
-from pallas_lint.kernels.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
-from pallas_lint.kernels.operands import broadcast, shape
-from pallas_lint.kernels.ref_indexing import RefIndexing
-from pallas_lint.kernels.trace import Access, is_full_index
-from pallas_lint.kernels.values import Array, Const, Ref, Sym
+from pallas_lint.kernels.facts.ref_indexing import RefIndexing
+from pallas_lint.kernels.library.indexing import result_shape
+from pallas_lint.kernels.library.operands import broadcast, shape
+from pallas_lint.kernels.model.dtypes import canonical, operand_element
+from pallas_lint.kernels.model.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
+from pallas_lint.kernels.model.trace import Access, is_full_index
+from pallas_lint.kernels.model.values import Array, Const, Ref, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import operand, parent
-from pallas_lint.verdicts import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.kinds import Element
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Shape
+    from pallas_lint.kernels.model.kinds import Element
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Shape
 
 
 class StoreMismatch(Rule):

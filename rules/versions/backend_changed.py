@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.compat.versions import CUDA_TRITON_AGAIN, parse
 from pallas_lint.finding import Edit, Severity, Span
-from pallas_lint.kernels.backend import STRONG
-from pallas_lint.kernels.launch import PALLAS
-from pallas_lint.kernels.values import NONE
+from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.values import NONE
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
 
 _TITLES = {"triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 _PARAMS_DECIDE = (0, 8)

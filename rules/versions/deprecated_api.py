@@ -8,8 +8,8 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, reached
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.migration import Migration
-from pallas_lint.rewrites import loaded_index, replacing
+from pallas_lint.fixes.migration import Migration
+from pallas_lint.fixes.rewrites import loaded_index, replacing
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:

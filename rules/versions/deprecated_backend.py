@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.api_names import PALLAS, because
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.backend import STRONG
+from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax.uses import Use
 
 _TRITON_SINCE = (0, 11)

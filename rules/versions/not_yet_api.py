@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.api_names import api_name, because, keywords, reached
 from pallas_lint.finding import Severity
+from pallas_lint.fixes.spread_keywords import spread_keywords
 from pallas_lint.rule import Example, Rule
-from pallas_lint.spread_keywords import spread_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import ApiHistory
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax.uses import Use
 
 

@@ -10,11 +10,18 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, because, keywords, positions, reached
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.values import Const, Dictionary
-from pallas_lint.migration import Migration, short
-from pallas_lint.rewrites import BY_BACKEND, KEYWORDS, block_spec_swapped, dictionary_params, loaded_index, replacing
+from pallas_lint.fixes.migration import Migration, short
+from pallas_lint.fixes.rewrites import (
+    BY_BACKEND,
+    KEYWORDS,
+    block_spec_swapped,
+    dictionary_params,
+    loaded_index,
+    replacing,
+)
+from pallas_lint.fixes.spread_keywords import spread_keywords
+from pallas_lint.kernels.model.values import Const, Dictionary
 from pallas_lint.rule import Example, Rule
-from pallas_lint.spread_keywords import spread_keywords
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.api_names import ApiName, KeywordHistory
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix, Span
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax.uses import Keyword, Use
 
 

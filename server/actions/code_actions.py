@@ -12,7 +12,8 @@ from pallas_lint.server.protocol.edits import workspace_edit
 from pallas_lint.server.protocol.positions import from_lsp, range_of, touches
 from pygls import uris
 
-from pallas_lint import fixer, silencing
+from pallas_lint.run import fixer
+from pallas_lint.triage import silencing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Edit, Finding, Fix
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 FIX_ALL = "source.fixAll.pallasLint"
 DISABLE_LINE = "quickfix.pallasLint.disableLine"

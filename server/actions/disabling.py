@@ -1,4 +1,4 @@
-"""Silencing a rule in a file and in the project; `pallas_lint.silencing` does it for one finding."""
+"""Silencing a rule in a file and in the project; `pallas_lint.triage.silencing` does it for one finding."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from pallas_lint import fixer
 from pallas_lint.finding import Edit, Position, Span
-from pallas_lint.project import project_root
+from pallas_lint.run import fixer
+from pallas_lint.run.project import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.text.source import Source
 
 _TABLE = ("tool", "pallas-lint")
 

@@ -10,8 +10,8 @@ from attrs import evolve
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 
-from pallas_lint import fixer
 from pallas_lint.finding import Span
+from pallas_lint.run import fixer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.project import Project
-    from pallas_lint.source import Source
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
 
 
 def fixed(judged: Judged, project: Project, *, cell: int | None = None) -> Source | None:

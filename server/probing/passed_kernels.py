@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.finding import Span
-    from pallas_lint.kernels.analysis import Analysis
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece
 
 _KERNEL = ("kernel", "body", "f")  # what launching functions call their first parameter

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from attrs import frozen
 
-from pallas_lint.kernels.blocks import blocks_of
-from pallas_lint.kernels.values import Array, Const, Sym
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.values import Array, Const, Sym
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pallas_lint.kernels.analysis import Analysis
-    from pallas_lint.kernels.blocks import Block
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Value
     from pallas_lint.probe.facts import Run
     from pallas_lint.syntax import Piece
 

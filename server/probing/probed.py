@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.facts import Run
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 
 @define(eq=False)

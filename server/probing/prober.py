@@ -15,14 +15,14 @@ from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument
 from pallas_lint.server.workspace.client_settings import client_commands
 
-from pallas_lint.environment import InterpreterError, find_python
-from pallas_lint.notebook import SUFFIX
-from pallas_lint.options import TARGETS, OptionError
+from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.options import TARGETS, OptionError
+from pallas_lint.notebooks.notebook import SUFFIX
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.session import Conditions, Session
-from pallas_lint.project import project_root
 from pallas_lint.report.lines import Lines
+from pallas_lint.run.project import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.documents import Judged
     from pallas_lint.server.workspace.folders import Folder
 
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from pallas_lint.finding import Position, Span
 if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 
 def to_lsp(source: Source, position: Position, codec: PositionCodec) -> lsp.Position:

@@ -13,7 +13,7 @@ from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp
 from pygls.workspace import TextDocument, Workspace
 
-from pallas_lint.source import Source
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

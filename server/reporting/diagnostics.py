@@ -10,8 +10,8 @@ from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
 
-from pallas_lint.cache import digest
 from pallas_lint.finding import Related, Severity
+from pallas_lint.run.cache import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _SEVERITIES = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,

@@ -13,16 +13,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint import cache
-from pallas_lint.project import discover
+from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.report.json import error_document, finding_document
-from pallas_lint.runner import run
-from pallas_lint.settings import Overrides, SettingsError, SettingsFinder
+from pallas_lint.run import cache
+from pallas_lint.run.project import discover
+from pallas_lint.run.runner import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.cache import Verdict
+    from pallas_lint.run.cache import Verdict
 
 _PORTION = 200  # files between two reports of progress
 

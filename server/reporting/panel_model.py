@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from pallas_lint.runner import combine
+from pallas_lint.run.runner import combine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pallas_lint.cache import Verdict
     from pallas_lint.finding import Finding
+    from pallas_lint.run.cache import Verdict
 
 
 @define(eq=False)

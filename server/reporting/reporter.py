@@ -12,9 +12,9 @@ from pallas_lint.server.reporting.panel_model import Board
 from pallas_lint.server.workspace import settings_files
 from pygls import uris
 
-from pallas_lint.baseline import BaselineError
-from pallas_lint.notebook import Notebook
-from pallas_lint.settings import SettingsError
+from pallas_lint.config.settings import SettingsError
+from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.triage.baseline import BaselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.documents import Judged
 
-    from pallas_lint.cache import Verdict
     from pallas_lint.finding import Finding, LintError
+    from pallas_lint.run.cache import Verdict
 
 _PORTION = 50  # reports of files in one partial result
 

@@ -13,8 +13,8 @@ import attrs
 from attrs import evolve
 from pallas_lint.server.protocol.progress import Progress
 
-from pallas_lint.cache import Verdict, decode
 from pallas_lint.finding import LintError
+from pallas_lint.run.cache import Verdict, decode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Span
-    from pallas_lint.kernels.analysis import Analysis
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
 
 SHOW_LAYOUT = "pallasLint.showLayout"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.server.probing.probed import launches_at
 
-from pallas_lint.kernels.memory_budget import VMEM, budgets_of, size
-from pallas_lint.kernels.values import Sym
-from pallas_lint.verdicts import BACKENDS
+from pallas_lint.backend_failures import BACKENDS
+from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
+from pallas_lint.kernels.model.values import Sym
 
 if TYPE_CHECKING:
     from pallas_lint.server.workspace.documents import Judged
 
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.memory_budget import Budget
-    from pallas_lint.kernels.values import Shape
+    from pallas_lint.kernels.facts.memory_budget import Budget
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Shape
     from pallas_lint.probe.results import LaunchResult
 
 

@@ -21,11 +21,11 @@ from pallas_lint.server.views.figures import (
 from pallas_lint.server.views.markdown import code, plain
 
 from pallas_lint import compat
+from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.cli import support
 from pallas_lint.finding import Position, Span
-from pallas_lint.kernels.memory_budget import size
-from pallas_lint.kernels.trace import Op
-from pallas_lint.verdicts import BACKENDS
+from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.kernels.model.trace import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Ref
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Ref
     from pallas_lint.probe.results import LaunchResult
 
 _DOCS = "https://docs.jax.dev/en/latest/_autosummary/"

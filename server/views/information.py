@@ -6,9 +6,9 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
-from pallas_lint.environment import InterpreterError, find_python
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import SettingsError
+from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.settings import SettingsError
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.documents import Judged
 
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 
 def register(server: PallasServer) -> None:

@@ -10,13 +10,13 @@ from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Position
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _BEFORE = re.compile(r"#\s*(?:pallas-lint:\s*disable(?:-file)?=|noqa:\s*)(?:[\w-]+\s*,\s*)*([\w-]*)$")
 

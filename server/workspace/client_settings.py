@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from attrs import evolve, field, frozen
 
-from pallas_lint import options
-from pallas_lint.environment import InterpreterError, interpreter_prefix
-from pallas_lint.options import Kind, OptionError, nearest, one_of
-from pallas_lint.settings import Overrides, configurable
+from pallas_lint.config import options
+from pallas_lint.config.environment import InterpreterError, interpreter_prefix
+from pallas_lint.config.options import Kind, OptionError, nearest, one_of
+from pallas_lint.config.settings import Overrides, configurable
 
 if TYPE_CHECKING:
     import argparse

@@ -12,8 +12,8 @@ from pallas_lint.server.workspace import settings_files
 from pallas_lint.server.workspace.client_settings import parse
 from pallas_lint.server.workspace.folders import file_of
 
-from pallas_lint.environment import ENVIRONMENT_FOLDERS, LOCK_FILES, has_evidence
-from pallas_lint.settings import CONFIG_NAMES
+from pallas_lint.config.environment import ENVIRONMENT_FOLDERS, LOCK_FILES, has_evidence
+from pallas_lint.config.settings import CONFIG_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

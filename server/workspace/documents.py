@@ -16,14 +16,14 @@ from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.client_settings import ClientSettings
 from pallas_lint.server.workspace.folders import file_of
 
-from pallas_lint import notebook
-from pallas_lint.cache import Verdict
-from pallas_lint.fixer import SYNTAX_ERROR
-from pallas_lint.notebook import SUFFIX, Notebook
+from pallas_lint.config.settings import SettingsError
+from pallas_lint.notebooks import notebook
+from pallas_lint.notebooks.notebook import SUFFIX, Notebook
 from pallas_lint.presumption import backends_named
-from pallas_lint.project import Project
-from pallas_lint.settings import SettingsError
-from pallas_lint.source import Source, SourceError
+from pallas_lint.run.cache import Verdict
+from pallas_lint.run.fixer import SYNTAX_ERROR
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.workspace.folders import Folders
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
     from pallas_lint.presumption import Named
     from pallas_lint.probe.facts import Run
-    from pallas_lint.settings import Settings
 
 LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
@@ -331,7 +331,7 @@ class Documents:
 
         A crash of the engine is a problem of this document, not of the server.
         """
-        from pallas_lint.kernels.replay import Abandoned
+        from pallas_lint.kernels.interpreter.replay import Abandoned
         from pallas_lint.lint import judge, may_have_kernels
 
         file = self.path(uri)

@@ -10,16 +10,16 @@ from attrs import define, field
 from pallas_lint.server.workspace.client_settings import ClientSettings
 from pygls import uris
 
-from pallas_lint.baseline import Baseline
-from pallas_lint.project import is_excluded, project_root
-from pallas_lint.settings import SettingsError, SettingsFinder
+from pallas_lint.config.settings import SettingsError, SettingsFinder
+from pallas_lint.run.project import is_excluded, project_root
+from pallas_lint.triage.baseline import Baseline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 

@@ -15,7 +15,7 @@ from pallas_lint.server.workspace.configuring import take_changes
 from pallas_lint.server.workspace.documents import Documents
 
 from pallas_lint.finding import Edit, Span
-from pallas_lint.notebook import Cell, Notebook
+from pallas_lint.notebooks.notebook import Cell, Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,8 +11,8 @@ from pallas_lint.server.protocol.edits import workspace_edit
 from pallas_lint.server.views.rule_completion import rule_items, word_before
 from pygls import uris
 
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import CONFIG_NAMES, SettingsError, configurable, load, loads, schema
+from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, configurable, load, loads, schema
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Position
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 _OWN = "tool.pallas-lint"  # the table of pyproject.toml
 _NEW = """\

@@ -11,7 +11,8 @@ import pytest
 from invocation import KERNEL, OLD
 
 import pallas_lint.lint
-from pallas_lint import __version__, cache
+from pallas_lint import __version__
+from pallas_lint.run import cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pallas_lint import cache
+from pallas_lint.run import cache
 from tests.test_notebook import IMPORTS, KERNEL, LAUNCH, SILENT, document
 
 if TYPE_CHECKING:

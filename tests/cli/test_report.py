@@ -9,12 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pallas_lint import report
+from pallas_lint.config.targets import JaxVersions
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.report import Report
 from pallas_lint.report.full import LONGEST_LINE, underline
 from pallas_lint.report.style import Style, text_width, visible
-from pallas_lint.source import Source
-from pallas_lint.targets import JaxVersions
+from pallas_lint.text.source import Source
 
 TEXT = """\
 def kernel(x_ref, o_ref):

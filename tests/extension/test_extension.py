@@ -64,7 +64,7 @@ def test_schema_of_pyproject(document: dict[str, Any], valid: bool) -> None:
 
 
 def test_targets_are_those_of_pallas_lint() -> None:
-    from pallas_lint.targets import all_targets
+    from pallas_lint.config.targets import all_targets
 
     (one, many) = settings()["pallasLint.target"]["anyOf"]
     assert one["enum"] == many["items"]["enum"] == list(all_targets())

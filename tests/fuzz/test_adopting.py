@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pallas_lint.baseline import Baseline, BaselineError
 from pallas_lint.cli import main
 from pallas_lint.finding import Severity
 from pallas_lint.report.lines import Lines
-from pallas_lint.source import Source, SourceError
+from pallas_lint.text.source import Source, SourceError
+from pallas_lint.triage.baseline import Baseline, BaselineError
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNELS, kernels, sensible
 from tests.fuzz.verdicts import NOWHERE, circumstances, verdict

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint import fixer
 from pallas_lint.lint import lint_source
-from pallas_lint.notebook import Notebook
-from pallas_lint.project import Project
-from pallas_lint.source import Source, SourceError
+from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.run import fixer
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Source, SourceError
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL, KERNELS, kernels
 from tests.fuzz.verdicts import NOWHERE, assert_inside, assert_reported, chosen

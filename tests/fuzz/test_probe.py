@@ -14,8 +14,8 @@ from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.probe import facts, footing
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argument, parse_arguments, parse_target
-from pallas_lint.source import Source
 from pallas_lint.syntax.outline import outline
+from pallas_lint.text.source import Source
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL, kernels
 

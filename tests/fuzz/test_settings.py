@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pallas_lint.config.options import LEAST_MEMORY, MOST_SECONDS
+from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
 from pallas_lint.lint import lint_source
-from pallas_lint.options import LEAST_MEMORY, MOST_SECONDS
 from pallas_lint.probe.session import Conditions
-from pallas_lint.project import Project, discover
-from pallas_lint.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project, discover
+from pallas_lint.text.source import Source
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pallas_lint import fixer
-from pallas_lint.source import Source, SourceError
+from pallas_lint.run import fixer
+from pallas_lint.text.source import Source, SourceError
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import files, kernels, sensible
 from tests.fuzz.verdicts import assert_reported, circumstances, verdict

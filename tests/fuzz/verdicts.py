@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from pallas_lint import report as reports
 from pallas_lint.lint import FileResult, lint_source
-from pallas_lint.project import Project
 from pallas_lint.report import FORMATS, Report
 from pallas_lint.report.lines import Lines
+from pallas_lint.run.project import Project
 from pallas_lint.testing import settings as settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding, Span
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.text.source import Source
 
 NOWHERE = Path("/nonexistent")
 _COMMAND = re.compile(r"::(error|warning|notice) [^\r\n]*::[^\r\n]*\n")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.project import Project
-from pallas_lint.runner import judge_source
-from pallas_lint.settings import Overrides, SettingsFinder
-from pallas_lint.source import Source
+from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.run.project import Project
+from pallas_lint.run.runner import judge_source
+from pallas_lint.text.source import Source
 from tests.hostile import attack
 
 if TYPE_CHECKING:

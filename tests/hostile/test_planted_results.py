@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from pallas_lint import cache
+from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
 from pallas_lint.probe import facts
 from pallas_lint.probe.results import LaunchResult
-from pallas_lint.project import Project
-from pallas_lint.settings import Overrides, SettingsFinder
+from pallas_lint.run import cache
+from pallas_lint.run.project import Project
 from tests.hostile import attack
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pallas_lint.kernels.arrays import infer
-from pallas_lint.kernels.dtypes import from_name
-from pallas_lint.kernels.values import Array, Const, DType, Seq, Value
+from pallas_lint.kernels.library.arrays import infer
+from pallas_lint.kernels.model.dtypes import from_name
+from pallas_lint.kernels.model.values import Array, Const, DType, Seq, Value
 from tests.rules.interpreted import python
 
 F32, BF16, F16 = ("float32", (16, 128)), ("bfloat16", (16, 128)), ("float16", (16, 128))

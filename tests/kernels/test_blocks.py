@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from pallas_lint.kernels.blocks import Block, Blocks, blocks_of
-from pallas_lint.kernels.grid_points import Point
-from pallas_lint.kernels.trace import Op
-from pallas_lint.kernels.values import Sym
+from pallas_lint.kernels.grid.blocks import Block, Blocks, blocks_of
+from pallas_lint.kernels.grid.grid_points import Point
+from pallas_lint.kernels.model.trace import Op
+from pallas_lint.kernels.model.values import Sym
 from tests.kernels.test_discovery import run
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.kernels.analysis import Analysis, analyse
-from pallas_lint.kernels.modules import ModuleGraph
-from pallas_lint.source import Source
+from pallas_lint.kernels.analysis.analysis import Analysis, analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

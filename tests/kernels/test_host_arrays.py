@@ -11,12 +11,12 @@ import subprocess
 
 import pytest
 
-from pallas_lint.kernels.analysis import analyse
-from pallas_lint.kernels.dtypes import canonical
-from pallas_lint.kernels.modules import ModuleGraph
-from pallas_lint.kernels.values import Array
-from pallas_lint.source import Source
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.dtypes import canonical
+from pallas_lint.kernels.model.values import Array
 from pallas_lint.testing import codes, lint
+from pallas_lint.text.source import Source
 from tests.rules.interpreted import python
 
 _SETUP = "x, rng = jnp.zeros((16, 128)), np.random.default_rng(0)"

@@ -15,13 +15,13 @@ import subprocess
 
 import pytest
 
-from pallas_lint.kernels.analysis import analyse
-from pallas_lint.kernels.dtypes import canonical, from_name, operand_element
-from pallas_lint.kernels.kinds import ANY, kinds_of
-from pallas_lint.kernels.modules import ModuleGraph
-from pallas_lint.kernels.trace import Access
-from pallas_lint.kernels.values import Array, Const, Ref, Value
-from pallas_lint.source import Source
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.dtypes import canonical, from_name, operand_element
+from pallas_lint.kernels.model.kinds import ANY, kinds_of
+from pallas_lint.kernels.model.trace import Access
+from pallas_lint.kernels.model.values import Array, Const, Ref, Value
+from pallas_lint.text.source import Source
 from tests.kernels.expressions import EXPRESSIONS, PREPARATION, REFS
 from tests.rules.interpreted import python
 

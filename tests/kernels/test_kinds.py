@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from pallas_lint.kernels.dtypes import canonical, promote
-from pallas_lint.kernels.kinds import ANY, FLOATING, INEXACT, INTEGER, Element, differ, join_elements, kinds_of
+from pallas_lint.kernels.model.dtypes import canonical, promote
+from pallas_lint.kernels.model.kinds import ANY, FLOATING, INEXACT, INTEGER, Element, differ, join_elements, kinds_of
 from pallas_lint.testing import lint
 from tests.rules.kernels import launch
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.kernels.analysis import analyse
-from pallas_lint.kernels.modules import ModuleGraph
-from pallas_lint.kernels.values import Array, Value
-from pallas_lint.source import Source
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.values import Array, Value
+from pallas_lint.text.source import Source
 
 MODULE = """\
 import jax

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.kernels.trace import Access, Op
-from pallas_lint.kernels.values import Array, Const, Slice
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import Array, Const, Slice
 from pallas_lint.lint import judge
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import settings
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.trace import KernelTrace
-    from pallas_lint.kernels.values import Value
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Value
 
 _TEXT = """\
 import jax

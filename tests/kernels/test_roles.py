@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from pallas_lint.kernels.roles import expected
-from pallas_lint.kernels.trace import Access
+from pallas_lint.kernels.launches.roles import expected
+from pallas_lint.kernels.model.trace import Access
 from tests.kernels.test_discovery import run
 
 

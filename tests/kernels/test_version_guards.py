@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pallas_lint.kernels.analysis import analyse
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.run.project import Project
 from pallas_lint.syntax.uses import Uses
+from pallas_lint.text.source import Source
 
 HEAD = "import jax\nfrom jax.experimental.pallas import tpu as pltpu\n"
 ALL = ("0.5.3", "0.7.2", "0.10.2")

@@ -11,7 +11,8 @@ import pytest
 from pallas_lint.rules.registry import RULES
 
 from pallas_lint.finding import Finding, Severity
-from pallas_lint.rule import Rule, RuleEntry, all_rules
+from pallas_lint.registry import RuleEntry, all_rules
+from pallas_lint.rule import Rule
 from pallas_lint.testing import MARK, lint
 
 PROPER_NAMES = {"Pallas", "Triton", "Mosaic", "Python"}

@@ -109,11 +109,11 @@ def test_settings_and_comments_hold_for_the_probe(tmp_path: Path) -> None:
 def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
     """Zeros are no start for a running maximum of negative numbers, which the unsafe fix cannot know."""
     from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
-    from pallas_lint.fixer import fix
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.session import Conditions, Session
     from pallas_lint.probe.specs import comments_in
-    from pallas_lint.source import Source
+    from pallas_lint.run.fixer import fix
+    from pallas_lint.text.source import Source
 
     (tmp_path / "k.py").write_text(COMMENTED)
     source = Source("k.py", COMMENTED)
@@ -137,8 +137,8 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
 
 def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
     from pallas_lint.probe import facts, footing
-    from pallas_lint.source import Source
     from pallas_lint.syntax.outline import outline
+    from pallas_lint.text.source import Source
 
     def fitting(text: str) -> tuple[facts.Run, ...]:
         return facts.fitting(facts.load(file), "shown.py", lambda _: footing.places(outline(Source("shown.py", text))))
@@ -196,8 +196,8 @@ IMPORTED = {
 
 def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
     from pallas_lint.probe import facts, footing
-    from pallas_lint.source import Source
     from pallas_lint.syntax.outline import outline
+    from pallas_lint.text.source import Source
 
     def fitting() -> tuple[facts.Run, ...]:
         def places(path: str) -> dict[str, int]:

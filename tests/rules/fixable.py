@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 from pallas_lint.testing import MARK
 
 if TYPE_CHECKING:

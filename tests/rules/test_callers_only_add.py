@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 from pallas_lint.testing import lint
 
 EXAMPLES = {

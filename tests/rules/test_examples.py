@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 from pallas_lint.testing import check_fine, check_fix, check_flagged
 
 if TYPE_CHECKING:

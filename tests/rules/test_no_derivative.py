@@ -8,9 +8,9 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.lint import lint_source
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import lint, settings
+from pallas_lint.text.source import Source
 from tests.rules.traced import PRELUDE, outcomes
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 from pallas_lint.finding import Finding, Severity
 from pallas_lint.lint import judge
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import fixed_text, lint_text, settings
+from pallas_lint.text.source import Source
 from tests.rules.interpreted import python
 from tests.rules.spread_forms import FORMS, NEW, OLD, PRELUDE
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 from tests.server.clients import applied, codes, everywhere, session
 from tests.server.test_protocol import CODE, place
 

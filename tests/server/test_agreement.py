@@ -13,8 +13,8 @@ import pytest
 from lsprotocol import types as lsp
 from pytest_lsp import make_test_lsp_client
 
-from pallas_lint.rule import all_rules
-from pallas_lint.source import Source
+from pallas_lint.registry import all_rules
+from pallas_lint.text.source import Source
 from tests.server.clients import codes, document, session
 from tests.server.test_protocol import CODE
 
@@ -79,7 +79,7 @@ async def test_pushed_asked_for_and_as_json(tmp_path: Path) -> None:
 
 
 PLUGIN = """\
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 
 rule = all_rules()["PAL101"].rule
 checked = rule.check_op

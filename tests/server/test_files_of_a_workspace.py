@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 
-from pallas_lint import cache
-from pallas_lint.project import Project
+from pallas_lint.run import cache
+from pallas_lint.run.project import Project
 from tests.server.clients import LIMIT, codes, document, session
 from tests.server.test_protocol import CODE
 

@@ -10,7 +10,7 @@ from pallas_lint.server.protocol.positions import from_lsp, range_of, to_lsp
 from pygls.workspace import PositionCodec
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.source import Source
+from pallas_lint.text.source import Source
 from tests.server.reference import ENCODINGS, LINE_END, offsets, position, texts, units
 
 encodings = st.sampled_from(sorted(ENCODINGS))

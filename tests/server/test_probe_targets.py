@@ -8,10 +8,10 @@ import pytest
 from pallas_lint.server.probing.probe_targets import NoFunction, choose, suggestion
 from pallas_lint.server.probing.prober import comment_edit
 
+from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.lint import judge
-from pallas_lint.project import Project
-from pallas_lint.settings import Overrides, SettingsFinder
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Source
 
 CODE = """\
 from functools import partial

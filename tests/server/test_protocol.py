@@ -17,7 +17,7 @@ from pygls.workspace import PositionCodec
 from pytest_lsp import ClientServerConfig, LanguageClient
 
 from pallas_lint.finding import Position
-from pallas_lint.source import Source
+from pallas_lint.text.source import Source
 from tests.server.clients import capabilities, session
 
 CODE = """\

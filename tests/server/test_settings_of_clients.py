@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.app import PallasServer
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.lint import Judgement
-    from pallas_lint.project import Project
-    from pallas_lint.settings import Settings
-    from pallas_lint.source import Source
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from pallas_lint.rule import all_rules
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import pallas_lint
 from benchmarks.latency import composed
 from pallas_lint.finding import Position
-from pallas_lint.source import Source
 from pallas_lint.syntax import Outline, Piece, outline
+from pallas_lint.text.source import Source
 
 OWN_FILES = sorted(Path(pallas_lint.__file__).parent.rglob("*.py"))
 MEMBERS = "".join(f"    x{number} = {number}\n" for number in range(45))

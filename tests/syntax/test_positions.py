@@ -11,12 +11,12 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 import pallas_lint
 from pallas_lint.finding import Position
-from pallas_lint.source import Source
 from pallas_lint.syntax import Piece, outline
 from pallas_lint.syntax.positions import offsets
+from pallas_lint.text.source import Source
 
 OWN = Path(pallas_lint.__file__).parent
-OWN_FILES = [OWN / name for name in ("source.py", "fixer.py", "syntax/outline.py", "kernels/values.py")]
+OWN_FILES = [OWN / name for name in ("text/source.py", "run/fixer.py", "syntax/outline.py", "kernels/model/values.py")]
 TRICKY = """\
 @ decorated ( 1 )
 async  def  f ( a , * , b : int = 3 ,  ** c )  ->  "x" :   # é

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.finding import Position
-from pallas_lint.source import Replacement, Source, SourceError
+from pallas_lint.text.source import Replacement, Source, SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path

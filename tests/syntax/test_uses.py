@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
-from pallas_lint.source import Source
 from pallas_lint.syntax import outline
 from pallas_lint.syntax.branches import Branch
 from pallas_lint.syntax.uses import Use, Uses
+from pallas_lint.text.source import Source
 
 IMPORTS = "from jax.experimental import pallas as pl\nfrom jax.experimental.pallas import tpu as pltpu\n"
 PALLAS = "jax.experimental.pallas"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pallas_lint.compat import known_versions
-from pallas_lint.rule import all_rules
-from pallas_lint.settings import schema
-from pallas_lint.targets import all_targets
+from pallas_lint.config.settings import schema
+from pallas_lint.config.targets import all_targets
+from pallas_lint.registry import all_rules
 
 EXTENSION = Path(__file__).resolve().parent.parent
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
-from pallas_lint.rule import Example, Rule
+from pallas_lint.api import Example, Rule, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.launch import Launch
+    from pallas_lint.api import Context, Finding, Launch
 
 
 class UnnamedLaunch(Rule):

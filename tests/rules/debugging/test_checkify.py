@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.lint import lint_source
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import codes, fixed, lint, settings
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

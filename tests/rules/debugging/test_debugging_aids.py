@@ -8,9 +8,9 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.lint import lint_source
-from pallas_lint.project import Project
-from pallas_lint.source import Source
+from pallas_lint.run.project import Project
 from pallas_lint.testing import codes, fixed, lint, settings
+from pallas_lint.text.source import Source
 from tests.rules.traced import PRELUDE
 
 TRITON = "from jax.experimental.pallas import triton as plt\n"
@@ -215,7 +215,7 @@ def test_guards_are_missed_on_demand_only() -> None:
 
 
 def lint_by_default(code: str) -> list:  # type: ignore[type-arg]
-    from pallas_lint.settings import Overrides, SettingsFinder
+    from pallas_lint.config.settings import Overrides, SettingsFinder
 
     finder = SettingsFinder(Overrides({}, isolated=True), Path("/nonexistent"))
     chosen = finder.for_folder(Path("/nonexistent"))

@@ -1,0 +1,418 @@
+"""Which jax a project uses, read from its files: nothing is run and nothing is imported from it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ENVIRONMENT_FOLDERS = (".venv", "venv")
+LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+REQUIREMENT_FILES = ("pyproject.toml", "setup.cfg")
+# Strings, compiled when first used: a run seldom needs more than one of them.
+_DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
+# `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
+# costs hundreds of milliseconds to parse as TOML, and only two lines of it matter.
+_LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
+_LONGEST_REQUIREMENT, _MOST_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
+_REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
+
+
+class InterpreterError(ValueError):
+    """`--python` names nothing that exists."""
+
+
+class UnreadableError(Exception):
+    """A file that would tell the jax version is none that can be read: a pipe, a device, one that is far too large."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
+@frozen
+class Evidence:
+    """What one place says about jax: one version, or ranges of which any may hold."""
+
+    specs: tuple[str, ...]  # one version if `exact`, else PEP 440 specifiers
+    exact: bool
+    source: str
+    note: str | None = None  # what the reader must know: two places contradict each other
+
+    @property
+    def text(self) -> str:
+        return " or ".join(self.specs) or "any version"
+
+
+def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False) -> Evidence | None:
+    """The best evidence for code in `folder`, or None.
+
+    Raises InterpreterError for a `python` that is not there, UnreadableError for a file that is nothing to read.
+
+    Order: the interpreter named, the active environment, the nearest `.venv` or `venv`, lock file,
+    requirements, and last the environment that this very process runs in. The search upward ends at the root
+    of the repository.
+    """
+    if python is not None:
+        prefix = interpreter_prefix(python)
+        version = _installed(_site_packages(prefix))
+        if version:
+            return Evidence((version,), exact=True, source=f"from {python}")
+    if isolated:
+        return None
+    folders = list(_upward(folder))
+    return _in_active_environment() or _in_folders(folders) or _in_own_environment()
+
+
+def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Name and text of what says which packages the code in `folder` needs: what asks for them, then lock files.
+
+    Those of the nearest folder upward that has some, up to the root of its repository.
+    """
+    places = list(_upward(folder))
+    if not (places[-1] / ".git").is_dir():
+        places = [folder]  # in no repository
+    for place in places:
+        try:
+            names = sorted(os.listdir(place))  # noqa: PTH208
+        except OSError:
+            continue
+        asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
+        found = [name for name in (*asking, *LOCK_FILES) if name in names]
+        for name in found:
+            try:
+                text = _read(place / name)
+            except UnreadableError:
+                continue  # told by `find_jax`
+            yield name, text
+        if found:
+            return
+
+
+def _is_requirements(name: str) -> bool:
+    return name.startswith("requirements") and name.endswith(".txt")
+
+
+def has_evidence(names: Iterable[str]) -> bool:
+    """Whether a folder with these entries may know of another jax than its parent does."""
+    return any(
+        name == ".git"  # where the search upward ends
+        or name in ENVIRONMENT_FOLDERS
+        or name in LOCK_FILES
+        or name in REQUIREMENT_FILES
+        or _is_requirements(name)
+        for name in names
+    )
+
+
+def interpreter_prefix(python: str) -> Path:
+    """The environment folder of an interpreter (or of an environment folder itself).
+
+    Raises InterpreterError.
+    """
+    path = Path(python).expanduser()
+    if not path.exists():
+        import shutil
+
+        found = shutil.which(python) if os.sep not in python else None
+        if found is None:
+            raise InterpreterError(f"--python: no interpreter '{python}'")
+        path = Path(found)
+    if path.is_dir():
+        return path
+    # Not resolved: the interpreter of a virtual environment is a link to one outside of it.
+    parent = path.absolute().parent
+    return parent.parent if parent.name.lower() in ("bin", "scripts") else parent
+
+
+def _upward(folder: Path) -> Iterator[Path]:
+    for place in (folder, *folder.parents):
+        yield place
+        if (place / ".git").is_dir():
+            return
+
+
+def _in_active_environment() -> Evidence | None:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = os.environ.get(variable)
+        version = _installed(_site_packages(Path(prefix))) if prefix else None
+        if version:
+            return Evidence((version,), exact=True, source=f"from the active environment (${variable})")
+    return None
+
+
+def _in_own_environment() -> Evidence | None:
+    version = _installed(Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages")))
+    return Evidence((version,), exact=True, source="from the environment pallas-lint runs in") if version else None
+
+
+def _in_folders(folders: list[Path]) -> Evidence | None:
+    for place in folders:
+        for name in ENVIRONMENT_FOLDERS:
+            version = _installed(_site_packages(place / name))
+            if version:
+                return Evidence((version,), exact=True, source=f"from {name}")
+    ranges: Evidence | None = None
+    for place in folders:
+        try:
+            names = sorted(os.listdir(place))  # noqa: PTH208
+        except OSError:
+            continue
+        ranges = ranges or _required(place, names)
+        found = _locked(place, names)
+        if found is not None:
+            return found if ranges is None else _agreed(found, ranges)
+    return ranges
+
+
+def _agreed(locked: Evidence, required: Evidence) -> Evidence:
+    """What a lock file says, unless the requirements have moved on since: it is stale then."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        versions = [Version(spec.removeprefix("==")) for spec in locked.specs]
+    except InvalidVersion:
+        return locked
+    allowed = [SpecifierSet(f"=={spec}" if required.exact else spec, prereleases=True) for spec in required.specs]
+    if any(version in specifiers for version in versions for specifiers in allowed):
+        return locked
+    stale = f"jax {locked.text} {locked.source} is not what is asked for, {required.text} {required.source}"
+    return evolve(required, note=f"{stale}: judged as the latter")
+
+
+def _site_packages(prefix: Path) -> Iterator[Path]:
+    """Where the environment at `prefix` keeps its packages, those of its base included if it sees them."""
+    bases = [prefix]
+    try:
+        config = files.read(prefix / "pyvenv.cfg", files.LARGEST_SETTINGS).decode("utf-8", "replace")
+    except OSError:
+        config = ""
+    values = {
+        key.strip().lower(): value.strip() for key, _, value in (line.partition("=") for line in config.splitlines())
+    }
+    if values.get("include-system-site-packages", "").lower() == "true" and values.get("home"):
+        home = Path(values["home"])
+        bases.append(home.parent if home.name.lower() in ("bin", "scripts") else home)
+    for base in bases:
+        yield base / "Lib" / "site-packages"
+        for lib in ("lib", "lib64", "local/lib"):
+            for versioned in sorted((base / lib).glob("python3*")):
+                yield versioned / "site-packages"
+                yield versioned / "dist-packages"
+
+
+def _installed(places: Iterable[Path]) -> str | None:
+    """The version of the jax (else jaxlib) installed in one of these folders."""
+    fallback: str | None = None
+    for place in places:
+        try:
+            names = os.listdir(place)  # noqa: PTH208  no Path is needed, and it is many times faster
+        except OSError:
+            continue
+        for name in sorted(names, reverse=True):
+            match = re.match(_DIST_INFO, name) if name[:3].lower() == "jax" else None
+            if match and match[1].lower() == "jax":
+                return match[2]
+            if match:
+                fallback = fallback or match[2]
+    return fallback
+
+
+def _locked(place: Path, names: list[str]) -> Evidence | None:
+    for name in LOCK_FILES:
+        if name not in names:
+            continue
+        versions: dict[str, set[str]] = {}
+        for package, version in re.findall(_LOCKED, _read(place / name)):
+            versions.setdefault(package, set()).add(version)
+        found = sorted(versions.get("jax") or versions.get("jaxlib") or ())
+        if len(found) == 1:
+            return Evidence((found[0],), exact=True, source=f"from {name}")
+        if found:
+            return Evidence(tuple(f"=={version}" for version in found), exact=False, source=f"from {name}")
+    pins = []
+    for name in names:
+        if name.startswith("requirements") and name.endswith(".txt"):
+            pins = _pins(_parse(_requirement_lines(_read(place / name))))
+            if pins:
+                return Evidence((pins[0],), exact=True, source=f"from {name}")
+    return None
+
+
+def _required(place: Path, names: list[str]) -> Evidence | None:
+    """The ranges that the requirements in `place` allow: with extras and markers, any may be in force."""
+    readers = [("pyproject.toml", _pyproject_lines), ("setup.cfg", lambda text: _requirement_lines(text))]
+    readers += [(name, lambda text: _requirement_lines(text)) for name in names if name.startswith("requirements")]
+    for name, reader in readers:
+        if name not in names or not (name.endswith(".txt") or name in REQUIREMENT_FILES):
+            continue
+        parsed = _parse(reader(_read(place / name)))
+        pins = _pins(parsed)
+        if pins:
+            return Evidence((pins[0],), exact=True, source=f"from {name}")
+        specs = {package: [s for p, s in parsed if p == package] for package in ("jax", "jaxlib")}
+        chosen = sorted(set(specs["jax"] or specs["jaxlib"]))
+        # A requirement without a version says nothing where another one gives a bound.
+        chosen = [spec for spec in chosen if spec] or []
+        if chosen:
+            return Evidence(tuple(chosen), exact=False, source=f"from the requirements in {name}")
+    return None
+
+
+def _pins(parsed: list[tuple[str, str]]) -> list[str]:
+    """The one version all requirements agree on, or nothing."""
+    for package in ("jax", "jaxlib"):
+        specs = {spec for name, spec in parsed if name == package and spec}
+        if len(specs) == 1:
+            match = re.fullmatch(r"===?([^,*]+)", next(iter(specs)))
+            if match:
+                return [match[1]]
+    return []
+
+
+def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """(package, PEP 440 specifier) of the requirements of jax among `lines`; others are dropped."""
+    found: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for line in lines:
+        match = re.match(_REQUIREMENT_LINE, line)
+        if not match:
+            continue
+        from packaging.requirements import InvalidRequirement, Requirement
+
+        text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\")
+        if text in seen or len(text) > _LONGEST_REQUIREMENT or len(seen) == _MOST_REQUIREMENTS:
+            continue
+        seen.add(text)
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if not requirement.url:
+            found.append((requirement.name.lower(), str(requirement.specifier)))
+    return found
+
+
+def _requirement_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "jax" in line.lower()]
+
+
+def _pyproject_lines(text: str) -> list[str]:
+    if "jax" not in text:
+        return []
+    data = load_toml(text)
+    if data is None:
+        return []
+    project = _table(data, "project")
+    lines = _strings(project.get("dependencies"))
+    for group in (
+        *_table(project, "optional-dependencies").values(),
+        *_table(data, "dependency-groups").values(),
+    ):
+        lines += _strings(group)
+    poetry = _table(_table(data, "tool"), "poetry")
+    tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
+    tables += [_table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)]
+    for table in tables:
+        for package in ("jax", "jaxlib"):
+            constraint = table.get(package)
+            if isinstance(constraint, dict):
+                constraint = constraint.get("version")
+            if isinstance(constraint, str):
+                lines.append(package + _poetry_specifier(constraint))
+    return lines
+
+
+def _poetry_specifier(constraint: str) -> str:
+    """A poetry constraint (`^0.4.35`, `~0.10`, `0.10.2`, `>=0.5`) as PEP 440, empty for `*` and unions."""
+    constraint = constraint.strip()
+    match = re.fullmatch(r"([~^]?)(\d+(?:\.\d+)*)", constraint)
+    if not match:
+        return constraint if re.match(r"[<>=!~]", constraint) and "||" not in constraint else ""
+    operator, version = match.groups()
+    parts = [int(part) for part in version.split(".")]
+    if not operator:
+        return f"=={version}"
+    if operator == "~":
+        upper = parts[:2] if len(parts) > 1 else parts[:1]
+    else:
+        # Caret: the first part that is not zero may not change.
+        first = next((index for index, part in enumerate(parts) if part), len(parts) - 1)
+        upper = parts[: first + 1]
+    upper[-1] += 1
+    return f">={version},<{'.'.join(map(str, upper))}"
+
+
+def load_toml(text: str) -> dict[str, Any] | None:
+    """The parsed document, or None where it is broken."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _read(path: Path) -> str:
+    # Of most only two lines count, however many there are; this one is parsed.
+    largest = files.LARGEST_SETTINGS if path.name == "pyproject.toml" else files.LARGEST
+    try:
+        return files.read(path, largest).decode("utf-8", "replace")
+    except files.Refused as error:
+        raise UnreadableError(path, f"cannot read the file: {error.strerror}") from error
+    except OSError:
+        return ""
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def find_python(folder: Path, python: str | None = None) -> str:
+    """The interpreter to run code of `folder` with: the one told, the active environment's, the nearest `.venv`'s.
+
+    Without any, the one that this process runs in. Raises InterpreterError.
+    """
+    prefixes: list[Path] = []
+    if python is not None:
+        import shutil
+
+        path = Path(python).expanduser()
+        found = str(path.absolute()) if path.is_file() else shutil.which(python) if os.sep not in python else None
+        if found is not None:
+            return found
+        prefixes = [interpreter_prefix(python)]
+    else:
+        active = (os.environ.get(variable) for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"))
+        prefixes = [Path(prefix) for prefix in active if prefix and _installed(_site_packages(Path(prefix)))]
+        prefixes += [
+            place / name
+            for place in _upward(folder)
+            for name in ENVIRONMENT_FOLDERS
+            if _installed(_site_packages(place / name))
+        ]
+    for prefix in prefixes:
+        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+            if (prefix / name).exists():
+                return str(prefix / name)
+    if python is not None:
+        raise InterpreterError(f"--python: no interpreter in '{python}'")
+    return sys.executable

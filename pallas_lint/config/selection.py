@@ -1,0 +1,70 @@
+"""Which rules a run uses: by selectors of the configuration, then of the command line; the narrower wins."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@frozen
+class Layer:
+    """What one place says. `select` None leaves what the layers before it came to."""
+
+    select: tuple[str, ...] | None = None
+    extend: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+def enabled(layers: Iterable[Layer]) -> frozenset[str]:
+    """The codes that the layers come to, from the rules on by default; a later `select` starts afresh."""
+    from pallas_lint.registry import all_rules
+
+    layers = [layer for layer in layers if layer != Layer()]
+    chosen: frozenset[str] = frozenset()
+    if not layers or layers[0].select is None:
+        chosen = frozenset(code for code, info in all_rules().items() if not getattr(info, "opt_in", False))
+    for layer in layers:
+        wanted = (*(layer.select or ()), *layer.extend)
+        start = chosen if layer.select is None else frozenset()
+        chosen = start | _narrower(wanted, layer.ignore)
+        chosen -= _narrower(layer.ignore, wanted, ties=True)
+    return chosen
+
+
+def codes_of(*selectors: str) -> frozenset[str]:
+    """The codes that selectors (all of them valid) stand for."""
+    return frozenset(code for selector in selectors for code in _resolved(selector))
+
+
+def specificity(selector: str) -> int:
+    """How narrow a selector is: a name is as narrow as a whole code."""
+    if selector.upper() == "ALL":
+        return 1
+    return 1 + len(selector if re.fullmatch(r"(?i)PA?L?\d{0,3}", selector) else "PAL000")
+
+
+def _narrower(selectors: Iterable[str], against: Sequence[str], *, ties: bool = False) -> frozenset[str]:
+    """The codes `selectors` name more specifically than `against` does, or with `ties` as specifically."""
+    rival: dict[str, int] = {}
+    for selector in against:
+        for code in _resolved(selector):
+            rival[code] = max(rival.get(code, 0), specificity(selector))
+    return frozenset(
+        code
+        for selector in selectors
+        for code in _resolved(selector)
+        if specificity(selector) >= rival.get(code, 0) + (0 if ties else 1)
+    )
+
+
+@lru_cache(maxsize=256)
+def _resolved(selector: str) -> frozenset[str]:
+    from pallas_lint.registry import resolve
+
+    return resolve(selector)

@@ -1,0 +1,448 @@
+"""Settings: where they are found, how they are checked and merged, and what they come to for one file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import evolve, field, frozen
+
+from pallas_lint.config import options, selection
+from pallas_lint.config.options import OptionError, nearest, setting
+from pallas_lint.config.patterns import covers
+from pallas_lint.config.selection import Layer
+from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
+from pallas_lint.finding import Severity
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
+DEFAULT_EXCLUDE = (
+    ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pallas-lint-cache",
+    ".pytest_cache", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__", "__pypackages__",
+    "build", "dist", "node_modules", "site-packages", "venv",
+)  # fmt: skip
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used. `path` and `line` say where; both None for the command line."""
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.line = line
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: " if self.path else ""
+        return where + self.message
+
+
+@frozen(eq=False)
+class Settings:
+    """Everything that decides what is reported for the files of one folder.
+
+    Fields made with `setting` are the keys of the configuration; the others are worked out from them.
+    """
+
+    target: tuple[Target, ...] = setting(
+        "target",
+        options.TARGETS,
+        (),
+        "Backends to judge every kernel for; without it each kernel's own is inferred.",
+    )
+    jax_version: str = setting(
+        "jax-version", options.JAX_VERSION, "auto", "`auto`, a version (0.10.2) or a range (>=0.8,<0.11)."
+    )
+    select: tuple[str, ...] | None = setting(
+        "select", options.SELECTORS, None, "Rules to use: codes, code prefixes, names or ALL."
+    )
+    extend_select: tuple[str, ...] = setting(
+        "extend-select", options.SELECTORS, (), "Rules to use besides those of `select`."
+    )
+    ignore: tuple[str, ...] = setting("ignore", options.SELECTORS, (), "Rules not to use.")
+    per_file_ignores: Mapping[str, tuple[str, ...]] = setting(
+        "per-file-ignores", options.PER_FILE_IGNORES, {}, "Rules not to use in files that match a pattern."
+    )
+    severity: Mapping[str, Severity] = setting(
+        "severity", options.SEVERITIES_BY_RULE, {}, "Severity per rule, instead of the rule's own."
+    )
+    exclude: tuple[str, ...] = setting(
+        "exclude", options.PATTERNS, DEFAULT_EXCLUDE, "Files and folders to leave out, as in .gitignore."
+    )
+    extend_exclude: tuple[str, ...] = setting(
+        "extend-exclude", options.PATTERNS, (), "Files and folders to leave out besides those of `exclude`."
+    )
+    respect_gitignore: bool = setting(
+        "respect-gitignore", options.BOOLEAN, True, "Leave out what .gitignore files leave out."
+    )
+    fail_on: Severity = setting(  # noqa: RUF009  as all the others, it makes an attrs field
+        "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
+    )
+    assume: Mapping[str, int] = setting(
+        "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
+    )
+    baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
+    rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
+    probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")
+
+    root: Path = field(factory=Path.cwd)  # patterns are relative to it: the folder of the configuration, or of the run
+    config_file: Path | None = None
+    jax: JaxVersions = field(factory=lambda: JaxVersions(("",), exact=False, assumed=True, source="", text=""))
+    layers: tuple[Layer, ...] = ()  # what configuration and command line select
+    origins: Mapping[str, str] = field(factory=dict)  # key -> where its value came from, for keys not at their default
+
+    @cached_property
+    def enabled(self) -> frozenset[str]:
+        """The codes in use, before per-file-ignores.
+
+        Worked out when asked for: a run that finds all its results in the cache needs no list of rules.
+        """
+        return selection.enabled(self.layers)
+
+    def enabled_in(self, path: str) -> frozenset[str]:
+        """The codes to report in the file shown as `path`: `enabled` less its per-file-ignores."""
+        if not self.per_file_ignores:
+            return self.enabled
+        relative = os.path.relpath(Path(path).absolute(), self.root).replace(os.sep, "/")
+        ignored: set[str] = set()
+        for pattern, selectors in self.per_file_ignores.items():
+            if covers(pattern, relative):
+                ignored |= selection.codes_of(*selectors)
+        return self.enabled - ignored
+
+    def severity_of(self, code: str) -> Severity | None:
+        """The severity configured for a rule by its most specific selector, or None for the rule's own."""
+        found = [s for s in self.severity if code in selection.codes_of(s)]
+        return self.severity[max(found, key=selection.specificity)] if found else None
+
+    def options_of(self, code: str) -> Mapping[str, Any]:
+        """The `rules.<name>` table of a rule."""
+        return self.rules.get(code, {})
+
+    def fingerprint(self) -> str:
+        """A digest of all that changes what is found in a file, not of what changes which files are read."""
+        import hashlib
+
+        parts = (
+            [str(target) for target in self.target],
+            self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
+            [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()],
+            str(self.root) if self.per_file_ignores else "",
+            [(p, s) for p, s in self.per_file_ignores.items()],
+            sorted((s, v.value) for s, v in self.severity.items()),
+            sorted(self.assume.items()), sorted((c, sorted(o.items())) for c, o in self.rules.items()),
+        )  # fmt: skip
+        return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@frozen
+class Overrides:
+    """What the command line says about settings: raw values by key, and what only it can say."""
+
+    values: Mapping[str, Any] = field(factory=dict)
+    python: str | None = None
+    isolated: bool = False
+    config_file: Path | None = None
+    look_for_files: bool = True
+    files_first: bool = False  # values and config_file only count for what no file says that is found
+
+
+def configurable() -> dict[str, attrs.Attribute[Any]]:
+    """The configuration keys, with the field of Settings that each fills."""
+    return {a.metadata["key"]: a for a in attrs.fields(Settings) if "key" in a.metadata}
+
+
+class SettingsFinder:
+    """Gives each folder its settings: nearest configuration file upward, then the command line."""
+
+    def __init__(self, overrides: Overrides | None = None, cwd: Path | None = None) -> None:
+        """Raises SettingsError for bad values on the command line or in the file it names."""
+        self._overrides = overrides or Overrides()
+        self._cwd = cwd or Path.cwd()
+        told = _parsed(self._overrides.values, None, "")
+        self._command_line, self._below = ({}, told) if self._overrides.files_first else (told, {})
+        self._defaults = _underlaid(Settings(root=self._cwd), self._below)
+        self._by_folder: dict[Path, Settings] = {}
+        self._evidence_folders: dict[Path, Path] = {}
+        self._completed: dict[tuple[int, Path], Settings] = {}
+        self._by_file: dict[Path, Settings | None] = {}
+        self._named: Settings | None = None
+        if self._overrides.config_file is not None:
+            self._named = self._load(self._overrides.config_file, required=True)
+            if self._overrides.files_first:
+                self._named, self._defaults = None, self._named or self._defaults
+
+    def for_folder(self, folder: Path) -> Settings:
+        """The settings for files in `folder`. Raises SettingsError where its configuration is bad."""
+        folder = folder.absolute()
+        known = self._by_folder.get(folder)
+        if known is None:
+            base = self._base(folder)
+            told = self._command_line.get("jax-version", base.jax_version) != "auto"
+            place = self._cwd if told or self._overrides.isolated else self._evidence_folder(folder)
+            known = self._completed.get((id(base), place))
+            if known is None:
+                known = self._completed[id(base), place] = self._complete(base, place)
+            self._by_folder[folder] = known
+        return known
+
+    def _base(self, folder: Path) -> Settings:
+        """The configuration in force in `folder`, before the command line."""
+        if self._overrides.isolated or self._named is not None or not self._overrides.look_for_files:
+            return self._named or self._defaults
+        for place in (folder, *folder.parents):
+            for name in CONFIG_NAMES:
+                loaded = self._load(place / name)
+                if loaded is not None:
+                    return loaded
+        return self._defaults
+
+    def _evidence_folder(self, folder: Path) -> Path:
+        """The nearest folder upward that may tell another jax version than the folders above it."""
+        from pallas_lint.config.environment import has_evidence
+
+        passed = []
+        for place in (folder, *folder.parents):
+            known = self._evidence_folders.get(place)
+            if known is not None:
+                break
+            passed.append(place)
+            try:
+                names = os.listdir(place)  # noqa: PTH208
+            except OSError:
+                names = []
+            if has_evidence(names):
+                known = place
+                break
+        result = known or passed[-1]
+        self._evidence_folders.update((place, result) for place in passed)
+        return result
+
+    def _complete(self, base: Settings, folder: Path) -> Settings:
+        """`base` with the command line over it, the rules chosen and the jax version found for `folder`."""
+        settings = _overridden(base, self._command_line)
+        try:
+            jax = resolve_jax_version(
+                settings.jax_version,
+                folder,
+                self._overrides.python,
+                told_by=settings.origins.get("jax-version", "jax-version"),
+                isolated=self._overrides.isolated,
+            )
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+        if jax.problem is not None:
+            shown = shown_path(Path(jax.problem.path), self._cwd)
+            jax = evolve(jax, problem=evolve(jax.problem, path=shown))
+        values = self._command_line
+        from_command_line = Layer(values.get("select"), values.get("extend-select", ()), values.get("ignore", ()))
+        return evolve(
+            settings, jax=jax, layers=(Layer(base.select, base.extend_select, base.ignore), from_command_line)
+        )
+
+    def _load(self, file: Path, *, required: bool = False) -> Settings | None:
+        if file not in self._by_file:
+            loaded = load(file, self._cwd, required=required)
+            self._by_file[file] = _underlaid(loaded, self._below) if loaded is not None else None
+        return self._by_file[file]
+
+
+def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Settings | None:
+    """The settings in `file`, or None where it has none (and is not `required` to). Raises SettingsError."""
+    shown = shown_path(file, cwd or Path.cwd())
+    try:
+        data = files.read(file, files.LARGEST_SETTINGS)
+    except OSError as error:
+        if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise SettingsError(f"cannot read the configuration: {error.strerror or error}", shown) from error
+        return None
+    return loads(data, file, shown, required=required)
+
+
+def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Settings | None:
+    """The settings in `data`, the content of `file`, or None as in `load`. Raises SettingsError."""
+    in_pyproject = file.name == "pyproject.toml"
+    # A pyproject.toml that never mentions the tool is not even parsed: it may be broken for all we care.
+    if in_pyproject and b"pallas-lint" not in data:
+        if required:
+            raise SettingsError("there is no [tool.pallas-lint] table in it", shown)
+        return None
+    document, text = _document(data, shown)
+    prefix: tuple[str, ...] = ()
+    if in_pyproject:
+        prefix = ("tool", "pallas-lint")
+        table = document.get("tool")
+        document = table.get("pallas-lint") if isinstance(table, dict) else None  # type: ignore[assignment]
+        if document is None:
+            if required:
+                raise SettingsError("there is no [tool.pallas-lint] table in it", shown)
+            return None
+    if not isinstance(document, dict):
+        raise SettingsError("tool.pallas-lint must be a table", shown, line_of(text, ("tool", "pallas-lint")))
+    values = _parsed(document, shown, text, prefix)
+    origins = {key: f"{shown}:{line_of(text, (*prefix, key)) or 1}" for key in values}
+    by_field = {configurable()[key].name: value for key, value in values.items()}
+    return Settings(**by_field, root=file.parent.absolute(), config_file=file, origins=origins)
+
+
+def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
+    tomllib = _toml()
+    if len(data) > files.LARGEST_SETTINGS:  # of an open document
+        raise SettingsError(f"it is larger than {files.LARGEST_SETTINGS >> 20} MiB", shown)
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise SettingsError("TOML must be UTF-8", shown, line) from error
+    try:
+        return tomllib.loads(text), text
+    except tomllib.TOMLDecodeError as error:
+        match = re.search(r"\s*\(at (?:line (\d+)[^)]*|end of document)\)", str(error))
+        message = str(error).replace(match[0], "") if match else str(error)
+        line = int(match[1]) if match and match[1] else text.count("\n") + 1
+        raise SettingsError(f"invalid TOML: {message[:1].lower()}{message[1:]}", shown, line) from error
+    except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
+        what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
+        raise SettingsError(f"cannot read the configuration: {what}", shown) from error
+
+
+def _toml() -> ModuleType:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib
+
+
+def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The checked values. Raises SettingsError; `shown` None means the command line."""
+    known = configurable()
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        try:
+            if key not in known:
+                raise OptionError(f"unknown key '{key}'{nearest(key, known)}")
+            result[key] = known[key].metadata["kind"].parse(value)
+        except OptionError as error:
+            if shown is None:
+                raise SettingsError(f"--{key}: {error.message}") from error
+            where = ".".join((key, *error.keys))
+            message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
+            raise SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))) from error
+    return result
+
+
+def _underlaid(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """`settings` with `values` for the keys that they leave at their defaults."""
+    changes = {configurable()[key].name: value for key, value in values.items() if key not in settings.origins}
+    return evolve(settings, **changes) if changes else settings
+
+
+def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
+    """`base` with the values of the command line.
+
+    Lists of what to leave out grow, everything else is replaced.
+    """
+    known = configurable()
+    changes: dict[str, Any] = {}
+    origins = dict(base.origins)
+    for key, value in values.items():
+        name = known[key].name
+        old = getattr(base, name)
+        if (
+            key in ("ignore", "extend-select", "extend-exclude")
+            and old
+            and not (key == "ignore" and "select" in values)
+        ):
+            value = (*old, *value)
+            origins[key] = f"{origins[key]}, --{key}"
+        else:
+            origins[key] = f"--{key}"
+        changes[name] = value
+    if "select" in values:
+        for key in ("extend-select", "ignore"):
+            if key not in values:
+                changes[known[key].name] = ()
+                origins.pop(key, None)
+    return evolve(base, **changes, origins=origins)
+
+
+def shown_path(file: Path, cwd: Path) -> str:
+    """`file` as the user reads it: relative to `cwd` unless far outside of it, with forward slashes."""
+    try:
+        text = str(file.absolute().relative_to(cwd))
+    except ValueError:
+        try:
+            relative = os.path.relpath(file, cwd)
+        except ValueError:  # another drive
+            relative = str(file)
+        text = relative if relative.count("..") <= 3 else str(file)
+    return text.replace(os.sep, "/")
+
+
+# Strings, compiled when first used: most runs have no error to place.
+_PART = r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[\w-]+)"""
+_DOTTED = rf"({_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
+_HEADER = rf"\s*\[\[?[ \t]*{_DOTTED}[ \t]*\]"
+_KEY = rf"\s*{_DOTTED}[ \t]*="
+
+
+def line_of(text: str, keys: tuple[str, ...]) -> int | None:
+    """The line of the entry that `keys` lead to, or of the nearest table around it; None where there is none.
+
+    A scan by line, since the TOML parsers of the standard library keep no positions.
+    """
+    best: tuple[int, int] | None = None  # (keys matched, line)
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header, entry = re.match(_HEADER, line), re.match(_KEY, line)
+        if header:
+            table = path = _parts(header[1])
+        elif entry:
+            path = (*table, *_parts(entry[1]))
+        else:
+            continue
+        # A table below what is looked for opens that too: `[tool.x]` is where `tool` is.
+        matched = min(len(path), len(keys)) if path[: len(keys)] == keys[: len(path)] else 0
+        if matched and (best is None or matched > best[0]):
+            best = (matched, number)
+    return best[1] if best else None
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(map(_unquoted, re.findall(_PART, dotted)))
+
+
+def _unquoted(part: str) -> str:
+    if "\\" not in part:
+        return part[1:-1] if part[0] in "\"'" else part
+    (key,) = _toml().loads(f"{part} = 0")
+    return str(key)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the `pallas-lint.toml` file and of the `[tool.pallas-lint]` table."""
+    from pallas_lint.registry import all_rules
+
+    rules = all_rules()
+    prefixes = {code[:length] for code in rules for length in (3, 4, 5)}
+    words = sorted({*rules, *(info.name for info in rules.values())})
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "pallas-lint settings",
+        "type": "object",
+        "properties": {
+            key: {"description": a.metadata["doc"], **a.metadata["kind"].schema} for key, a in configurable().items()
+        },
+        "additionalProperties": False,
+        "definitions": {"rule": {"enum": words}, "selector": {"enum": ["ALL", *sorted(prefixes), *words]}},
+    }

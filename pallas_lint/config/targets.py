@@ -1,0 +1,193 @@
+"""What a kernel is judged for: backends with their device generations, and the jax versions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from attrs import evolve, frozen
+
+from pallas_lint.finding import LintError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Backend = Literal["tpu", "triton", "mosaic_gpu"]
+
+# As written on the command line -> (backend, device generations it can be narrowed to).
+TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
+    "tpu": ("tpu", ("v4", "v5e", "v5p", "v6e", "tpu7x")),
+    "triton": ("triton", ("cuda", "rocm")),
+    "mosaic-gpu": ("mosaic_gpu", ("sm90", "sm100")),
+}
+
+
+class TargetError(ValueError):
+    """A target that names no backend or no device generation of it."""
+
+
+class JaxVersionError(ValueError):
+    """A jax version or range that cannot be judged."""
+
+
+@frozen
+class Target:
+    """One backend, or one device generation of it."""
+
+    backend: Backend
+    device: str | None = None
+
+    def __str__(self) -> str:
+        name = self.backend.replace("_", "-")
+        return f"{name}:{self.device}" if self.device else name
+
+
+@frozen
+class JaxVersions:
+    """The jax versions for which findings must hold: one, or those of a range."""
+
+    versions: tuple[str, ...]  # known versions, old to new; never empty
+    exact: bool  # one version was told, not a range
+    assumed: bool  # nothing told the version, the newest known one is taken
+    source: str  # where it came from, for people: "from uv.lock", "--jax-version"
+    text: str  # as it was told: "0.10.2", ">=0.8,<0.11"
+    note: str | None = None  # what the reader must know: "jax 0.10.9 is not known; judged as 0.10.2"
+    problem: LintError | None = None  # with the file that would have told the version and cannot be read
+
+    @property
+    def newest(self) -> str:
+        return self.versions[-1]
+
+    @property
+    def oldest(self) -> str:
+        return self.versions[0]
+
+
+def all_targets() -> tuple[str, ...]:
+    """Every spelling that `parse_target` takes."""
+    return tuple(
+        spelling
+        for name, (_, devices) in TARGETS.items()
+        for spelling in (name, *(f"{name}:{device}" for device in devices))
+    )
+
+
+def parse_target(text: str) -> Target:
+    """The target that `text` ("tpu", "mosaic-gpu:sm90") names.
+
+    Raises TargetError with the nearest real one.
+    """
+    name, _, device = text.strip().lower().partition(":")
+    known = TARGETS.get(name.replace("_", "-"))
+    if known is None:
+        raise TargetError(f"unknown target '{text}'{_nearest(text, all_targets())}")
+    backend, devices = known
+    if not device:
+        return Target(backend)
+    if device not in devices:
+        raise TargetError(f"unknown device '{device}' in target '{text}': {backend} has {', '.join(devices)}")
+    return Target(backend, device)
+
+
+def resolve_jax_version(
+    setting: str,
+    folder: Path,
+    python: str | None = None,
+    *,
+    told_by: str = "--jax-version",
+    isolated: bool = False,
+) -> JaxVersions:
+    """The versions that `setting` ("auto", "0.10.2", ">=0.8,<0.11") means for code in `folder`.
+
+    `auto` looks at the project's environment (that of the interpreter `python` where given), its lock file
+    and its requirements, without running anything; `isolated` looks at nothing but `python`. Raises
+    JaxVersionError for a version too old to be known, a range without known versions, or text that is
+    neither.
+    """
+    setting = setting.strip()
+    if setting != "auto":
+        return _told(setting, told_by)
+    from pallas_lint import compat
+    from pallas_lint.config import environment
+
+    evidence, problem = None, None
+    try:
+        evidence = environment.find_jax(folder, python, isolated=isolated)
+    except environment.UnreadableError as error:
+        problem = LintError(str(error.path), error.message)
+    if evidence is None:
+        newest = compat.newest()
+        return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest, problem=problem)
+    if evidence.exact:
+        found = _exact(evidence.text, evidence.source, lenient=True)
+        return evolve(found, note=evidence.note or found.note)
+    versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))
+    if not versions:
+        newest = compat.newest()
+        note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
+        return JaxVersions((newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note)
+    return JaxVersions(
+        versions, exact=False, assumed=False, source=evidence.source, text=evidence.text, note=evidence.note
+    )
+
+
+def check_jax_version(setting: str) -> None:
+    """Raises JaxVersionError where `setting` can mean nothing."""
+    if setting.strip() != "auto":
+        _told(setting.strip(), "")
+
+
+@lru_cache(maxsize=32)
+def _told(setting: str, source: str) -> JaxVersions:
+    from pallas_lint import compat
+
+    if setting[:1].isdigit() and "," not in setting and "*" not in setting:
+        return _exact(setting, source, lenient=False)
+    try:
+        versions = tuple(compat.versions_in(setting))
+    except ValueError as error:
+        raise JaxVersionError(
+            f"'{setting}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
+        ) from error
+    if not versions:
+        known = compat.known_versions()
+        raise JaxVersionError(f"no known jax version is in '{setting}': known are {known[0]} to {known[-1]}")
+    return JaxVersions(versions, exact=False, assumed=False, source=source, text=setting)
+
+
+def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
+    from pallas_lint import compat
+
+    if version not in compat.known_versions() and not _is_version(version):
+        raise JaxVersionError(f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)")
+    note: str | None
+    try:
+        known = compat.nearest(version)
+    except ValueError as error:
+        oldest = compat.known_versions()[0]
+        message = f"jax {version} is older than {oldest}, the oldest version known"
+        if not lenient:
+            raise JaxVersionError(message) from error
+        known, note = oldest, f"{message}; judged as {oldest}"
+    else:
+        unknown = f"jax {version} is not known; judged as {known}, the nearest below"
+        note = None if known == version else unknown
+    return JaxVersions((known,), exact=True, assumed=False, source=source, text=version, note=note)
+
+
+def _is_version(text: str) -> bool:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    """ ", did you mean 'x'?", or the whole list where nothing is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word.lower(), known, n=1)
+    return f", did you mean '{near[0]}'?" if near else f": one of {', '.join(known)}"

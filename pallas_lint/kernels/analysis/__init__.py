@@ -1,0 +1,1 @@
+"""One module analysed: its roots, its callers, what surrounds it."""

@@ -1,0 +1,319 @@
+"""One module analysed: its launches, its kernels and what they do."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, field
+
+from pallas_lint.kernels.analysis.call_contexts import run_callers
+from pallas_lint.kernels.analysis.version_guards import VersionGuards
+from pallas_lint.kernels.interpreter.interpreter import Interpreter
+from pallas_lint.kernels.interpreter.replay import Abandoned
+from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.launches.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
+from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.scope import Env
+from pallas_lint.kernels.model.values import Class, Func, Instance, Made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.replay import Replay
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.presumption import Presumption
+    from pallas_lint.syntax import Piece
+
+# Words of which one stands in every function that launches something or prepares a launch's specs.
+LAUNCH_WORDS = re.compile(
+    r"pallas_call\s*[(,)]|\bcore_map\s*\(|emit_pipeline\w*\s*[(,)]|\bmpmd_map\s*\(|\brun_scoped\s*[(,]"
+    r"|(?:\.|@\w+\.|\()kernel\s*[(,]|BlockSpec\s*\(|GridSpec\s*\("
+)
+_IN_KERNELS = re.compile(r"\bemit_pipeline\w*\s*[(,]|\brun_scoped\s*[(,]")
+_LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map)\s*[(,]|(?:\.|@\w+\.|\()kernel\s*[(,]")
+_DEF = re.compile(r"\bdef\b")
+_IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
+_ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
+_VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
+_DERIVING = re.compile(r"\b(?:grad|value_and_grad|vjp|jvp|jacrev|jacfwd|jacobian|hessian|linearize)\s*[(,]")
+_CHECKIFY_WORD = re.compile(r"\bcheckify\b")
+
+
+@define(eq=False, slots=False)
+class Analysis:
+    """What the abstract run of one module found."""
+
+    module: Module
+    interpreter: Interpreter
+    launches: list[Launch] = field(factory=list)
+    replay: Replay | None = None
+    early: dict[int, frozenset[str]] = field(factory=dict)  # the jax versions that lack what a piece names, by its id
+    usable: dict[int, tuple[str, ...]] = field(factory=dict)  # ... those in which a launch can run, by its id
+    presumed: dict[int, Presumption] = field(factory=dict)  # the backend of launches that tell none, by their ids
+
+    @property
+    def traces(self) -> list[KernelTrace]:
+        """Each kernel under each launch, once."""
+        seen: dict[int, KernelTrace] = {}
+        for launch in self.launches:
+            for trace in launch.traces:
+                seen.setdefault(id(trace), trace)
+        return list(seen.values())
+
+    @cached_property
+    def guards(self) -> VersionGuards:
+        """What the module's version guards decide."""
+        return VersionGuards(self.module, self.interpreter)
+
+    @property
+    def kernel_count(self) -> int:
+        """The number of distinct kernels found."""
+        return len({trace.site.key for trace in self.traces})
+
+    def judged(self, line: int) -> bool:
+        """Whether the code at `line` of the file was seen running: not so for a helper that only others call."""
+        at = bisect_right(self._enterable, line, key=lambda piece: piece.first) - 1
+        if at < 0 or self._enterable[at].last < line:
+            return True
+        piece = self._enterable[at]
+        names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
+        return any(id(node) in self.interpreter.entered for node in names)
+
+    @cached_property
+    def _enterable(self) -> list[Piece]:
+        """The pieces of the file that run when they are called."""
+        pieces = self.module.outline.walk()
+        return [piece for piece in pieces if not piece.members and (piece.kind == "def" or piece.nested)]
+
+
+def analyse(
+    module: Module,
+    versions: tuple[str, ...],
+    assumptions: dict[str, int] | None = None,
+    is_stale: Callable[[], bool] = lambda: False,
+) -> Analysis:
+    """Run `module` abstractly from every function that may lead to a launch.
+
+    Raises Abandoned once `is_stale` says that nobody waits for it any more.
+    """
+    everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
+    interpreter = Interpreter(module.graph, module, versions, everywhere)
+    interpreter.module = module
+    result = Analysis(module, interpreter)
+    replay = module.graph.syntax.replay(module.file)
+    replay.is_stale = is_stale
+    replay.begin(interpreter, module)
+    roots = _roots(module)
+    try:
+        # Whatever others pass to it, a function is judged for arguments that are not known: callers only add.
+        kernels = [piece for piece in reversed(roots) if _is_kernel(piece)]
+        for piece in (*(piece for piece in reversed(roots) if piece not in kernels), *kernels):
+            if piece not in kernels or not _has_run(interpreter, piece):
+                _run(replay, interpreter, module, piece, "root")
+        _run_unresolved(replay, interpreter, module)
+        run_callers(replay, interpreter, module, roots, partial(_run_root, interpreter, module))
+    except Abandoned:
+        replay.abandon(interpreter)
+        raise
+    replay.end(interpreter, module)
+    result.launches = [launch for launch in interpreter.launches if not launch.meant_to_fail]
+    result.replay = replay
+    return result
+
+
+def _assumed(text: str, *, inside: bool) -> dict[str, int]:
+    """The values that `# pallas-lint: assume bm=128` comments give: those in functions (`inside`) or outside of any."""
+    found: dict[str, int] = {}
+    at = text.find("pallas-lint")
+    while at >= 0:  # the lines with the word only: they are few
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        match = _ASSUME.match(text, text.rfind("\n", 0, at) + 1, end)
+        if match is not None and bool(match[1]) is inside:
+            found.update((name, int(value)) for name, value in _VALUE.findall(match[2]))
+        at = text.find("pallas-lint", end)
+    return found
+
+
+def _roots(module: Module) -> list[Piece]:
+    leading = _leading_names(module)
+    text = module.source.text
+    foreign = any(word in text for word in FOREIGN_WORDS)
+    if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
+        return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
+    leading |= _launches_by_name(module) | _renamed(module)
+    rare = (_CHECKIFY_WORD, _DERIVING, *((FOREIGN_LAUNCH,) if foreign else ()))
+    return [
+        piece
+        for piece in module.outline.walk()
+        if piece.kind in ("def", "class", "block", "other", "assign")
+        and not piece.members
+        and (piece.has(LAUNCH_WORDS) or not leading.isdisjoint(piece.words) or any(piece.has(words) for words in rare))
+    ]
+
+
+def _is_kernel(piece: Piece) -> bool:
+    """Whether what it launches can only be launched in a kernel."""
+    return piece.kind == "def" and piece.has(_IN_KERNELS) and not piece.has(_LAUNCHING)
+
+
+def _has_run(i: Interpreter, piece: Piece) -> bool:
+    return any(isinstance(node, cst.FunctionDef) and id(node) in i.entered for node in piece.body)
+
+
+def _renamed(module: Module) -> set[str]:
+    """Names under which what the launch words speak of is imported: `from ... import BlockSpec as BS`."""
+    return {
+        alias
+        for alias, targets in module.imported.items()
+        for target in targets
+        if target.startswith("jax.experimental.pallas")
+        and (name := target.rpartition(".")[2]) != alias
+        and LAUNCH_WORDS.search(f".{name}(")
+    }
+
+
+def _launches_by_name(module: Module) -> set[str]:
+    """Names at the top level that are launches themselves: `@partial(pl.pallas_call, ...)`, `f = pl.kernel(...)`.
+
+    Those who call them know the operands.
+    """
+    return {
+        name
+        for piece in module.outline.pieces
+        if (piece.kind == "assign" and piece.has(LAUNCH_WORDS)) or _is_decorated_launch(piece)
+        for name in piece.names
+    }
+
+
+def _is_decorated_launch(piece: Piece) -> bool:
+    if piece.kind != "def" or not piece.text.startswith("@"):
+        return False
+    return LAUNCH_WORDS.search(_DEF.split(piece.text, maxsplit=1)[0]) is not None
+
+
+def _leading_names(module: Module) -> set[str]:
+    """Imported names of the project's modules that launch kernels themselves: calls of them bring arguments."""
+    names: set[str] = set()
+    for piece_import in module.outline.imports:
+        bound = piece_import[1]
+        if bound.target.split(".", 1)[0] in ("jax", "numpy"):
+            continue
+        parent = bound.target.rpartition(".")[0]
+        for candidate in (bound.target, parent if parent.strip(".") else bound.target[: bound.target.rfind(".") + 1]):
+            found = module.graph.find(candidate, module) if candidate else None
+            if found is not None:
+                if "pallas_call" in found.source.text or "pl.kernel" in found.source.text:
+                    names.add(bound.name)
+                break
+    return names
+
+
+def _run(replay: Replay, i: Interpreter, module: Module, piece: Piece, phase: str) -> None:
+    replay.run(i, piece, phase, lambda: _run_root(i, module, piece))
+
+
+def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
+    i.begin()
+    i.named, i.handed = {}, {}
+    i.contexts = Counter()
+    i.running, i.running_piece = object(), piece
+    everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
+    try:
+        with module.at(module.moment_of(piece)):
+            _enter(i, module, piece)
+            spreading.run_handed_out(i)
+    except TOO_MUCH:
+        i.cut.append(piece)
+        i.kernel, i.launch, i.guards, i.uncertain = None, None, (), 0
+        i.stack.clear()
+    before_kernels()
+    launching.run_pending(i)
+    i.assumptions = everywhere
+    i.running = i.running_piece = None
+
+
+def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
+    if piece.nested:
+        owner = next(outer for outer in module.outline.pieces if piece in outer.members)
+        cls = module.lookup(owner.names[0], i)
+        if isinstance(cls, Class):
+            instance = Instance(cls, made_by=i.running)
+            i.run_piece(piece, cls.env)
+            for name in piece.names:
+                _run_function(i, cls.env.vars.get(name), instance)
+        return
+    if not piece.names:
+        i.run_piece(piece, module.env)
+        return
+    for name in piece.names:
+        value = module.lookup(name, i)
+        # A name bound twice is looked up as the last binding: run the piece itself for the others.
+        if not (isinstance(value, Func) and value.piece is piece):
+            scope = Env(module, module.env)
+            i.run_piece(piece, scope)
+            value = scope.vars.get(name)
+        if isinstance(value, Class):
+            _run_class(i, value)
+        else:
+            _run_function(i, value, None)
+
+
+def _run_class(i: Interpreter, cls: Class) -> None:
+    instance = Instance(cls, made_by=i.running)
+    for value in list(cls.env.vars.values()):
+        _run_function(i, value, instance)
+
+
+def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
+    if isinstance(value, Made) and value.function in spreading.SHARD_MAPS and value.args:
+        spreading.call_mapped(i, value, value.site.node)
+        return
+    if isinstance(value, Made) and value.launch is not None:
+        return  # a launch by decorator: what it decorates runs as its kernel
+    if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
+        value = value.args[0]  # a decorator that is not modelled keeps the function
+    if not isinstance(value, Func):
+        return
+    arguments = Arguments([instance] if instance is not None else [], open=True)
+    i.call_function(value, arguments)
+    spreading.run_handed_out(i)
+    _run_inner(i, value)
+
+
+def _run_inner(i: Interpreter, outer: Func) -> None:
+    """Functions defined inside that nobody called (returned, registered, handed to unknown code) but that launch."""
+    for _ in range(3):
+        # Kernels are entered as such, when their launches are.
+        bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
+        known = {*i.entered, *(id(body.node) for body in bodies if isinstance(body, Func))}
+        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in known]
+        if not missing:
+            return
+        for func in missing:
+            i.call_function(func, Arguments(open=True))
+
+
+def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
+    for env, node, piece in i.unentered(outer):
+        yield Func(node.name.value, node, piece, env.module, env)
+
+
+def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
+    """Launches whose kernel is a parameter: run the functions that call their launcher."""
+    resolved = {launch.site.key for launch in i.launches if launch.traces}
+    missing = {launch.scope for launch in i.launches if launch.scope and launch.site.key not in resolved}
+    if not missing:
+        return
+    for piece in module.outline.walk():
+        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(LAUNCH_WORDS):
+            _run(replay, i, module, piece, "unresolved")

@@ -1,0 +1,109 @@
+"""Whether words stand anywhere in the project that a module belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.interpreter.modules import Module
+
+_MOST_FILES = 4000  # of a project that are searched
+_ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
+_TEST_FILE = re.compile(
+    r"(?:^|[/\\])(?:tests?|testing|_?testdata)[/\\]|(?:^|[/\\])(?:test_\w*|\w*_tests?|conftest)\.py$"
+)
+
+
+def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: bool = False) -> bool:
+    """Whether another file of the project has one of the words and (unless `anywhere`) names this module."""
+    if module.file is None or not module.file.exists():
+        return False
+    name = module.file.parent.name if module.file.stem == "__init__" else module.file.stem
+    for file in project_files(project_folder(module.file)):
+        if file == module.file:
+            continue
+        try:
+            text = files.read(file)
+        except OSError:
+            continue
+        if any(word in text for word in words):
+            module.graph.touched.add(file)
+            if anywhere or name.encode() in text:
+                return True
+    return False
+
+
+def mentioned(module: Module, *words: str) -> bool:
+    """Whether one of the words stands in the module or in any other file of its project."""
+    if any(word in module.source.text for word in words):
+        return True
+    return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
+
+
+_of_tests: WeakKeyDictionary[Module, bool] = WeakKeyDictionary()
+
+
+def is_test_file(module: Module) -> bool:
+    """Whether a file is one of tests: by its name, or that of a folder of its project."""
+    known = _of_tests.get(module)
+    if known is None:
+        known = _of_tests[module] = _is_test_file(module)
+    return known
+
+
+def _is_test_file(module: Module) -> bool:
+    if module.file is None:
+        return _TEST_FILE.search(module.source.path) is not None
+    root = _root(module.file)
+    path = module.file.name if root is None else module.file.relative_to(root).as_posix()
+    return _TEST_FILE.search(path) is not None
+
+
+def _root(file: Path) -> Path | None:
+    """The project's folder."""
+    return next((folder for folder in file.parents if _is_marked(folder)), None)
+
+
+def _is_marked(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in _ROOT_MARKS)
+
+
+def project_folder(file: Path) -> Path:
+    """The folder of the project that a file belongs to; the file's own where nothing marks a project."""
+    return _root(file) or file.parent
+
+
+def project_files(folder: Path, most: int = _MOST_FILES) -> Iterator[Path]:
+    """The Python files of the project in a folder, always in one order; those beside where nothing marks a project."""
+    if not _is_marked(folder):
+        yield from sorted(folder.glob("*.py"))
+        return
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _is_foreign(name))
+        for name in sorted(names):
+            if name.endswith(".py"):
+                count += 1
+                yield Path(place, name)
+        if count >= most:
+            return
+
+
+def is_project_file(folder: Path, file: Path) -> bool:
+    """Whether `project_files` of the folder gives that file, if it is there."""
+    if file.suffix != ".py" or folder not in file.parents:
+        return False
+    between = file.relative_to(folder).parts[:-1]
+    return not any(map(_is_foreign, between)) if _is_marked(folder) else not between
+
+
+def _is_foreign(folder: str) -> bool:
+    return folder.startswith(".") or folder in ("node_modules", "site-packages", "venv")

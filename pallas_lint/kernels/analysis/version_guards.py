@@ -1,0 +1,138 @@
+"""For which jax versions a use of a name is reached at all: `if jax.__version_info__ >= (0, 8): ...` and its kin."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, field
+
+from pallas_lint.kernels.interpreter.interpreter import Interpreter
+from pallas_lint.kernels.interpreter.modules import Module
+from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.values import External, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.syntax import Piece
+    from pallas_lint.syntax.uses import Use
+
+# Words of conditions that ask which jax this is, or what it has.
+_ASKING = re.compile(
+    r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
+    r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w*(?:pallas|pltpu|plgpu|triton|mosaic|api))"
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@define(eq=False, slots=False)
+class VersionGuards:
+    """The guards of one module."""
+
+    module: Module
+    interpreter: Interpreter
+    _interpreters: dict[str, tuple[Interpreter, Module]] = field(factory=dict)
+    _known: dict[tuple[str, str], bool | None] = field(factory=dict)
+
+    def reached_in(self, use: Use, versions: Iterable[str]) -> tuple[str, ...]:
+        """Those of `versions` in which the use is surely reached as far as version guards decide.
+
+        None of them where the name's absence is handled, or where a guard cannot be decided.
+        """
+        alive = tuple(versions)
+        if not alive or use.handled:
+            return ()
+        for branch in use.branches:
+            if not self._asks(branch.condition, use):
+                continue
+            outcomes = {version: self._outcomes(branch.condition, version, use) for version in alive}
+            if None in outcomes.values():
+                return ()
+            alive = tuple(version for version in alive if (not branch.negated) in (outcomes[version] or ()))
+        return alive
+
+    @cached_property
+    def asking_pieces(self) -> list[Piece]:
+        """What asks about versions at the top level."""
+        return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_ASKING)]
+
+    @cached_property
+    def _asking(self) -> frozenset[str]:
+        """The names that it binds."""
+        return frozenset(name for piece in self.asking_pieces for name in piece.names)
+
+    def _asks(self, condition: str, use: Use) -> bool:
+        """Whether a condition, or what a name in it was assigned, asks about versions."""
+        if _ASKING.search(condition):
+            return True
+        names = set(_NAME.findall(condition))
+        if not names.isdisjoint(self._asking):
+            return True
+        local = use.enclosing
+        return any(
+            _ASKING.search(found.group(1))
+            for name in names
+            for found in re.finditer(rf"^[ \t]+{name}[ \t]*(?::[^=\n]+)?=(?!=)(.*)$", local, re.MULTILINE)
+        )
+
+    def _outcomes(self, condition: str, version: str, use: Use) -> frozenset[bool] | None:
+        """What a condition may be in a version; None where a part that asks about versions is not decided."""
+        try:
+            node = cst.parse_expression(f"({condition})")
+        except (cst.ParserSyntaxError, cst.CSTValidationError):
+            return None
+        return self._possible(node, version, use)
+
+    def _possible(self, node: cst.BaseExpression, version: str, use: Use) -> frozenset[bool] | None:
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            inner = self._possible(node.expression, version, use)
+            return None if inner is None else frozenset(not outcome for outcome in inner)
+        if isinstance(node, cst.BooleanOperation):
+            deciding = not isinstance(node.operator, cst.And)  # one operand with this value decides
+            sides = [self._possible(side, version, use) for side in (node.left, node.right)]
+            if frozenset({deciding}) in sides:
+                return frozenset({deciding})
+            if None in sides:
+                return None
+            left, right = (side or frozenset() for side in sides)
+            return (left | right) if deciding in (left | right) else frozenset({not deciding})
+        text = cst.Module([]).code_for_node(node)
+        if not self._asks(text, use):
+            return frozenset({True, False})
+        key = (text, version)
+        if key not in self._known:
+            self._known[key] = self._truth(node, text, version)
+        known = self._known[key]
+        return None if known is None else frozenset({known})
+
+    def _truth(self, node: cst.BaseExpression, text: str, version: str) -> bool | None:
+        if text.strip("()").rpartition(".")[2] == "TYPE_CHECKING":
+            return False
+        interpreter, module = self._for_version(version)
+        interpreter.steps = 0
+        try:
+            with interpreter.outside_kernels():
+                value = interpreter.evaluate(node, module.env)
+        except TOO_MUCH:
+            return None
+        if isinstance(value, External) and value.name.startswith("jax."):
+            return True  # what `getattr(pltpu, "CompilerParams", None)` found
+        return truth(value)
+
+    def _for_version(self, version: str) -> tuple[Interpreter, Module]:
+        """An interpreter for this version alone: what the module's names are may differ between versions."""
+        if version not in self._interpreters:
+            interpreter, module = self.interpreter, self.module
+            if interpreter.versions != (version,):
+                # The outline is shared, the variables are not.
+                module = Module(module.source, module.graph, module.file)
+                module.outline = self.module.outline
+                interpreter = Interpreter(module.graph, module, (version,), self.interpreter.assumptions)
+                interpreter.module = module
+            if module.outline.pieces and not hasattr(interpreter, "piece"):
+                interpreter.piece = module.outline.pieces[0]
+            self._interpreters[version] = interpreter, module
+        return self._interpreters[version]

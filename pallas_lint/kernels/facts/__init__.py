@@ -1,0 +1,1 @@
+"""Questions that rules ask of launches and finished traces."""

@@ -1,0 +1,274 @@
+"""Asynchronous copies of a kernel: what starts them, what waits for them, and on which semaphore or barrier.
+
+A copy and its wait are tied together by the semaphore alone: the descriptor that waits is often made anew, in another
+function or another loop step, with other refs of the same size.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.trace import Op, refs_in
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Made, Ref, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+_MODULES = ("", "tpu.")
+LOCAL = frozenset(f"{PALLAS}.{module}{name}" for module in _MODULES for name in ("make_async_copy", "async_copy"))
+REMOTE = frozenset(
+    f"{PALLAS}.{module}{name}" for module in _MODULES for name in ("make_async_remote_copy", "async_remote_copy")
+)
+GPU = f"{PALLAS}.mosaic_gpu"
+TO_SMEM = f"{GPU}.copy_gmem_to_smem"
+TO_GMEM = f"{GPU}.copy_smem_to_gmem"
+WAIT_TO_GMEM = f"{GPU}.wait_smem_to_gmem"
+COMMIT_SMEM = f"{GPU}.commit_smem"
+_BARRIER_WAITS = frozenset((f"{GPU}.barrier_wait", f"{GPU}.barrier_test"))
+_BARRIER_ARRIVES = frozenset((f"{GPU}.barrier_arrive",))
+_METHODS = frozenset(("start", "wait", "wait_send", "wait_recv"))
+
+
+@frozen(eq=False)
+class Signal:
+    """The start of a copy that signals `semaphore`, an arrival at a barrier, or a wait. `at` counts events."""
+
+    kind: Literal["start", "arrive", "wait"]
+    semaphore: Value
+    op: Op
+    at: int
+    source: Value = UNKNOWN
+    target: Value = UNKNOWN
+
+    @property
+    def ref(self) -> Ref | None:
+        """The semaphore, where it is surely one buffer of this kernel."""
+        value = self.semaphore
+        if not isinstance(value, Ref) or (value.role is None and value.owner):
+            return None  # a pipeline's argument may be any ref of the kernel around it
+        return value
+
+    @property
+    def slot(self) -> tuple[int, ...] | None:
+        """The constant index into an array of semaphores; empty for the whole, None where it is not known."""
+        ref = self.ref
+        if ref is None or (ref.view and (ref.parent is None or ref.parent.view)):
+            return None
+        if not ref.view:
+            return ()
+        parts = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
+        numbers = [part.value for part in parts if isinstance(part, Const) and isinstance(part.value, int)]
+        return tuple(numbers) if len(numbers) == len(parts) else None
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """The conditions and loops around it."""
+        return tuple(guard for guard in self.op.guards if guard.kind != "checkify")
+
+    @property
+    def in_loop(self) -> bool:
+        return any(guard.kind == "loop" for guard in self.op.guards)
+
+    def may_meet(self, other: Signal) -> bool:
+        """Whether both may concern the same semaphore."""
+        if self.ref is None or other.ref is None:
+            return True
+        if self.ref.buffer != other.ref.buffer:
+            return False
+        return not self.slot or not other.slot or self.slot == other.slot
+
+    @property
+    def spelled(self) -> str:
+        """ "sem", "sems.at[1]"."""
+        ref = self.ref
+        if ref is None:
+            return "the semaphore"
+        return f"{ref.parameter}.at[{', '.join(map(str, self.slot))}]" if self.slot else ref.parameter
+
+
+@define(eq=False, slots=False)
+class Copies:
+    """All asynchronous copies of one kernel."""
+
+    trace: KernelTrace
+    signals: list[Signal] = field(factory=list)
+    made: dict[object, Op] = field(factory=dict)  # descriptors made but not started, by place
+    used: set[object] = field(factory=set)  # places whose descriptors were started or waited for
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that the kernel does is seen, so that what is not there is missing."""
+        return self.trace.complete and self.trace.seen_until is None
+
+    @cached_property
+    def foreign(self) -> set[tuple[str, object]]:
+        """Semaphores that reach code which is not seen, or are counted by hand."""
+        found = {event.ref.buffer for event in self.trace.accesses() if event.kind == "escape"}
+        for op in self.trace.ops():
+            if op.name.endswith((".semaphore_signal", ".semaphore_wait", ".semaphore_read")):
+                found |= {ref.buffer for value in op.args for ref in refs_in(value)}
+        return found
+
+    def of(self, *kinds: str) -> Iterator[Signal]:
+        return (signal for signal in self.signals if signal.kind in kinds)
+
+    def judged(self, signal: Signal) -> bool:
+        """Whether all that happens to the semaphore is seen."""
+        ref = signal.ref
+        if ref is None or ref.role not in ("scratch", None) or not self.trace.owns(ref):
+            return False
+        return ref.buffer not in self.foreign
+
+
+def copies_of(trace: KernelTrace) -> Copies:
+    """The asynchronous copies in a trace, in order."""
+    copies = Copies(trace)
+    for at, event in enumerate(trace.events):
+        if not isinstance(event, Op):
+            continue
+        name, _, method = event.name.rpartition(".")
+        if method in _METHODS and name in LOCAL | REMOTE:
+            _method(copies, event, at, method)
+        elif event.name in LOCAL | REMOTE:
+            if ".make_" in event.name:
+                copies.made.setdefault(event.site.key, event)
+            else:
+                copies.signals.extend(_signals("start", event, event, at))
+        elif event.name == TO_SMEM:
+            barrier = event.argument("barrier", 2)
+            if barrier not in (None, NONE):
+                copies.signals.append(Signal("start", barrier or UNKNOWN, event, at, *_ends(event)))
+        elif event.name in _BARRIER_WAITS | _BARRIER_ARRIVES:
+            kind: Literal["wait", "arrive"] = "wait" if event.name in _BARRIER_WAITS else "arrive"
+            copies.signals.append(Signal(kind, event.argument("barrier", 0) or UNKNOWN, event, at))
+    return copies
+
+
+def _method(copies: Copies, op: Op, at: int, method: str) -> None:
+    descriptor = op.args[0]
+    if not isinstance(descriptor, Made):
+        return
+    copies.used.add(descriptor.site.key)
+    kind: Literal["start", "wait"] = "start" if method == "start" else "wait"
+    copies.signals.extend(_signals(kind, descriptor, op, at, method))
+
+
+def _signals(
+    kind: Literal["start", "wait"], descriptor: Made | Op, op: Op, at: int, method: str = ""
+) -> Iterator[Signal]:
+    name = descriptor.function if isinstance(descriptor, Made) else descriptor.name
+    ends = _ends(descriptor)
+    if name in LOCAL:
+        yield Signal(kind, descriptor.argument("sem", 2) or UNKNOWN, op, at, *ends)
+        return
+    if method != "wait_recv":
+        yield Signal(kind, descriptor.argument("send_sem", 2) or UNKNOWN, op, at, *ends)
+    if method != "wait_send":
+        yield Signal(kind, descriptor.argument("recv_sem", 3) or UNKNOWN, op, at, *ends)
+
+
+def _ends(descriptor: Made | Op) -> tuple[Value, Value]:
+    source = descriptor.argument("src_ref", 0) or descriptor.argument("src", 0) or UNKNOWN
+    target = descriptor.argument("dst_ref", 1) or descriptor.argument("dst", 1) or UNKNOWN
+    return source, target
+
+
+# -- counting ------------------------------------------------------------------------------------------------------
+
+
+@frozen(eq=False)
+class Miscount:
+    """A wait for more than was started before it, or a start too many, with the number of both up to there."""
+
+    signal: Signal
+    starts: int
+    waits: int
+
+
+def miscounts(copies: Copies) -> Iterator[Miscount]:
+    """Semaphores, slot by slot, of which the starts and waits do not come out even, each in order of execution.
+
+    Only where all of them surely run equally often: under the same conditions, in the same loops. Semaphores count
+    bytes, so one wait may be for several copies; barriers count arrivals, and every wait takes as many as they were
+    declared with.
+    """
+    groups: dict[object, list[Signal]] = {}
+    for signal in copies.of("start", "wait"):
+        if signal.ref is not None and signal.slot is not None and copies.judged(signal):
+            groups.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
+    for group in groups.values():
+        meeting = [signal for signal in copies.signals if signal.may_meet(group[0])]
+        if len(meeting) > len(group) or len({signal.conditions for signal in group}) > 1:
+            continue
+        kinds = [signal.kind for signal in group]
+        amounts = _amounts(group, copies) if all(signal.op.certain for signal in group) else None
+        if amounts is None or "start" not in kinds or "wait" not in kinds:
+            continue
+        left = 0
+        for at, (signal, amount) in enumerate(zip(group, amounts, strict=True)):
+            left += amount if signal.kind == "start" else -amount
+            if left < 0:
+                yield Miscount(signal, kinds[:at].count("start"), kinds[: at + 1].count("wait"))
+                break
+        else:
+            if left > 0 and group[0].op.name != TO_SMEM:  # nobody has to take the last arrivals at a barrier
+                last = max(at for at, kind in enumerate(kinds) if kind == "start")
+                yield Miscount(group[last], kinds.count("start"), kinds.count("wait"))
+
+
+def _amounts(group: list[Signal], copies: Copies) -> list[int] | None:
+    """How much each start brings and each wait takes; None where that is not known."""
+    if all(signal.op.name in (TO_SMEM, f"{GPU}.barrier_wait") for signal in group):
+        arrivals = _arrivals(group, copies)
+        return None if arrivals is None else [1 if signal.kind == "start" else arrivals for signal in group]
+    names = {signal.op.name for signal in group}
+    if not all(name in LOCAL or name.rpartition(".")[0] in LOCAL for name in names):
+        return None  # what other devices send is not seen
+    sizes = [_bits(signal.target) for signal in group]
+    if None not in sizes:
+        return [size for size in sizes if size is not None]
+    first = group[0]
+    alike = isinstance(first.target, Ref) and all(
+        (signal.source, signal.target) == (first.source, first.target) for signal in group
+    )
+    return [1] * len(group) if alike else None
+
+
+def _bits(target: Value) -> int | None:
+    if not isinstance(target, Ref) or target.shape is None or target.dtype in (None, "semaphore"):
+        return None
+    sizes = [size for size in target.shape if isinstance(size, int)]
+    return math.prod(sizes) * bits(target.dtype or "") if len(sizes) == len(target.shape) else None
+
+
+def _arrivals(group: list[Signal], copies: Copies) -> int | None:
+    """How many arrivals end a wait on a barrier, where all of them are these copies of a single warpgroup."""
+    trace, barrier = copies.trace, group[0].ref
+    arguments = trace.launch.arguments
+    if barrier is None or not arguments.keys().isdisjoint(("num_threads", "thread_name", "mesh", "cluster")):
+        return None
+    own = {id(signal.op) for signal in group}
+    for op in trace.ops():
+        given = (*op.args, *(value for _, value in op.keywords))
+        if id(op) not in own and any(ref.buffer == barrier.buffer for value in given for ref in refs_in(value)):
+            return None
+    if any(len(signal.op.args) > 3 or signal.op.keywords for signal in group):
+        return None  # collective copies arrive at the barriers of several blocks
+    declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
+    if not isinstance(declared, Seq) or len(declared.items) != len(refs):
+        return None
+    made = next((m for m, ref in zip(declared.items, refs, strict=True) if ref.buffer == barrier.buffer), None)
+    if not isinstance(made, Made) or not made.function.endswith(".Barrier") or made.open:
+        return None
+    number = made.argument("num_arrivals", 0)
+    if number is None:
+        return 1
+    return number.value if isinstance(number, Const) and isinstance(number.value, int) else None

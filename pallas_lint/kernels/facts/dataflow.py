@@ -1,0 +1,154 @@
+"""Where a loaded value goes within a kernel, by the operations that were seen."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+# Functions that take the shape and dtype of an array and leave its values alone.
+LIKE = frozenset(
+    f"jax.{module}.{name}"
+    for module in ("numpy", "lax")
+    for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type")
+)
+# A value can be thrown away here, under a condition that is another value.
+SELECTING = frozenset(
+    (
+        "jax.numpy.where", "jax.lax.select", "jax.lax.select_n", "jax.numpy.select", "jax.numpy.choose",
+        "jax.numpy.piecewise", "jax.lax.cond", "jax.lax.switch", "jax.lax.platform_dependent",
+    )
+)  # fmt: skip
+
+
+def operands(op: Op) -> Iterator[Value]:
+    """The operands of an operation, those inside a tuple or list too."""
+    for value in (*op.args, *(value for _, value in op.keywords)):
+        yield from value.items if isinstance(value, Seq) else (value,)
+
+
+def inputs(op: Op) -> Iterator[Value]:
+    """The operands whose values, and not only their shapes, go into the result."""
+    if op.name not in LIKE:
+        yield from operands(op)
+    elif op.name.endswith(".full_like"):
+        yield op.argument("fill_value", 1) or UNKNOWN
+
+
+def is_among(value: Value, identities: set[int]) -> bool:
+    """Whether the value is one of these; an operation's result is that of the operation it comes from."""
+    return not identities.isdisjoint(_identities(value))
+
+
+def _identities(value: Value) -> tuple[int, ...]:
+    if isinstance(value, Array) and value.origin is not None:
+        return id(value), id(value.origin.result)
+    return (id(value),)
+
+
+@define(eq=False, slots=False)
+class Flow:
+    """What goes where in a finished trace, by the identities of values: asked once for every load."""
+
+    trace: KernelTrace
+
+    @cached_property
+    def steps(self) -> list[tuple[frozenset[int], int]]:
+        """Of each operation, in order: what goes into it, and its result."""
+        return [
+            (frozenset(each for value in inputs(op) for each in _identities(value)), id(op.result))
+            for op in self.trace.ops()
+        ]
+
+    @cached_property
+    def taken(self) -> frozenset[int]:
+        """What goes into some operation."""
+        return frozenset().union(*(taken for taken, _ in self.steps))
+
+    @cached_property
+    def mentioned(self) -> frozenset[int]:
+        """The same with what gives an operation its shape only."""
+        return frozenset(each for op in self.trace.ops() for value in operands(op) for each in _identities(value))
+
+    @cached_property
+    def accesses(self) -> dict[int, list[Access]]:
+        """The accesses that load or store a value."""
+        found: dict[int, list[Access]] = {}
+        for access in self.trace.accesses():
+            for each in _identities(access.value):
+                found.setdefault(each, []).append(access)
+        return found
+
+
+def _flow(trace: KernelTrace) -> Flow:
+    known = trace.flow
+    if known is None or known[0] != len(trace.events):
+        known = trace.flow = len(trace.events), Flow(trace)
+    return known[1]
+
+
+def derived(load: Access, trace: KernelTrace) -> set[int]:
+    """The identities of what was loaded and of all that operations made of it."""
+    tainted = {id(load.value)}
+    for taken, result in _flow(trace).steps:
+        if not taken.isdisjoint(tainted):
+            tainted.add(result)
+    return tainted
+
+
+def only_shape(load: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
+    loaded, flow = id(load.value), _flow(trace)
+    if loaded not in flow.mentioned:
+        return False  # where it goes is not seen
+    return loaded not in flow.taken and all(access is load for access in flow.accesses.get(loaded, ()))
+
+
+def reaches_result(load: Access, trace: KernelTrace) -> bool:
+    """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
+    if not isinstance(load.value, Array):
+        return False
+    tainted = {id(load.value)}
+    consumed = False
+    for event in trace.events:
+        if isinstance(event, Access):
+            consumed |= event.kind in ("store", "accumulate") and is_among(event.value, tainted)
+            continue
+        if not isinstance(event, Op):
+            continue
+        found = list(operands(event))
+        touched = any(is_among(value, tainted) for value in inputs(event))
+        if event.name in SELECTING and (touched or any(is_obscure(value) for value in found)):
+            return False
+        if touched:
+            consumed = True
+            tainted.add(id(event.result))
+    return consumed
+
+
+def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
+    """Whether surely no operation takes what was loaded: then it is never loaded."""
+    if trace.seen_until is not None or not trace.complete:
+        return False
+    accesses = list(trace.accesses())
+    loaded, plain = {id(load.value)}, {id(access.value) for access in accesses if access.kind == "load"}
+    taken = [value for op in trace.ops() for value in operands(op)]
+    for access in accesses:
+        taken += [access.index] if access.kind == "load" else [access.index, access.value]
+    return not any(is_among(value, loaded) or (id(value) not in plain and is_obscure(value)) for value in taken)
+
+
+def is_obscure(value: Value) -> bool:
+    """Whether the value may hold what was loaded without showing it: a carry, the result of unknown code."""
+    return value is UNKNOWN or (
+        isinstance(value, Array) and value.origin is None and value.site is None and value.shape != ()
+    )

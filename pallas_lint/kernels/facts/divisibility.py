@@ -1,0 +1,144 @@
+"""What divides an index: what surely does, and what Mosaic is able to prove.
+
+Mosaic proves alignment from the operations that made the index: constants, products, sums, quotients of unknown
+numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compilers of jax 0.4.35 to 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
+from pallas_lint.kernels.model.values import Array, Const, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
+_ADD = frozenset(("jax.numpy.add", "jax.numpy.subtract", "jax.lax.add", "jax.lax.sub"))
+_DIVIDE = frozenset(("jax.numpy.floor_divide", "jax.lax.div"))
+_SAME = frozenset(
+    (
+        "jax.numpy.negative", "jax.lax.neg", "jax.numpy.positive", "jax.numpy.astype",
+        "jax.lax.convert_element_type", "jax.numpy.asarray", "jax.numpy.int32",
+    )
+)  # fmt: skip
+# One of the operands, or something between them: a common divisor stays one, but Mosaic does not see it.
+_UNSEEN = frozenset(
+    ("jax.numpy.maximum", "jax.lax.max", "jax.numpy.clip", "jax.lax.clamp", "jax.numpy.abs", "jax.lax.abs")
+)
+# As those, and in some versions Mosaic sees it.
+_SEEN_AT_TIMES = frozenset(
+    (
+        "jax.numpy.minimum", "jax.lax.min", "jax.numpy.remainder", "jax.numpy.mod", "jax.lax.rem",
+        "jax.numpy.where", "jax.lax.select",
+    )
+)  # fmt: skip
+_SHIFT = frozenset(("jax.numpy.left_shift", "jax.lax.shift_left"))
+_MASK = frozenset(("jax.numpy.bitwise_and", "jax.lax.bitwise_and"))
+_DEPTH = 12
+
+Proof = Literal["sums", "products"]  # how far Mosaic sees
+
+
+def loaded_values(trace: KernelTrace, space: str | None = None) -> frozenset[int]:
+    """The identities of what the kernel loads (from one memory space): of these numbers nothing is known."""
+    return frozenset(
+        id(event.value)
+        for event in trace.events
+        if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
+        if space is None or event.ref.space == space
+    )
+
+
+def proven_divisor(value: Value, loaded: Collection[int], *, sums: bool = True) -> int | None:
+    """The largest number that Mosaic can prove to divide the value; 0 for zero itself.
+
+    None where that is not known: the value hangs on Python values without a number, or came from code that is not seen.
+    `sums`: it sees through sums, which the releases up to jax 0.6 did not.
+    """
+    return _divisor(value, loaded, proof="sums" if sums else "products", depth=0)
+
+
+def true_divisor(value: Value, loaded: Collection[int]) -> int | None:
+    """A number that surely divides the value, provable for Mosaic or not; 0 for zero, None where none is known."""
+    return _divisor(value, loaded, proof=None, depth=0)
+
+
+@asked_once
+def _divisor(value: Value, loaded: Collection[int], *, proof: Proof | None, depth: int) -> int | None:
+    if isinstance(value, Const):
+        return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None
+    if not isinstance(value, Array) or value.shape not in ((), None) or depth > _DEPTH:
+        return None
+    op = value.origin
+    if op is None:
+        return 1 if id(value) in loaded else None
+    if op.name == "jax.experimental.pallas.program_id":
+        return 1
+    if op.name == LOOP_INDEX:
+        return 1 if _is_counted(op) else None
+    if op.name == "jax.experimental.pallas.multiple_of":
+        return _promised(op, loaded, proof=proof, depth=depth)
+    operands = [_divisor(operand, loaded, proof=proof, depth=depth + 1) for operand in op.args]
+    if op.name in ("jax.numpy.where", "jax.lax.select"):
+        operands = operands[1:]
+    return _combined(op, operands, proof=proof)
+
+
+def _combined(op: Op, operands: list[int | None], *, proof: Proof | None) -> int | None:
+    known = [operand for operand in operands if operand is not None]
+    if not known or len(known) < len(operands):
+        # One unknown factor or summand can make up for anything.
+        return None
+    common = gcd(*known)
+    if op.name in _MULTIPLY:
+        promised = any(_is_promise(operand) for operand in op.args)
+        return None if len(known) != 2 or (promised and proof == "products") else known[0] * known[1]
+    if proof == "products" and (op.name in _ADD or op.name in _SEEN_AT_TIMES or op.name.endswith(("negative", "neg"))):
+        return 1
+    if op.name in _ADD or op.name in _SAME:
+        return common
+    if op.name in _DIVIDE:
+        return 1 if known[0] == 1 else None
+    if op.name in _SEEN_AT_TIMES:
+        return common if not proof or common == 1 else None
+    if op.name in _UNSEEN:
+        return 1 if proof else common
+    if op.name in _SHIFT and len(op.args) == 2 and isinstance(op.args[1], Const):
+        return 1 if proof else known[0] << min(int(op.args[1].value), 16)
+    if op.name in _MASK:
+        masks = [arg.value for arg in op.args if isinstance(arg, Const) and arg.value < 0]
+        return 1 if proof else masks[0] & -masks[0] if masks else None
+    return None
+
+
+def _promised(op: Op, loaded: Collection[int], *, proof: Proof | None, depth: int) -> int | None:
+    """What `pl.multiple_of(x, n)` promises, on top of what is known of x."""
+    promise = op.argument("values", 1)
+    if not isinstance(promise, Const) or not isinstance(promise.value, int) or promise.value <= 0:
+        return None
+    inner = _divisor(op.args[0], loaded, proof=proof, depth=depth + 1) if op.args else None
+    return lcm(inner, promise.value) if inner else promise.value
+
+
+def _is_promise(value: Value) -> bool:
+    return isinstance(value, Array) and value.origin is not None and value.origin.name.endswith(".multiple_of")
+
+
+def _is_counted(op: Op) -> bool:
+    """Whether the loop surely counts in steps of one at run time: not unrolled, and more than once."""
+    node = op.site.node
+    arguments = node.args if isinstance(node, cst.Call) else ()
+    if any(
+        argument.star or (argument.keyword and argument.keyword.value in ("unroll", "step")) for argument in arguments
+    ):
+        return False
+    if len([argument for argument in arguments if argument.keyword is None]) > 4:
+        return False
+    bounds = [bound.value for bound in op.args if isinstance(bound, Const) and isinstance(bound.value, int)]
+    return len(bounds) < 2 or bounds[1] - bounds[0] > 1

@@ -1,0 +1,78 @@
+"""Values that are what a ref holds: which load made them, and whether the ref could be used in their place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels.model.trace import Access, is_full_index
+from pallas_lint.kernels.model.values import NONE, Array, Ref
+from pallas_lint.syntax.descent import children
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.syntax import Site
+
+
+def load_of(value: Array, trace: KernelTrace | None) -> Access | None:
+    """The load whose result this value is, unchanged."""
+    if trace is None or value.origin is not None:
+        return None
+    for event in trace.events:
+        if isinstance(event, Access) and event.kind == "load" and event.value is value:
+            return event
+    return None
+
+
+def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Ref, str] | None:
+    """The ref that holds the whole value, as it can be written at `use`.
+
+    None where the value is not a whole ref, where the kernel writes the ref, or where its name means nothing.
+    """
+    load = load_of(value, trace)
+    if load is None or trace is None or not is_full_index(load.index):
+        return None
+    if trace.seen_until is not None or not trace.complete:
+        return None
+    if trace.launch.argument("input_output_aliases") not in (None, NONE):
+        return None
+    for event in trace.events:
+        if isinstance(event, Access) and event.ref.buffer == load.ref.buffer and event.kind != "load":
+            return None
+    node = load.site.node
+    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name) or use.piece is not load.site.piece:
+        return None
+    name = node.value.value
+    around, inner = _functions(load.site), _functions(use)
+    if inner[: len(around)] != around or any(_binds(function, name) for function in inner[len(around) :]):
+        return None
+    return load.ref, name
+
+
+def _functions(site: Site) -> list[cst.CSTNode]:
+    """The functions around a place, the outermost first."""
+    module = site.piece.module
+    if module is None:
+        return []
+    stack: list[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]] = [(module, ())]
+    while stack:
+        node, around = stack.pop()
+        if node is site.node:
+            return list(around)
+        inside = (*around, node) if isinstance(node, cst.FunctionDef | cst.Lambda) else around
+        stack.extend((child, inside) for child in children(node))
+    return []
+
+
+def _binds(function: cst.CSTNode, name: str) -> bool:
+    """Whether the function has a parameter or local variable of this name."""
+    stack: list[cst.CSTNode] = list(children(function))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.Param) and node.name.value == name:
+            return True
+        if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name) and node.target.value == name:
+            return True
+        stack.extend(children(node))
+    return False

@@ -1,0 +1,201 @@
+"""How much memory a launch surely takes on a TPU core, and how much there is."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from pallas_lint.kernels.facts.defaults import with_defaults
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Made, Sym, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.launch import Launch
+
+MIB = 2**20
+# VMEM of a core, and what of it a kernel gets unless it asks for more, in bytes; from the errors of jax 0.12's libtpu.
+VMEM: dict[str, tuple[int, int]] = {
+    "v4": (16 * MIB, 16 * MIB),
+    "v5e": (128 * MIB, 16 * MIB),
+    "v5p": (64 * MIB, 16 * MIB),
+    "v6e": (128 * MIB, 32 * MIB),
+    "tpu7x": (64 * MIB, 32 * MIB),
+}
+SMEM = MIB  # of every generation; a little of it is taken by the compiler
+_LANES, _SUBLANES = 128, 8
+
+
+@frozen
+class Part:
+    """One buffer of the sum: `count` copies of `bytes`, tiles filled up."""
+
+    name: str
+    bytes: int
+    count: int
+
+    @property
+    def total(self) -> int:
+        return self.bytes * self.count
+
+    def __str__(self) -> str:
+        times = f"{self.count} x " if self.count > 1 else ""
+        return f"{self.name} {times}{size(self.bytes)}"
+
+
+@frozen
+class Budget:
+    """What a launch takes of VMEM at least, and the limit it asks for (None: the default, or not known).
+
+    `assumed`: what part of it rests on, parameters at their defaults and inputs of the output's dtype.
+    """
+
+    parts: tuple[Part, ...]
+    limit: int | None
+    limit_known: bool
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(part.total for part in self.parts)
+
+    def spelled(self) -> str:
+        """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
+        ordered = sorted(self.parts, key=lambda part: -part.total)
+        rest = sum(part.total for part in ordered[5:])
+        return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {size(rest)}"] if rest else [])])
+
+
+def size(number: int) -> str:
+    """ "16 MiB", "33.5 MiB", "12 KiB"."""
+    unit, name = (MIB, "MiB") if number >= MIB else (1024, "KiB")
+    return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
+
+
+def padded_bytes(shape: tuple[int, ...], dtype: str) -> int:
+    """The size of a VMEM buffer, its last two dimensions filled up to tiles."""
+    width = 32 if dtype == "bool" else bits(dtype)
+    rows = _SUBLANES * max(32 // width, 1)
+    sizes = list(shape)
+    if len(sizes) == 1:
+        sizes = [1, *sizes]
+        rows = 1
+    sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
+    # A short dimension before the last gets a short tile: a power of two rows.
+    if sizes[-2] % rows:
+        sizes[-2] = -(-sizes[-2] // rows) * rows if sizes[-2] > rows else sizes[-2]
+    return prod(sizes) * width // 8
+
+
+def budgets_of(launch: Launch, interpreter: Interpreter) -> tuple[Budget, ...]:
+    """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
+    blocks = blocks_of(launch, interpreter)
+    if blocks is None:
+        return ()
+    names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
+    limit = compiler_param(launch, "vmem_limit_bytes")
+    number = limit.value if isinstance(limit, Const) and isinstance(limit.value, int) else None
+    known = number is not None or limit in (None, NONE)
+    dtypes = {block.dtype for block in blocks.outputs or () if block is not None and block.dtype is not None}
+    usual_dtype = dtypes.pop() if len(dtypes) == 1 else None
+    sure: list[Part] = []
+    usual: list[Part] = []
+    assumed: set[str] = set()
+    for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
+        if block is None:
+            continue
+        fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
+        name = names.get((block.role, block.index), fallback)
+        part = _part(block, name)
+        if part is not None:
+            sure.append(part)
+        by_default, taken = with_defaults(block)
+        untyped = block.role == "in" and block.dtype is None and usual_dtype is not None
+        if untyped:
+            by_default = evolve(by_default, dtype=usual_dtype)
+        likely = _part(by_default, name)
+        if likely is not None:
+            usual.append(likely)
+            if likely != part:
+                assumed |= {f"{key}={value}" for key, value in taken.items()}
+                assumed |= {f"{name} is {usual_dtype}"} if untyped else set()
+    found = [Budget(tuple(sure), number, known)]
+    if assumed:
+        found.append(Budget(tuple(usual), number, known, tuple(sorted(assumed))))
+    return tuple(found)
+
+
+def scalars_of(launch: Launch, interpreter: Interpreter) -> tuple[Part, ...]:
+    """What the launch surely takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put there."""
+    names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
+    parts = []
+    for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):
+        if isinstance(operand, Array) and operand.shape is not None and operand.dtype is not None:
+            parts.append((names.get(("prefetch", at), f"prefetch {at}"), operand.shape, operand.dtype))
+    blocks = blocks_of(launch, interpreter)
+    every = () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ()))
+    parts.extend(
+        (names.get((block.role, block.index), block.role), block.block_shape, block.dtype)
+        for block in every
+        if block is not None and block.space == "smem" and block.sure and block.block_shape and block.dtype is not None
+    )
+    found = []
+    for name, shape, dtype in parts:
+        sizes = [size for size in shape if isinstance(size, int)]
+        if len(sizes) == len(shape) and sizes and dtype in ("i32", "u32", "f32"):
+            if len(sizes) > 1:
+                sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
+            found.append(Part(name, prod(sizes) * 4, 1))
+    return tuple(found)
+
+
+def _part(block: Block, name: str) -> Part | None:
+    if block.role == "scratch":
+        if block.space != "vmem":
+            return None
+    elif block.space not in (None, "vmem") or _hidden_space(block):
+        return None
+    shape = block.block_shape
+    if shape is None or block.dtype in (None, "semaphore") or not block.sure:
+        return None
+    known = tuple(dim for dim in shape if isinstance(dim, int))
+    if len(known) != len(shape) or not known or block.dtype is None:
+        return None
+    return Part(name, padded_bytes(known, block.dtype), _copies(block))
+
+
+def _hidden_space(block: Block) -> bool:
+    if block.spec is None or block.space is not None:
+        return False
+    return block.spec.value.open or block.spec.value.argument("memory_space") not in (None, NONE)
+
+
+def _copies(block: Block) -> int:
+    """How many buffers the pipeline surely keeps: two where the block moves, or as many as the spec says."""
+    moves = any(
+        isinstance(steps, int) and steps > 1 and block.ignores(axis) is False
+        for axis, steps in enumerate(block.grid.sizes)
+    )
+    if not moves:
+        return 1
+    return block.buffers if block.buffers is not None else 2
+
+
+def compiler_param(launch: Launch, name: str) -> Value | None:
+    """A field of the launch's `compiler_params`; None where it surely has none, else it may be anything."""
+    params = launch.argument("compiler_params")
+    if params in (None, NONE):
+        return Sym(name, 0) if launch.open else None
+    if isinstance(params, Dictionary):
+        nested = params.get("mosaic") or params.get("mosaic_tpu")
+        params = nested if isinstance(nested, Dictionary) else params
+        found = params.get(name)
+        return found if found is not None or not params.open else Sym(name, 0)
+    if isinstance(params, Made):
+        found = params.argument(name)
+        return found if found is not None or not params.open else Sym(name, 0)
+    return Sym(name, 0)

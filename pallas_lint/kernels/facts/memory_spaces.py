@@ -1,0 +1,94 @@
+"""Where the memory behind a ref lies on TPU: as declared, or VMEM where nothing is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels.model.launch import Launch, block_spec
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Sym, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.trace import Access
+
+# Launches whose blocks are copied to VMEM unless their spec says otherwise. `pl.kernel` hands over whole arrays, which
+# stay where they are.
+_BLOCKED = ("pallas_call", "pipeline")
+
+
+def tpu_space(ref: Ref, launch: Launch) -> str | None:
+    """The memory space that the ref surely has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not known.
+
+    `launch` is the one that the kernel at hand runs under: a pipeline's refs are its own.
+    """
+    if ref.space is not None or ref.role not in ("in", "out") or ref.index is None:
+        return ref.space
+    owner = launch if ref.owner is None else ref.owner
+    if not isinstance(owner, Launch):
+        return None
+    if owner.core is not None or (ref.role == "out" and owner.kind != "pipeline" and not _is_plain(owner, ref.index)):
+        return None
+    if owner.kind == "kernel":
+        plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
+        return "any" if plain and _on_tensor_core(owner.argument("mesh")) else None
+    if owner.kind not in _BLOCKED:
+        return None
+    return "vmem" if _says_nothing(owner, ref.role, ref.index) else None
+
+
+def _is_plain(launch: Launch, at: int) -> bool:
+    """Whether the output is declared by shape and dtype alone: `pltpu.SMEM(shape, dtype)` has a memory space too."""
+    shapes = launch.out_shapes
+    if shapes is None or shapes.open or at >= len(shapes.items):
+        return False
+    stack = [shapes.items[at]]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Seq):
+            stack.extend(value.items)
+        elif isinstance(value, Dictionary):
+            stack.extend(item for _, item in value.items)
+        elif not isinstance(value, Array) and not (
+            isinstance(value, Made) and value.function.rpartition(".")[2] == "ShapeDtypeStruct"
+        ):
+            return False
+    return True
+
+
+def _is_plain_operand(launch: Launch, at: int) -> bool:
+    """Whether an array is passed, as far as is seen: what jax makes on request may have a memory space."""
+    operands = launch.operands
+    return operands is not None and at < len(operands) and isinstance(operands[at], Array | Sym)
+
+
+def _on_tensor_core(mesh: Value | None) -> bool:
+    """Whether the mesh surely is one of tensor cores: the vector subcores of a SparseCore load from anywhere."""
+    return isinstance(mesh, Made) and mesh.function.rpartition(".")[2] in ("create_tensorcore_mesh", "TensorCoreMesh")
+
+
+def _says_nothing(launch: Launch, role: str, at: int) -> bool:
+    """Whether no spec of the parameter can have a memory space."""
+    argument = launch.argument("in_specs" if role == "in" else "out_specs")
+    if argument in (None, NONE):
+        return not launch.open and "grid_spec?" not in launch.arguments
+    specs = launch.in_specs if role == "in" else launch.out_specs
+    if specs is None or specs.open or at >= len(specs.items):
+        return False
+    return _no_space(specs.items[at])
+
+
+def _no_space(value: Value) -> bool:
+    if isinstance(value, Choice):
+        return all(_no_space(option) for option in value.options)
+    if isinstance(value, Seq):
+        return not value.open and all(_no_space(item) for item in value.items)
+    spec = block_spec(value)
+    if spec is None:
+        return value == NONE
+    return not spec.value.open and spec.value.argument("memory_space") in (None, NONE)
+
+
+def is_copy(access: Access) -> bool:
+    """Whether the access is a copy's or other whole-ref helper's: it moves memory, no value comes into registers."""
+    return isinstance(access.site.node, cst.Call) and access.value is UNKNOWN

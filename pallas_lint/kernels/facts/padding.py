@@ -1,0 +1,297 @@
+"""Where padding of partial blocks goes: which axes of a value hold garbage, and where they are summed over.
+
+The last block of an array that the block does not divide is padded with whatever is there: NaN in interpret mode, old
+memory on a device. Elementwise operations carry it along and stores drop it; sums, maxima and products over the padded
+axis mix it into the result. Anything that goes through `where` or `select` counts as masked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, evolve, field, frozen
+
+from pallas_lint.kernels.facts.dataflow import SELECTING, operands
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.grid.grid_points import axes_in
+from pallas_lint.kernels.grid.index_ranges import divided, number
+from pallas_lint.kernels.model.trace import Access, Op, is_full_index
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from_dim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+Certainty = Literal["sure", "likely", "possible"]
+
+
+def _named(names: str) -> frozenset[str]:
+    return frozenset(f"jax.{module}.{name}" for module in ("numpy", "lax", "nn") for name in names.split())
+
+
+_REDUCING = _named(
+    "sum mean max min amax amin prod var std argmax argmin any all logsumexp cumsum softmax"
+    " reduce_sum reduce_max reduce_min reduce_prod"
+)
+_ELEMENTWISE = _named(
+    "add subtract multiply true_divide divide sub mul div maximum minimum power pow exp exp2 log sqrt rsqrt square abs"
+    " negative neg tanh sigmoid logistic relu silu gelu astype convert_element_type asarray stop_gradient integer_pow"
+)
+_DOTS = _named("dot matmul") | {"jax.experimental.pallas.dot"}
+_ZERO = _named("zeros zeros_like")
+_COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne logical_and bitwise_and")
+
+
+@frozen
+class Padded:
+    """An axis of a value that ends in garbage. `load` is where it came in; `weighted`: multiplied by masked weights."""
+
+    axis: int
+    block: Block
+    dimension: int
+    load: Access
+    certainty: Certainty
+    weighted: bool = False
+
+
+@frozen
+class Mixed:
+    """A sum or product over padded axes. `masked`: the other factor is 0 there, which does not help against NaN."""
+
+    op: Op
+    padded: tuple[Padded, ...]
+    masked: bool
+
+
+@define(eq=False)
+class _Padding:
+    trace: KernelTrace
+    values: dict[int, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
+    weights: set[int] = field(factory=set)  # operations whose results are 0 where a mask says so
+    selected: set[int] = field(factory=set)  # operations on something that went through `where`
+
+    def of(self, value: Value) -> tuple[Padded, ...]:
+        if not isinstance(value, Array):
+            return ()
+        return self.values.get(id(value.origin) if value.origin is not None else id(value), ())
+
+    def is_weight(self, value: Value) -> bool:
+        return isinstance(value, Array) and id(value.origin) in self.weights
+
+    def run(self, blocks: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]]) -> Iterator[Mixed]:
+        for event in self.trace.events:
+            if isinstance(event, Access):
+                found = blocks.get(event.ref.buffer)
+                if event.kind == "load" and found is not None and isinstance(event.value, Array):
+                    self._load(event, *found)
+            elif isinstance(event, Op):
+                yield from self._op(event)
+
+    def _load(self, access: Access, block: Block, partial: dict[int, Certainty]) -> None:
+        value = access.value
+        if not is_full_index(access.index) or access.ref.view or not isinstance(value, Array) or block.dims is None:
+            return
+        kept = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
+        self.values[id(value)] = tuple(
+            Padded(kept.index(at), block, at, access, certainty) for at, certainty in partial.items() if at in kept
+        )
+
+    def _op(self, op: Op) -> Iterator[Mixed]:
+        self._note_weights(op)
+        if op.name in SELECTING or op.open:
+            return
+        if op.name in _REDUCING:
+            yield from self._reduce(op)
+        elif op.name in _DOTS and len(op.args) >= 2:
+            yield from self._dot(op, op.args[0], op.args[1], None)
+        elif op.name == "jax.lax.dot_general" and len(op.args) >= 2:
+            yield from self._dot(op, op.args[0], op.args[1], op.argument("dimension_numbers", 2))
+        elif op.name == "jax.numpy.einsum" and len(op.args) == 3:
+            yield from self._einsum(op)
+        elif op.name in _ELEMENTWISE:
+            self._elementwise(op)
+        elif op.name == "jax.numpy.transpose" and len(op.args) == 1:
+            rank = _rank(op.args[0])
+            if rank is not None:
+                self._set(op, (evolve(each, axis=rank - 1 - each.axis) for each in self.of(op.args[0])))
+
+    def _note_weights(self, op: Op) -> None:
+        values = list(operands(op))
+        if op.name in SELECTING:
+            self.selected.add(id(op))
+            if any(_is_zero(value) for value in values[1:]):
+                self.weights.add(id(op))
+        elif op.name.rpartition(".")[2] in ("exp", "exp2", "softmax") and any(self._is_selected(v) for v in values):
+            self.weights.add(id(op))
+        elif op.name.rpartition(".")[2] in ("astype", "convert_element_type") and values:
+            origin = values[0].origin if isinstance(values[0], Array) else None
+            if self.is_weight(values[0]) or (origin is not None and origin.name in _COMPARING):
+                self.weights.add(id(op))
+        elif op.name.rpartition(".")[2] in ("multiply", "mul", "true_divide", "div") and self.is_weight(values[0]):
+            if not self.of(values[1]):
+                self.weights.add(id(op))
+        elif op.name in _ELEMENTWISE and any(self._is_selected(value) for value in values):
+            self.selected.add(id(op))
+
+    def _is_selected(self, value: Value) -> bool:
+        return isinstance(value, Array) and id(value.origin) in self.selected
+
+    def _set(self, op: Op, padded: Iterator[Padded]) -> None:
+        found = tuple(padded)
+        if found:
+            self.values[id(op)] = found
+
+    def _elementwise(self, op: Op) -> None:
+        values = [value for value in op.args if isinstance(value, Array)]
+        ranks = [_rank(value) for value in values]
+        if any(rank is None for rank in ranks):
+            return
+        top = max((rank for rank in ranks if rank is not None), default=0)
+        product = op.name.rpartition(".")[2] in ("multiply", "mul")
+        weighted = product and any(self.is_weight(value) for value in values)
+        self._set(
+            op,
+            (
+                evolve(each, axis=each.axis + top - (rank or 0), weighted=each.weighted or weighted)
+                for value, rank in zip(values, ranks, strict=True)
+                for each in self.of(value)
+            ),
+        )
+
+    def _reduce(self, op: Op) -> Iterator[Mixed]:
+        padded = self.of(op.args[0]) if op.args else ()
+        rank = _rank(op.args[0]) if op.args else None
+        if not padded or rank is None or op.argument("where") is not None:
+            return
+        axis = op.argument("axis", 1) or op.argument("axes", 1)
+        if axis is None or axis == Const(None):
+            axes = set(range(rank))
+            if op.name.endswith(("softmax",)):
+                axes = {rank - 1}
+        else:
+            numbers = [number(item) for item in (axis.items if isinstance(axis, Seq) else (axis,))]
+            if None in numbers:
+                return
+            axes = {known % rank for known in numbers if known is not None}
+        mixed = tuple(each for each in padded if each.axis in axes)
+        if mixed:
+            yield Mixed(op, mixed, any(each.weighted for each in mixed))
+        elif op.argument("keepdims", 3) == Const(True):
+            self._set(op, iter(padded))
+
+    def _dot(self, op: Op, left: Value, right: Value, numbers: Value | None) -> Iterator[Mixed]:
+        first, second = _rank(left), _rank(right)
+        if first is None or second is None:
+            return
+        if numbers is None:
+            flags = [op.argument(name) == Const(True) for name in ("trans_a", "trans_b")]
+            pairs = {(first - 2 if flags[0] else first - 1, second - 1 if flags[1] else max(second - 2, 0))}
+        else:
+            found = _contracted(numbers)
+            if found is None:
+                return
+            pairs = found
+        yield from self._contract(op, left, right, {a for a, _ in pairs}, {b for _, b in pairs})
+        if numbers is None and first == second == 2 and not any(op.argument(n) for n in ("trans_a", "trans_b")):
+            rows = [each for each in self.of(left) if each.axis == 0]
+            columns = [each for each in self.of(right) if each.axis == 1]
+            self._set(op, iter((*rows, *columns)))
+
+    def _einsum(self, op: Op) -> Iterator[Mixed]:
+        pattern = op.args[0].value if isinstance(op.args[0], Const) and isinstance(op.args[0].value, str) else ""
+        inputs, arrow, output = pattern.replace(" ", "").partition("->")
+        letters = inputs.split(",")
+        if not arrow or "." in pattern or len(letters) != 2:
+            return
+        gone = set(letters[0] + letters[1]) - set(output)
+        axes = [{at for at, letter in enumerate(each) if letter in gone} for each in letters]
+        yield from self._contract(op, op.args[1], op.args[2], axes[0], axes[1])
+
+    def _contract(self, op: Op, left: Value, right: Value, first: set[int], second: set[int]) -> Iterator[Mixed]:
+        one = tuple(each for each in self.of(left) if each.axis in first)
+        other = tuple(each for each in self.of(right) if each.axis in second)
+        if one or other:
+            masked = (not one and self.is_weight(left)) or (not other and self.is_weight(right))
+            yield Mixed(op, (*one, *other), masked or any(each.weighted for each in (*one, *other)))
+
+
+def mixed_padding(trace: KernelTrace, interpreter: Interpreter) -> Iterator[Mixed]:
+    """Every sum, maximum or product over an axis that is padded in the last block."""
+    launch = trace.launch
+    if launch.kind != "pallas_call" or not trace.complete or launch.backend == "mosaic_gpu":
+        return  # TMA copies fill what lies beyond an array with zeros
+    blocks = blocks_of(launch, interpreter)
+    if blocks is None:
+        return
+    found: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]] = {}
+    for ref in trace.refs:
+        block = blocks.of(ref) if ref.role == "in" else None
+        if block is None or block.dims is None or block.array_shape is None or not block.sure or not block.known_map:
+            continue
+        partial = dict(_partial(block, launch, interpreter))
+        if partial:
+            found[ref.buffer] = (block, partial)
+    if found:
+        yield from _Padding(trace).run(found)
+
+
+def _partial(block: Block, launch: Launch, interpreter: Interpreter) -> Iterator[tuple[int, Certainty]]:
+    """The dimensions of a block that are padded in its last visit, and how sure that is."""
+    if block.dims is None or block.array_shape is None or len(block.dims) != len(block.array_shape):
+        return
+    for at, (dim, length) in enumerate(zip(block.dims, block.array_shape, strict=True)):
+        if dim.kind != "blocked" or dim.size is None or length is None:
+            continue
+        if isinstance(dim.size, int) and isinstance(length, int):
+            if dim.size <= 1 or length % dim.size == 0:
+                continue
+            visits = block.visits
+            if visits is None:
+                yield at, "likely"
+            elif any((here[at] + 1) * dim.size > length for _, here in visits if at < len(here)):
+                yield at, "sure"
+        elif _is_rounded_up(block, at, dim.size, length, interpreter):
+            yield at, "possible"
+
+
+def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, interpreter: Interpreter) -> bool:
+    """Whether the grid axis that moves the block has `cdiv(length, size)` steps and nobody asks for the remainder."""
+    if block.indices is None or at >= len(block.indices):
+        return False
+    axes, complete = axes_in(block.indices[at], block.grid.launch)
+    if len(axes) != 1 or not complete:
+        return False
+    steps = block.grid.sizes[next(iter(axes))]
+    ratio = divided(steps) if isinstance(steps, Sym) else None
+    if ratio is None or ratio != (from_dim(length), from_dim(size)):
+        return False
+    return length not in interpreter.notes.remainders
+
+
+def _rank(value: Value) -> int | None:
+    return value.rank if isinstance(value, Array) else 0 if isinstance(value, Const | Sym) else None
+
+
+def _is_zero(value: Value) -> bool:
+    if isinstance(value, Const):
+        return isinstance(value.value, int | float) and value.value == 0
+    origin = value.origin if isinstance(value, Array) else None
+    return origin is not None and (origin.name in _ZERO or (_is_filled(origin) and _is_zero(origin.args[1])))
+
+
+def _is_filled(op: Op) -> bool:
+    return op.name.rpartition(".")[2] in ("full", "full_like") and len(op.args) > 1
+
+
+def _contracted(numbers: Value) -> set[tuple[int, int]] | None:
+    """The pairs of contracted axes of `(((1,), (0,)), ((), ()))`."""
+    if not isinstance(numbers, Seq) or not numbers.items or not isinstance(numbers.items[0], Seq):
+        return None
+    sides = [[number(item) for item in side.items] for side in numbers.items[0].items if isinstance(side, Seq)]
+    if len(sides) != 2 or len(sides[0]) != len(sides[1]) or None in (*sides[0], *sides[1]):
+        return None
+    return {(a, b) for a, b in zip(sides[0], sides[1], strict=True) if a is not None and b is not None}

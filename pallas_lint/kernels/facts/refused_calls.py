@@ -1,0 +1,146 @@
+"""Forms of calls that a backend refuses although it has the primitive: told by shapes, axes and widths.
+
+Lowered for TPU and Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from pallas_lint.kernels.library.operands import axes
+from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.trace import Op
+
+# Of the linear algebra, products and norms alone are made of what a kernel can do.
+_FACTORED = {
+    **dict.fromkeys("inv solve slogdet tensorsolve".split(), "lu"),
+    **dict.fromkeys("lu lu_factor lu_solve expm".split(), "lu"),
+    **dict.fromkeys("cholesky cho_factor".split(), "cholesky"),
+    **dict.fromkeys("eigh eigvalsh".split(), "eigh"),
+    **dict.fromkeys("eig eigvals".split(), "eig"),
+    **dict.fromkeys("svd svdvals pinv matrix_rank lstsq cond".split(), "svd"),
+    **dict.fromkeys("cho_solve solve_triangular triangular_solve".split(), "triangular_solve"),
+    "qr": "qr",
+}
+_FACTORING = ("jax.numpy.linalg", "jax.scipy.linalg", "jax.lax.linalg")
+_JOINS = frozenset("concatenate concat hstack vstack append stack".split())
+
+
+@frozen
+class Form:
+    """A form, where it is refused (on every backend if it does not even trace), and what to write instead."""
+
+    what: str
+    instead: str
+    backends: frozenset[str]
+    sure: bool = True  # False: it hangs on a shape that is not known, and mostly is refused
+
+
+_EVERY = frozenset({"tpu", "triton", "mosaic_gpu"})
+_TRITON = frozenset({"triton"})
+
+
+def refused(op: Op) -> Form | None:
+    """The form of a call that no measured release takes; None where it may pass."""
+    short = op.name.rpartition(".")[2]
+    primitive = _FACTORED.get(short) if op.name.rpartition(".")[0] in _FACTORING else None
+    if op.name.startswith("jax.numpy.fft.") and not short.endswith(("freq", "shift")):
+        primitive = "fft"
+    if primitive is not None:
+        return Form(
+            f"needs `{primitive}`, for which no backend has a lowering", "compute it outside the kernel", _EVERY
+        )
+    if op.open:
+        return None
+    if op.name.startswith("jax.numpy.") and short in ("argmax", "argmin"):
+        if isinstance(op.argument("axis", 1), Seq):
+            return Form("takes one axis, not a tuple", "flatten first, or reduce one axis after the other", _EVERY)
+        return None
+    if short == "bitcast_convert_type":
+        return _bitcast(op)
+    return _join(op, short) if short in _JOINS else None
+
+
+def variants(op: Op) -> tuple[str, ...] | None:
+    """The measured ways of calling the function (`pallas_lint.compat`) that this call is one of; None for any."""
+    if op.open:
+        return None
+    if op.name == "jax.nn.gelu":
+        approximate = op.argument("approximate", 1)
+        if approximate is None or isinstance(approximate, Const):
+            return ("exact",) if approximate in (Const(False), Const(0)) else ("approximate",)
+    if op.name == "jax.lax.top_k":
+        return ("unstable",) if op.argument("is_stable") == Const(False) else ("plain",)
+    if op.name == "jax.numpy.roll":
+        shift = op.argument("shift", 1)
+        if isinstance(shift, Array):
+            return None if shift.host else ("dynamic",)
+        if isinstance(shift, Const) and shift.value != 0:
+            return ("flat",) if op.argument("axis", 2) in (None, NONE) else ("axis0", "axis1")
+    return None
+
+
+def is_copy(op: Op) -> bool:
+    """Whether a join has one part only, of which jax makes nothing."""
+    parts = op.args[0] if op.args and op.name.rpartition(".")[2] in _JOINS else None
+    return isinstance(parts, Seq) and not parts.open and len(parts.items) == 1 and not op.name.endswith("stack")
+
+
+def _bitcast(op: Op) -> Form | None:
+    source = op.args[0] if op.args else None
+    wanted = canonical(dtype_of(op.argument("new_dtype", 1) or op.argument("dtype", 1)))
+    if not isinstance(source, Array) or source.dtype is None or wanted is None or "bool" in (source.dtype, wanted):
+        return None
+    if bits(source.dtype) == bits(wanted):
+        return None
+    instead = "shift and mask the bits, or convert outside the kernel"
+    return Form("between types of different widths does not lower", instead, frozenset({"tpu", "triton"}))
+
+
+def _join(op: Op, short: str) -> Form | None:
+    """Triton joins two arrays along a last axis of size 1, and stacks two along a new last axis."""
+    parts = op.args[0] if op.args else op.argument("arrays") or op.argument("operands")
+    items = parts.items if isinstance(parts, Seq) and not parts.open else ()
+    if short == "append":
+        items = op.args[:2]
+    if len(items) < 2:
+        return None
+    first = items[0]
+    shape = first.shape if isinstance(first, Array) else None
+    if len(items) > 2:
+        what = f"joins {len(items)} arrays: Triton joins two"
+    elif shape is None and short in ("concatenate", "concat") and isinstance(op.argument("axis", 1), Const):
+        instead = "store the parts to slices of a ref"
+        return Form("joins along an axis that Triton takes if it is a last one of size 1", instead, _TRITON, sure=False)
+    elif shape is None:
+        return None
+    elif short == "stack":
+        axis = op.argument("axis", 1) or Const(0)
+        at = axes(axis, len(shape) + 1)
+        if axis == NONE or at is None or at[0] == len(shape):
+            return None
+        what = "stacks along another axis than the last, which Triton cannot"
+    else:
+        joined = _joined_axis(op, short, len(shape))
+        last = shape[-1] if shape else None
+        if joined is None or not isinstance(last, int) or (joined == len(shape) - 1 and last == 1):
+            return None
+        what = "joins along an axis that is not a last one of size 1, which Triton cannot"
+    return Form(what, "store the parts to slices of a ref", _TRITON)
+
+
+def _joined_axis(op: Op, short: str, rank: int) -> int | None:
+    if short == "hstack":
+        return 0 if rank == 1 else 1
+    if short == "vstack":
+        return 0 if rank > 1 else None
+    if short == "append" and op.argument("axis", 2) in (None, NONE):
+        return 0 if rank == 1 else None
+    axis = op.argument("dimension") or op.argument("axis", 2 if short == "append" else 1) or Const(0)
+    at = axes(axis, rank)
+    return None if at is None else at[0]

@@ -1,0 +1,368 @@
+"""What a `@triton.jit` kernel does to its pointers: which it stores to, and at which rows.
+
+Triton kernels compute addresses: `tl.store(out + row * stride + columns, value)`. The kernel's statements are run once
+on expressions; an address is its pointer parameter and the indices in it, with strides (plain parameters and numbers
+that they are multiplied by) left out, so that two addresses can be compared though their arrays differ in shape.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+from attrs import define, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.model.values import Func
+    from pallas_lint.syntax import Piece
+
+# Expressions: ("param", name), ("number", text), ("index", what), ("load", pointer expression), (operator, ...),
+# ("call", function, ...), ("unknown", id). A tuple is the same where the expression is.
+Expr = tuple[object, ...]
+_MIXING = frozenset("dot sum max min reduce argmax argmin cumsum sort associative_scan xor_sum histogram".split())
+_OPERATORS: dict[type, str] = {
+    cst.Add: "+", cst.Subtract: "-", cst.Multiply: "*", cst.FloorDivide: "//", cst.Modulo: "%", cst.BitXor: "^",
+    cst.BitAnd: "&", cst.BitOr: "|", cst.LeftShift: "<<", cst.RightShift: ">>", cst.Divide: "/",
+    cst.AddAssign: "+", cst.SubtractAssign: "-", cst.MultiplyAssign: "*", cst.FloorDivideAssign: "//",
+    cst.ModuloAssign: "%", cst.BitXorAssign: "^",
+}  # fmt: skip
+_MOST_PARTS = 400
+_DEPTH = 40
+
+
+@frozen
+class Store:
+    """One `tl.store` or atomic. `pointer` is the parameter it goes to, None where that is not known."""
+
+    node: cst.Call
+    pointer: str | None
+    address: Expr
+    value: Expr
+    atomic: bool
+
+
+@frozen
+class TritonMove:
+    """A value that was read at one row of `source` and is written to another of `output`."""
+
+    output: str
+    source: str
+    store: Store
+    how: Literal["scatter", "gather", "computed"]
+
+
+@define(eq=False)
+class TritonKernel:
+    """One kernel, run."""
+
+    func: Func
+    parameters: tuple[str, ...]
+    stores: list[Store] = field(factory=list)
+    loaded: set[str] = field(factory=set)  # pointer parameters that are read
+
+    @property
+    def node(self) -> cst.FunctionDef:
+        assert isinstance(self.func.node, cst.FunctionDef)
+        return self.func.node
+
+    @property
+    def piece(self) -> Piece:
+        return self.func.piece
+
+    @property
+    def is_autotuned(self) -> bool:
+        return any("autotune" in self.piece.code(decorator) for decorator in self.node.decorators)
+
+    def moves(self, outputs: set[str]) -> list[TritonMove]:
+        """The stores to `outputs` that move rows."""
+        found = []
+        for store in self.stores:
+            if store.atomic or store.pointer not in outputs:
+                continue
+            for load in _loads(store.value, mixing=False):
+                source = _pointer(load, self.parameters)
+                how = _difference(store.address, load)
+                if how is not None and source is not None and source not in outputs:
+                    assert store.pointer is not None
+                    found.append(TritonMove(store.pointer, source, store, how))
+                    break
+        return found
+
+
+def triton_kernel(func: Func) -> TritonKernel | None:
+    """Run a kernel on expressions; None where it is no plain function."""
+    if not isinstance(func.node, cst.FunctionDef):
+        return None
+    parameters = tuple(
+        parameter.name.value
+        for parameter in (*func.node.params.posonly_params, *func.node.params.params, *func.node.params.kwonly_params)
+    )
+    kernel = TritonKernel(func, parameters)
+    _Run(kernel, {name: ("param", name) for name in parameters}).suite(func.node.body)
+    return kernel
+
+
+@define(eq=False)
+class _Run:
+    kernel: TritonKernel
+    names: dict[str, Expr]
+    depth: int = 0
+
+    def suite(self, body: cst.BaseSuite) -> Expr | None:
+        """Run statements; what a `return` among them gives."""
+        result = None
+        for statement in body.body:
+            result = self.statement(statement) or result
+        return result
+
+    def statement(self, node: cst.CSTNode) -> Expr | None:
+        if isinstance(node, cst.SimpleStatementLine):
+            for small in node.body:
+                if isinstance(small, cst.Return):
+                    return None if small.value is None else self.value(small.value)
+                self.small(small)
+        elif isinstance(node, cst.If):
+            before = dict(self.names)
+            result = self.suite(node.body)
+            taken, self.names = self.names, before
+            if isinstance(node.orelse, cst.If):
+                result = self.statement(node.orelse) or result
+            elif node.orelse is not None:
+                result = self.suite(node.orelse.body) or result
+            for name, value in taken.items():
+                if self.names.get(name, value) != value:
+                    self.names[name] = ("either", self.names[name], value)
+                else:
+                    self.names[name] = value
+            return result
+        elif isinstance(node, cst.For):
+            if isinstance(node.target, cst.Name):
+                self.names[node.target.value] = ("index", "loop", id(node))
+            self.suite(node.body)
+        elif isinstance(node, cst.While | cst.With):
+            self.suite(node.body)
+        return None
+
+    def small(self, node: cst.BaseSmallStatement) -> None:
+        if isinstance(node, cst.Assign):
+            value = self.value(node.value)
+            for target in node.targets:
+                self.bind(target.target, value)
+        elif isinstance(node, cst.AnnAssign) and node.value is not None:
+            self.bind(node.target, self.value(node.value))
+        elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+            before = self.names.get(node.target.value, ("unknown", node.target.value))
+            operator = _OPERATORS.get(type(node.operator), "?")
+            self.names[node.target.value] = (operator, before, self.value(node.value))
+        elif isinstance(node, cst.Expr):
+            self.value(node.value)
+
+    def bind(self, target: cst.BaseExpression, value: Expr) -> None:
+        if isinstance(target, cst.Name):
+            self.names[target.value] = value if _size(value) < _MOST_PARTS else ("unknown", id(target))
+        elif isinstance(target, cst.Tuple):
+            for at, element in enumerate(target.elements):
+                part = value[at + 1] if value[0] == "tuple" and at + 1 < len(value) else ("unknown", id(element))
+                self.bind(element.value, part if isinstance(part, tuple) else ("unknown", id(element)))
+
+    def value(self, node: cst.BaseExpression) -> Expr:
+        if isinstance(node, cst.Name):
+            return self.names.get(node.value, ("name", node.value))
+        if isinstance(node, cst.Integer | cst.Float):
+            return ("number", node.value)
+        if isinstance(node, cst.BinaryOperation):
+            operator = _OPERATORS.get(type(node.operator), "?")
+            return (operator, self.value(node.left), self.value(node.right))
+        if isinstance(node, cst.UnaryOperation):
+            return ("-", ("number", "0"), self.value(node.expression))
+        if isinstance(node, cst.Subscript):
+            return self.value(node.value)  # `columns[None, :]`: the same numbers, laid out otherwise
+        if isinstance(node, cst.Tuple | cst.List):
+            return ("tuple", *(self.value(element.value) for element in node.elements))
+        if isinstance(node, cst.IfExp):
+            return ("either", self.value(node.body), self.value(node.orelse))
+        if isinstance(node, cst.Call):
+            return self.call(node)
+        if isinstance(node, cst.Comparison):
+            return ("compare", self.value(node.left), *(self.value(item.comparator) for item in node.comparisons))
+        if isinstance(node, cst.Attribute):
+            return ("name", self.kernel.piece.code(node))
+        return ("unknown", id(node))
+
+    def call(self, node: cst.Call) -> Expr:
+        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        name = name or (node.func.value if isinstance(node.func, cst.Name) else "")
+        positional = [self.value(argument.value) for argument in node.args if argument.keyword is None]
+        keywords = {argument.keyword.value: self.value(argument.value) for argument in node.args if argument.keyword}
+        if name in ("program_id", "arange", "num_programs"):
+            return ("index", name, *positional, *keywords.values())
+        if name == "load":
+            address = positional[0] if positional else keywords.get("pointer", ("unknown", id(node)))
+            pointer = _pointer(address, self.kernel.parameters)
+            if pointer is not None:
+                self.kernel.loaded.add(pointer)
+            return ("load", address)
+        if name == "store" or name.startswith("atomic_"):
+            address = positional[0] if positional else keywords.get("pointer", ("unknown", id(node)))
+            value = positional[1] if len(positional) > 1 else keywords.get("value", keywords.get("val", ("unknown",)))
+            pointer = _pointer(address, self.kernel.parameters)
+            self.kernel.stores.append(Store(node, pointer, address, value, name != "store"))
+            return ("unknown", id(node))
+        if name in ("to", "multiple_of", "max_contiguous", "expand_dims", "broadcast_to", "reshape", "view"):
+            method = isinstance(node.func, cst.Attribute) and not positional_is_first(node)
+            if method and isinstance(node.func, cst.Attribute):
+                return self.value(node.func.value)
+            return positional[0] if positional else ("unknown", id(node))
+        inlined = self.inline(node, positional, keywords)
+        if inlined is not None:
+            return inlined
+        owner = (self.value(node.func.value),) if isinstance(node.func, cst.Attribute) else ()
+        return ("call", name, *owner, *positional, *keywords.values())
+
+    def inline(self, node: cst.Call, positional: list[Expr], keywords: dict[str, Expr]) -> Expr | None:
+        """Run a helper that stands at the top level of the same file."""
+        if not isinstance(node.func, cst.Name) or self.depth > 4:
+            return None
+        for piece in self.kernel.func.module.outline.pieces:
+            if piece.kind != "def" or node.func.value not in piece.names:
+                continue
+            found = next((line for line in piece.body if isinstance(line, cst.FunctionDef)), None)
+            if found is None:
+                return None
+            names = [parameter.name.value for parameter in found.params.params]
+            bound = {**dict(zip(names, positional, strict=False)), **keywords}
+            run = _Run(self.kernel, {name: bound.get(name, ("unknown", name)) for name in names}, self.depth + 1)
+            return run.suite(found.body)
+        return None
+
+
+def positional_is_first(node: cst.Call) -> bool:
+    """Whether `tl.multiple_of(x, 8)`, not the method `x.to(dtype)`: its owner is a module."""
+    func = node.func
+    return isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.value.value in ("tl", "triton")
+
+
+def _size(value: object, depth: int = 0) -> int:
+    if not isinstance(value, tuple) or depth > _DEPTH:
+        return 1
+    return 1 + sum(_size(part, depth + 1) for part in value)
+
+
+def _pointer(address: Expr, parameters: tuple[str, ...]) -> str | None:
+    """The pointer parameter of an address: the leftmost parameter that is added, not multiplied."""
+    current: object = address
+    for _ in range(_MOST_PARTS):
+        if not isinstance(current, tuple) or not current:
+            return None
+        if current[0] == "param":
+            return str(current[1]) if current[1] in parameters else None
+        if current[0] in ("+", "-"):
+            left = current[1]
+            # `columns + pointer`: only one side can hold the pointer.
+            if isinstance(left, tuple) and _leads(left):
+                current = left
+            else:
+                current = current[2]
+        else:
+            return None
+    return None
+
+
+def _leads(value: Expr) -> bool:
+    return value[0] == "param" or (
+        value[0] in ("+", "-") and any(isinstance(v, tuple) and _leads(v) for v in value[1:3])
+    )
+
+
+def _loads(value: Expr, *, mixing: bool) -> Iterator[Expr]:
+    """The addresses that a value was loaded from; not those behind a sum or product over rows, unless `mixing`."""
+    stack: list[object] = [value]
+    while stack:
+        current = stack.pop()
+        if not isinstance(current, tuple) or not current:
+            continue
+        if current[0] == "load" and isinstance(current[1], tuple):
+            yield current[1]
+            continue
+        if current[0] == "call" and current[1] in _MIXING and not mixing:
+            continue
+        stack.extend(current[1:])
+
+
+def _terms(address: object, sign: str = "+") -> Iterator[tuple[str, object]]:
+    """The indices that are added up in an address, strides and pointers left out."""
+    if not isinstance(address, tuple) or not address:
+        return
+    kind = address[0]
+    if kind in ("+", "-"):
+        yield from _terms(address[1], sign)
+        yield from _terms(address[2], sign if kind == "+" else "-" if sign == "+" else "+")
+    elif kind == "*":
+        factors = [part for part in _factors(address) if not _is_stride(part)]
+        if not factors:
+            return
+        if len(factors) == 1:
+            yield from _terms(factors[0], sign)
+        else:
+            yield sign, ("*", *sorted(factors, key=repr))
+    elif kind == "number":
+        if address[1] != "0":
+            yield sign, address
+    elif not _is_stride(address):
+        yield sign, address
+
+
+def _factors(product: object) -> list[object]:
+    if isinstance(product, tuple) and product and product[0] == "*":
+        return [*_factors(product[1]), *_factors(product[2])]
+    return [product]
+
+
+def _is_stride(value: object) -> bool:
+    """Whether an expression is the same for all rows: made of parameters and numbers alone."""
+    if not isinstance(value, tuple) or not value:
+        return True
+    if value[0] in ("param", "number", "name"):
+        return True
+    if value[0] in ("index", "load", "unknown"):
+        return False
+    return all(_is_stride(part) for part in value[1:])
+
+
+def _difference(written: Expr, read: Expr) -> Literal["scatter", "gather", "computed"] | None:
+    """How the row that is written differs from the one that is read."""
+    stored, loaded = list(_terms(written)), list(_terms(read))
+    left = [term for term in stored if term not in loaded]
+    right = [term for term in loaded if term not in stored]
+    if any(_holds(term, "load") for _, term in left):
+        return "scatter"
+    if any(_holds(term, "load") for _, term in right):
+        return "gather"
+    if any(_holds(term, "unknown") for _, term in (*left, *right)):
+        return None
+    moving = [term for term in left if _holds(term[1], "index")]
+    still = [term for term in right if _holds(term[1], "index")]
+    if moving and still and _indices(moving) == _indices(still):
+        return "computed"
+    return None
+
+
+def _holds(value: object, kind: str) -> bool:
+    if not isinstance(value, tuple) or not value:
+        return False
+    return value[0] == kind or any(_holds(part, kind) for part in value)
+
+
+def _indices(terms: list[tuple[str, object]]) -> set[object]:
+    found: set[object] = set()
+    stack: list[object] = [term for _, term in terms]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple) and current:
+            if current[0] == "index":
+                found.add(current)
+            else:
+                stack.extend(current)
+    return found

@@ -1,0 +1,116 @@
+"""How a value of rank 1 lies in TPU registers: along the 128 lanes, or along the sublanes as what a row sum leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import frozen
+
+from pallas_lint.kernels.facts.loaded_values import load_of
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Slice, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
+
+_REDUCTIONS = frozenset(
+    "sum max min prod amax amin mean any all argmax argmin reduce_sum reduce_max reduce_min".split()
+)
+_IOTAS = frozenset(("arange", "iota", "linspace"))
+_FILLED = frozenset("full ones zeros full_like ones_like zeros_like".split())
+_ELEMENTWISE = frozenset(
+    "add subtract multiply true_divide divide floor_divide remainder mod power maximum minimum where select_n astype"
+    " equal not_equal less less_equal greater greater_equal eq ne lt le gt ge logical_and logical_or logical_not"
+    " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert abs absolute negative exp log square isnan"
+    " isinf isfinite is_finite convert_element_type right_shift left_shift clip sign floor sqrt rsqrt"
+    " tanh and_ or_ not_ xor sub mul div rem neg max min bool_".split()
+)
+_DEPTH = 16
+
+
+@frozen
+class Lies:
+    """`along` None: not known. `sure` is False where a rank is taken from how the code indexes."""
+
+    along: Literal["lanes", "sublanes", "matrix"] | None
+    sure: bool = True
+
+
+@asked_once
+def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
+    """How the value lies; "matrix" for rank 2 and more."""
+    if not isinstance(value, Array) or depth > _DEPTH:
+        return Lies(None)
+    if value.shape is not None and len(value.shape) > 1:
+        return Lies("matrix")
+    load = load_of(value, trace)
+    if load is not None:
+        return _taken(load.ref.shape, load.index)
+    op = value.origin
+    if op is None or not op.args:
+        return Lies(None)
+    short = op.name.rpartition(".")[2]
+    if short in _IOTAS:
+        return Lies("lanes")
+    if short in _REDUCTIONS:
+        return _reduced(op)
+    if short == "__getitem__" and isinstance(op.args[0], Array):
+        return _taken(op.args[0].shape, op.args[1])
+    if short not in _ELEMENTWISE:
+        return Lies(None)
+    return _combined([lies(operand, trace, depth + 1) for operand in op.args if _has_layout(operand)])
+
+
+def made_by_logic(value: Value, depth: int = 0) -> bool:
+    """Whether a mask is put together from masks: `a & b`, `~a`."""
+    if not isinstance(value, Array) or value.origin is None or value.dtype != "bool" or depth > _DEPTH:
+        return False
+    return value.origin.name.rpartition(".")[2].startswith(("bitwise_", "logical_", "invert", "and_", "or_", "not_"))
+
+
+def _has_layout(value: Value) -> bool:
+    """Scalars and filled vectors take the layout of what they meet."""
+    if not isinstance(value, Array) or value.shape == ():
+        return False
+    return value.origin is None or value.origin.name.rpartition(".")[2] not in _FILLED
+
+
+def _combined(parts: list[Lies]) -> Lies:
+    found = {part.along for part in parts}
+    if not found or None in found:
+        return Lies(None)
+    along = found.pop() if len(found) == 1 else "lanes" if found == {"lanes", "sublanes"} else "matrix"
+    return Lies(along, all(part.sure for part in parts))
+
+
+def _taken(shape: Shape | None, index: Value) -> Lies:
+    """How what `x[index]` takes lies."""
+    parts = index.items if isinstance(index, Seq) and not index.open else (index,)
+    parts = tuple(part for part in parts if part != NONE)
+    if Const(...) in parts:
+        if shape is None or len(parts) != 1:
+            return Lies(None)
+        return Lies("lanes" if len(shape) == 1 else "matrix")
+    sure = shape is not None
+    rank = len(parts) if shape is None else len(shape)
+    if rank == 1 and shape is None:
+        return Lies(None)  # `x[0]` of a matrix, or `x[:8]` of a vector
+    kept = [at for at in range(rank) if at >= len(parts) or isinstance(parts[at], Slice)]
+    if any(isinstance(part, Array) and part.shape != () for part in parts):
+        return Lies(None)
+    if len(kept) != 1:
+        return Lies("matrix" if kept else None, sure)
+    return Lies("lanes" if kept[0] == rank - 1 else "sublanes", sure)
+
+
+def _reduced(op: Op) -> Lies:
+    value, axis = op.args[0], op.argument("axis", 1) or op.argument("axes", 1)
+    if not isinstance(value, Array) or not isinstance(axis, Const) or type(axis.value) is not int:
+        return Lies(None)
+    if op.argument("keepdims") not in (None, Const(False)):
+        return Lies("matrix", value.shape is not None)
+    if value.shape is not None and len(value.shape) != 2:
+        return Lies("matrix" if len(value.shape) > 2 else None)
+    if axis.value in (-1, 1):
+        return Lies("sublanes", value.shape is not None)
+    return Lies("lanes", value.shape is not None)

@@ -1,0 +1,1 @@
+"""What happens over the grid: blocks, index maps, steps."""

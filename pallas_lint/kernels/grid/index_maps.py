@@ -1,0 +1,244 @@
+"""Index maps: the functions from grid indices to block indices, evaluated on symbolic indices."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, evolve
+
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.launch import BlockSpec, block_spec
+from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.scope import Env
+from pallas_lint.kernels.model.trace import KernelTrace
+from pallas_lint.kernels.model.values import (
+    UNKNOWN,
+    Array,
+    Const,
+    Dictionary,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Sym,
+    Value,
+    options,
+)
+from pallas_lint.syntax import Site
+from pallas_lint.syntax.descent import children
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.launch import Launch
+
+
+@define(eq=False, slots=False)
+class IndexMap:
+    """One index map of one BlockSpec. `launch` is a launch that uses the spec, None where none is seen to."""
+
+    spec: BlockSpec
+    func: Func
+    interpreter: Interpreter
+    launch: Launch | None = None
+    sure: bool = True  # False: one of several that a branch chooses from
+
+    @property
+    def parameters(self) -> list[cst.Param]:
+        """The positional parameters that grid indices and prefetch refs go to: bound ones are left out."""
+        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        taken = {name for name, _ in self.func.keywords}
+        return [param for param in every[len(self.func.bound) :] if param.name.value not in taken]
+
+    @cached_property
+    def subscripts(self) -> list[cst.Subscript]:
+        """Every indexing in the map."""
+        found: list[cst.Subscript] = []
+        stack: list[cst.CSTNode] = [self.func.node.body]
+        while stack:
+            node = stack.pop()
+            stack.extend(children(node))
+            if isinstance(node, cst.Subscript):
+                found.append(node)
+        return found
+
+    @property
+    def variadic(self) -> bool:
+        return isinstance(self.func.node.params.star_arg, cst.Param)
+
+    @cached_property
+    def _env(self) -> Env:
+        env = Env(self.func.module, self.func.env)
+        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        for param, value in zip(every, self.func.bound, strict=False):
+            env.vars[param.name.value] = value
+        env.vars.update(dict(self.func.keywords))
+        for param in self.parameters:
+            env.vars[param.name.value] = Sym(param.name.value, self)
+        return env
+
+    def value_of(self, name: cst.Name) -> Value | None:
+        """What a name in the map stands for; None for its own parameters and locals."""
+        if name.value in self._env.vars and name.value not in dict(self.func.keywords):
+            return None
+        return self._value(name)
+
+    def depends_on_grid(self, node: cst.Subscript) -> bool:
+        """Whether the map's own parameters or locals stand in the index."""
+        stack: list[cst.CSTNode] = [element.slice for element in node.slice]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, cst.Name) and current.value in self._env.vars:
+                return True
+            stack.extend(children(current))
+        return False
+
+    def is_grid_index(self, value: Value) -> bool:
+        """Whether the value is one of the map's own parameters."""
+        return isinstance(value, Sym) and value.owner is self and value.operation is None
+
+    @cached_property
+    def returned(self) -> cst.BaseExpression | None:
+        """The expression that the map returns, where there is exactly one."""
+        if isinstance(self.func.node, cst.Lambda):
+            return self.func.node.body
+        body = self.func.node.body
+        if not isinstance(body, cst.IndentedBlock):
+            return None
+        statements = [line.body for line in body.body if isinstance(line, cst.SimpleStatementLine)]
+        if len(statements) != len(body.body):
+            return None  # branches or loops: more than one result, or one that is built up
+        returns = [small for line in statements for small in line if isinstance(small, cst.Return)]
+        return returns[0].value if len(returns) == 1 else None
+
+    @cached_property
+    def results(self) -> list[tuple[cst.BaseExpression, Value]] | None:
+        """What the map returns for each dimension, as (expression, value); None where that is not a plain tuple."""
+        node = self.returned
+        if node is None:
+            return None
+        self._run_statements()
+        elements = node.elements if isinstance(node, cst.Tuple | cst.List) else None
+        if elements is None:
+            return [(node, self._value(node))]
+        if any(isinstance(element, cst.StarredElement) for element in elements):
+            return None
+        return [(element.value, self._value(element.value)) for element in elements]
+
+    @property
+    def result_count(self) -> int | None:
+        """How many values the map returns; None where that is not known. A bare scalar is one."""
+        node = self.returned
+        if node is None:
+            return None
+        if isinstance(node, cst.Tuple | cst.List):
+            starred = any(isinstance(element, cst.StarredElement) for element in node.elements)
+            return None if starred else len(node.elements)
+        self._run_statements()
+        value = self._value(node)
+        if isinstance(value, Seq):
+            return None if value.open else len(value.items)
+        return 1 if self._is_scalar(value) else None
+
+    def _is_scalar(self, value: Value) -> bool:
+        """Whether the value is surely one number: a grid index, a constant, or arithmetic on some."""
+        if isinstance(value, Sym) and value.operation is not None:
+            return self._is_scalar(value.operation[1]) and self._is_scalar(value.operation[2])
+        return self.is_grid_index(value) or (isinstance(value, Const) and isinstance(value.value, int | float))
+
+    @property
+    def returns_tuple(self) -> bool | None:
+        """Whether the map surely returns a tuple or list (True), surely not (False), or it is not known."""
+        node = self.returned
+        if node is None:
+            return None
+        if isinstance(node, cst.Tuple | cst.List):
+            return True
+        value = self._value(node)
+        if isinstance(value, Seq):
+            return True
+        return False if self.is_grid_index(value) or isinstance(node, cst.Integer | cst.BinaryOperation) else None
+
+    def _run_statements(self) -> None:
+        """Local variables of a map that is a def."""
+        if isinstance(self.func.node, cst.FunctionDef):
+            with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
+                self.interpreter.suite(self.func.node.body, self._env)
+
+    def _value(self, node: cst.BaseExpression) -> Value:
+        with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
+            return self.interpreter.evaluate(node, self._env)
+        return UNKNOWN
+
+    @cached_property
+    def _trace(self) -> KernelTrace | None:
+        return self._run()
+
+    def run(self) -> KernelTrace | None:
+        """What the map does on traced indices; None where it is not known what it is called with."""
+        return self._trace
+
+    def _run(self) -> KernelTrace | None:
+        from pallas_lint.kernels.launches.launching import traced
+
+        if self.launch is None or self.launch.prefetch_count is None:
+            return None
+        grid, prefetch = self.launch.grid, self.launch.prefetch_count
+        if grid is not None and not grid.open:
+            count = len(grid.items)
+        else:
+            count = sum(param.default is None for param in self.parameters) - prefetch
+        names = [param.name.value for param in self.parameters][count:]
+        arguments: list[Value] = [Array((), "i32") for _ in range(count)]
+        arguments += [Ref(name, "prefetch", at, space="smem") for at, name in enumerate(names[:prefetch])]
+        trace = KernelTrace(self.func.name, self.site_of(self.func.node), self.launch)
+        interpreter = self.interpreter
+        traced(interpreter, trace, lambda: interpreter.call_function(self.func, Arguments(arguments)))
+        return trace
+
+    def site_of(self, node: cst.CSTNode) -> Site:
+        return Site(self.func.piece, node)
+
+
+def index_maps_of(launch: Launch, interpreter: Interpreter) -> list[IndexMap]:
+    """Every index map of every BlockSpec that a launch uses."""
+    return [
+        index_map for spec, sure in _specs_of(launch) for index_map in maps_of(spec, interpreter, launch, sure=sure)
+    ]
+
+
+def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
+    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too, and whether each surely is used."""
+    for argument, role in (("in_specs", "in"), ("out_specs", "out")):
+        stack = [(launch.argument(argument), True)]
+        while stack:
+            value, sure = stack.pop(0)
+            if value is None:
+                continue
+            found = options(value)
+            sure &= len(found) == 1
+            for option in found:
+                if isinstance(option, Seq):
+                    stack.extend((item, sure) for item in option.items)
+                elif isinstance(option, Dictionary):
+                    stack.extend((item, sure) for _, item in option.items)
+                elif isinstance(option, Made):
+                    spec = block_spec(option, role)  # type: ignore[arg-type]
+                    if spec is not None:
+                        yield spec, sure
+
+
+def maps_of(
+    spec: BlockSpec, interpreter: Interpreter, launch: Launch | None, *, sure: bool = True
+) -> Iterator[IndexMap]:
+    found = options(spec.index_map) if spec.index_map is not None else ()
+    for option in found:
+        if isinstance(option, Func):
+            if launch is None and option.module.file == interpreter.root.file:
+                # A run that was not repeated has it from the file's text before: it is this module's all the same.
+                option = evolve(option, module=interpreter.root)
+            yield IndexMap(spec, option, interpreter, launch, sure and len(found) == 1)

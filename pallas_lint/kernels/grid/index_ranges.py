@@ -1,0 +1,236 @@
+"""How far indices that count go: the last start of a slice in a loop or over the grid, and what it is compared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from pallas_lint.kernels.model.launch import block_spec
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value, from_dim, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace, Op
+
+_MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
+_ADD = frozenset(("jax.numpy.add", "jax.lax.add"))
+_SAME = frozenset(
+    (
+        "jax.numpy.astype", "jax.lax.convert_element_type", "jax.numpy.asarray", "jax.numpy.int32",
+        "jax.experimental.pallas.multiple_of",
+    )
+)  # fmt: skip
+
+
+@frozen
+class Reach:
+    """`index * factor + offset`, the index counting from 0 to `count` - 1."""
+
+    count: Value
+    factor: Value
+    offset: int = 0
+
+    @property
+    def last(self) -> int | None:
+        """The value at the end; None where it is not known, or where there is none."""
+        count, factor = number(self.count), number(self.factor)
+        return None if count is None or factor is None or count <= 0 else (count - 1) * factor + self.offset
+
+
+@frozen
+class Part:
+    """One index of one dimension of a ref: a slice or a number, at the place where `access` uses it."""
+
+    ref: Ref
+    axis: int
+    index: Value
+    access: Access
+
+
+def number(value: Value | None) -> int | None:
+    known = isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool)
+    return value.value if known and isinstance(value, Const) else None
+
+
+def reach_of(value: Value, launch: Launch, depth: int = 0) -> Reach | None:
+    """How far the value counts; None for what does not count in equal steps from 0."""
+    if depth > 12:
+        return None
+    if isinstance(value, Sym):
+        return _of_name(value, launch, depth)
+    op = value.origin if isinstance(value, Array) else None
+    if op is None:
+        return None
+    if op.name == LOOP_INDEX:
+        return Reach(op.args[1], Const(1)) if op.args[0] == Const(0) else None
+    if op.name == "jax.experimental.pallas.program_id":
+        return _of_grid(op, launch)
+    if op.name in _SAME and op.args:
+        return reach_of(op.args[0], launch, depth + 1)
+    if op.name in _MULTIPLY and len(op.args) == 2:
+        return _product(op.args[0], op.args[1], launch, depth)
+    if op.name in _ADD and len(op.args) == 2:
+        return _sum(op.args[0], op.args[1], launch, depth)
+    return None
+
+
+def _of_name(value: Sym, launch: Launch, depth: int) -> Reach | None:
+    """The index of a Python loop, or arithmetic on one."""
+    if value.operation is None:
+        return None
+    symbol, left, right = value.operation
+    if symbol == "range":
+        return Reach(right, Const(1)) if left == Const(0) else None
+    if symbol == "*":
+        return _product(left, right, launch, depth)
+    return _sum(left, right, launch, depth) if symbol == "+" else None
+
+
+def _of_grid(op: Op, launch: Launch) -> Reach | None:
+    axis, grid = number(op.argument("axis", 0)), launch.grid
+    if axis is None or grid is None or grid.open or not 0 <= axis < len(grid.items) or launch.kind != "pallas_call":
+        return None
+    return Reach(grid.items[axis], Const(1))
+
+
+def _product(left: Value, right: Value, launch: Launch, depth: int) -> Reach | None:
+    for index, factor in ((left, right), (right, left)):
+        if not isinstance(factor, Const | Sym):
+            continue
+        inner = reach_of(index, launch, depth + 1)
+        if inner is None:
+            continue
+        known, step = number(factor), number(inner.factor)
+        if inner.factor == Const(1) and inner.offset == 0:
+            return evolve(inner, factor=factor)
+        if known is not None and step is not None:
+            return evolve(inner, factor=Const(step * known), offset=inner.offset * known)
+    return None
+
+
+def _sum(left: Value, right: Value, launch: Launch, depth: int) -> Reach | None:
+    for index, more in ((left, right), (right, left)):
+        offset = number(more)
+        inner = reach_of(index, launch, depth + 1) if offset is not None else None
+        if inner is not None and offset is not None:
+            return evolve(inner, offset=inner.offset + offset)
+    return None
+
+
+def divided(value: Value) -> tuple[Value, Value] | None:
+    """`(n, b)` where the value is n over b, rounded up: `cdiv(n, b)`, `(n + b - 1) // b`."""
+    if not isinstance(value, Sym) or value.operation is None:
+        return None
+    symbol, left, right = value.operation
+    if symbol == "cdiv":
+        return left, right
+    if symbol != "//" or not isinstance(left, Sym) or left.operation is None:
+        return None
+    block = number(right)
+    if block is not None and left.operation[0] == "+" and left.operation[2] == Const(block - 1):
+        return left.operation[1], right
+    return next(((term, right) for term in _terms(left) if _is_sum_less_one(left, term, right)), None)
+
+
+def _terms(value: Sym) -> Iterator[Value]:
+    """The summands of a sum."""
+    stack: list[Value] = [value]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Sym) and current.operation is not None and current.operation[0] in "+-":
+            stack.append(current.operation[1])
+            if current.operation[0] == "+":
+                stack.append(current.operation[2])
+        else:
+            yield current
+
+
+def _is_sum_less_one(value: Sym, term: Value, block: Value) -> bool:
+    """Whether the value is `term + block - 1`, in either order of the operations."""
+    if value.operation is None:
+        return False
+    symbol, left, right = value.operation
+    if symbol == "-" and right == Const(1) and isinstance(left, Sym) and left.operation is not None:
+        return left.operation[0] == "+" and left.operation[1:] in ((term, block), (block, term))
+    if symbol == "+":
+        for one, other in ((left, right), (right, left)):
+            if one == term and isinstance(other, Sym) and other.operation == ("-", block, Const(1)):
+                return True
+    return False
+
+
+def parts_of(trace: KernelTrace) -> Iterator[Part]:
+    """Every index that a load, a store or a copy applies to a ref, views included."""
+    for access in trace.accesses():
+        if access.kind not in ("load", "store", "accumulate"):
+            continue
+        yield from _aligned(access.ref, access.index, access)
+        view: Ref | None = access.ref
+        while view is not None and view.parent is not None and view.indexer is not None:
+            yield from _aligned(view.parent, view.indexer, access)
+            view = view.parent
+
+
+def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[Part]:
+    if isinstance(index, Seq) and (index.open or index.kind != "tuple"):
+        return
+    parts = list(index.items) if isinstance(index, Seq) else [index]
+    if NONE in parts:
+        return
+    if Const(...) in parts:
+        at = parts.index(Const(...))
+        rank = ref.rank
+        if rank is None or parts.count(Const(...)) > 1:
+            parts = parts[:at]
+        else:
+            parts[at : at + 1] = [Const(...)] * (rank - len(parts) + 1)
+    for axis, part in enumerate(parts):
+        if part != Const(...):
+            yield Part(ref, axis, part, access)
+
+
+def size_of(part: Part) -> Value | None:
+    """The number of elements of a `pl.ds`; 1 for a number."""
+    if isinstance(part.index, Slice):
+        return part.index.size if part.index.step in (Const(1), NONE) else None
+    return Const(1)
+
+
+def start_of(part: Part) -> Value:
+    return part.index.start if isinstance(part.index, Slice) else part.index
+
+
+def extents(part: Part, trace: KernelTrace) -> Iterator[Value]:
+    """What the dimension that is indexed is known as: a number, or the names under which its size goes."""
+    ref = part.ref
+    if ref.shape is not None:
+        if part.axis < len(ref.shape) and ref.shape[part.axis] is not None:
+            yield from_dim(ref.shape[part.axis])
+        return
+    if ref.view:
+        return
+    yield Sym(f"{ref.parameter}.shape[{part.axis}]", trace)
+    operand = _operand(ref, trace.launch)
+    if isinstance(operand, Sym):
+        yield Sym(f"{operand.text}.shape[{part.axis}]", operand.owner)
+
+
+def _operand(ref: Ref, launch: Launch) -> Value | None:
+    """What is passed to the launch for an input that the kernel gets whole."""
+    prefetch, operands, specs = launch.prefetch_count, launch.operands, launch.in_specs
+    if ref.role != "in" or ref.index is None or prefetch is None or operands is None or launch.operands_open:
+        return None
+    if specs is not None:
+        if specs.open or ref.index >= len(specs.items):
+            return None
+        spec = [block_spec(option) for option in options(specs.items[ref.index])]
+        if any(found is None or found.has_block_shape for found in spec):
+            return None
+    elif launch.argument("in_specs") not in (None, NONE):
+        return None
+    at = prefetch + ref.index
+    return operands[at] if at < len(operands) else None

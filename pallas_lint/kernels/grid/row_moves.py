@@ -1,0 +1,223 @@
+"""Stores that put what was read at one row of an input into another row of an output: permutations, scatters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axis_of
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
+from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Sym, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+# What mixes rows: its result is no row of its operand any more.
+_MIXING = frozenset("dot matmul dot_general einsum sum max min prod mean argmax argmin any all cumsum sort".split())
+_SAME = frozenset("astype convert_element_type asarray array multiple_of squeeze reshape max_contiguous".split())
+COPIES = tuple(f"{PALLAS}.{name}" for name in ("tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy"))
+_DEPTH = 30
+
+
+@frozen(eq=False)
+class RowMove:
+    """`how`: whether the row that is written is read from memory ("data") or worked out ("computed")."""
+
+    output: Ref
+    source: Ref
+    store: Access
+    how: Literal["data", "computed"]
+    copy: bool = False  # by a DMA
+    alone: bool = True  # what is written was made of this one load: it is the row itself
+
+
+def row_moves(trace: KernelTrace) -> list[RowMove]:
+    """Every store to an output whose row is another than the one its value was read at."""
+    loads = _loads(trace)
+    found = []
+    for event in trace.events:
+        if not isinstance(event, Access) or event.kind != "store" or event.ref.role != "out" or event.ref.owner:
+            continue
+        sources = list(_sources(event.value, loads))
+        for load in sources:
+            if load.ref.role != "in" or load.ref.owner:
+                continue
+            how = _difference(_index(event), _index(load), loads)
+            if how is not None:
+                found.append(RowMove(event.ref, load.ref, event, how, alone=len(sources) == 1))
+                break
+    return [*found, *_copies(trace, loads)]
+
+
+def _copies(trace: KernelTrace, loads: dict[int, Access]) -> Iterator[RowMove]:
+    for op in trace.ops(*COPIES):
+        source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
+        if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
+            continue
+        if target.indexer is None or target.role != "out" or source.role != "in" or target.owner or source.owner:
+            continue
+        how = _difference(target.indexer, source.indexer, loads)
+        if how is not None:
+            store = Access("store", target, target.indexer, op.site, guards=op.guards, certain=op.certain)
+            yield RowMove(target, source, store, how, copy=True)
+
+
+def is_filled_before(move: RowMove, trace: KernelTrace) -> bool:
+    """Whether the whole output is surely written before rows move to it: those left out do not hold garbage."""
+    for event in trace.accesses():
+        if event is move.store:
+            return False
+        stored = event.kind == "store" and event.certain and not event.guards
+        whole = event.ref.indexer is None and is_full_index(event.index)
+        if stored and whole and event.ref.buffer == move.output.buffer:
+            return True
+    return False
+
+
+def is_data_dependent(access: Access, trace: KernelTrace) -> bool:
+    """Whether the index of an access is read from memory."""
+    return bool(_loads_of(_index(access), _loads(trace)))
+
+
+def _index(access: Access) -> Value:
+    return access.ref.indexer if access.ref.indexer is not None else access.index
+
+
+def _loads(trace: KernelTrace) -> dict[int, Access]:
+    """Loads by the identity of what was loaded."""
+    return {
+        id(event.value): event
+        for event in trace.events
+        if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
+    }
+
+
+def _sources(value: Value, loads: dict[int, Access]) -> Iterator[Access]:
+    """The loads that a value was made of row by row."""
+    yield from _walk(value, loads, _MIXING)
+
+
+def _walk(value: Value, loads: dict[int, Access], barred: frozenset[str]) -> Iterator[Access]:
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        load = loads.get(id(current))
+        if load is not None:
+            yield load
+            continue
+        if isinstance(current, Array) and current.origin is not None:
+            op = current.origin
+            load = loads.get(id(op.result))
+            if load is not None:
+                yield load
+            elif op.name.rpartition(".")[2] not in barred:
+                stack.extend((*op.args, *(item for _, item in op.keywords)))
+        elif isinstance(current, Seq):
+            stack.extend(current.items)
+        elif isinstance(current, Slice):
+            stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
+
+
+def _loads_of(value: Value, loads: dict[int, Access]) -> list[Access]:
+    return list(_walk(value, loads, frozenset()))
+
+
+def _difference(target: Value, source: Value, loads: dict[int, Access]) -> Literal["data", "computed"] | None:
+    """How the row that is written differs from the one that is read; None where it may be the same."""
+    written, read, forms = _parts(target), _parts(source), _Forms(loads)
+    form_written = [forms.of(part) for part in written]
+    form_read = [forms.of(part) for part in read]
+    moving = [part for part, form in zip(written, form_written, strict=True) if form not in form_read]
+    if any(_loads_of(part, loads) for part in moving):
+        return "data"
+    known_written = [form for form in form_written if form is not None]
+    known_read = [form for form in form_read if form is not None]
+    if len(known_written) < len(written) or len(known_read) < len(read):
+        return None
+    indices_written = {index for form in known_written for index in form.indices}
+    indices_read = {index for form in known_read for index in form.indices}
+    if not indices_written or indices_written != indices_read or any(form.has_load for form in known_read):
+        return None
+    left = [form for form in known_written if form not in known_read and form.indices]
+    right = [form for form in known_read if form not in known_written and form.indices]
+    return "computed" if left and right else None
+
+
+def _parts(index: Value) -> list[Value]:
+    parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
+    return [part for part in parts if not isinstance(part, Const) or type(part.value) is int]
+
+
+@frozen(eq=False)
+class _Form:
+    """How a value is made: of the grid and loop indices `indices`, and of loads or not."""
+
+    indices: frozenset[Hashable] = frozenset()
+    has_load: bool = False
+
+
+@define(eq=False)
+class _Forms:
+    """The forms of values: the very same one for values that surely are the same."""
+
+    loads: dict[int, Access]
+    _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)
+
+    @asked_once
+    def of(self, value: Value | None, depth: int = 0) -> _Form | None:
+        """The form of a value; None where that is not known."""
+        if depth > _DEPTH or value is None:
+            return None
+        if isinstance(value, Const):
+            return self._form("const", value.value)
+        if isinstance(value, Sym):
+            return self._form("symbol", value.text, value.owner)
+        if isinstance(value, Slice):
+            if value.size is None and value.start == value.stop == Const(None):
+                return self._form("slice")
+            # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
+            return self.of(value.start, depth + 1)
+        load = self.loads.get(id(value))
+        if load is None and isinstance(value, Array) and value.origin is not None:
+            load = self.loads.get(id(value.origin.result))
+        if load is not None:
+            inner = self.of(load.index, depth + 1)
+            return self._form("load", load.ref.buffer, load if inner is None else inner)
+        if isinstance(value, Seq):
+            return self._made("tuple", value.items, depth)
+        if isinstance(value, Array) and value.origin is not None:
+            return self._operation(value.origin, depth)
+        return None
+
+    def _operation(self, op: Op, depth: int) -> _Form | None:
+        if op.name == LOOP_INDEX:
+            return self._form("index", "loop", op)
+        if op.name == PROGRAM_ID:
+            axis = axis_of(op, op.launch)
+            return None if axis is None else self._form("index", "grid", axis)
+        short = op.name.rpartition(".")[2]
+        if short in _SAME and op.args:
+            return self.of(op.args[0], depth + 1)
+        return None if op.keywords else self._made(short, op.args, depth)
+
+    def _made(self, how: str, parts: tuple[Value, ...], depth: int) -> _Form | None:
+        forms = tuple(self.of(part, depth + 1) for part in parts)
+        return None if None in forms else self._form(how, *forms)
+
+    def _form(self, how: str, *parts: Hashable) -> _Form:
+        key = (how, *parts)
+        if key not in self._known:
+            inner = [part for part in parts if isinstance(part, _Form)]
+            own = [parts] if how == "index" else []
+            indices = frozenset().union(own, *(form.indices for form in inner))
+            self._known[key] = _Form(indices, how == "load" or any(form.has_load for form in inner))
+        return self._known[key]

@@ -1,0 +1,107 @@
+"""What is written down while code runs, apart from launches: by a root's run, or while a module's name is looked up.
+
+What the top level of a module notes is noted by everybody who looks up what it bound, not only by who comes first:
+a run can then be told alone. All together it is noted once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.kernels.model.values import Func, Made, Sym
+    from pallas_lint.syntax import Piece, Site
+
+_LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
+_SETS = ("derived", "checkified", "remainders", "divisors")
+# The piece of a module's top level, what kind of thing it noted, and the how manieth of these.
+_Place = tuple["Piece", str, int]
+
+
+@define(eq=False)
+class Notes:
+    """In the order in which things happened."""
+
+    specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
+    differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
+    not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
+    abroad: list[Launch] = field(factory=list)  # launches of other modules that a `shard_map` of this one leads to
+    outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
+    derived: set[cst.CSTNode] = field(factory=set)  # functions that bring derivatives of their own
+    checkified: set[cst.CSTNode] = field(factory=set)  # functions handed to checkify.checkify
+    remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
+    divisors: set[Sym] = field(factory=set)  # ... and by what
+    lookup: bool = False  # taken while a name was looked up
+    named: dict[int, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
+    is_open: bool = False  # ... that goes on: there may be more to come
+    beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
+    _places: dict[int, _Place] = field(factory=dict)  # of what the top level noted, by its id
+    _known: set[_Place] = field(factory=set)
+
+    def add(self, other: Notes) -> None:
+        """Note all of `other` that is not noted yet."""
+        for name in _LISTS:
+            new = getattr(other, name)
+            if not new:
+                continue
+            items = getattr(self, name)
+            # What is still open has no place yet, and is heard again and again by what it waits for.
+            present = {id(item) for item in items} if other.lookup else ()
+            for item in new:
+                place = other._places.get(id(item))
+                if place is None and id(item) not in present:
+                    items.append(item)
+                elif place is not None and place not in self._known:
+                    items.append(item)
+                    self._place(item, place)
+        for name in _SETS:
+            getattr(self, name).update(getattr(other, name))
+
+    def let_go(self, arguments: Arguments) -> None:
+        """What code that is not seen gets may mean something else there: a `BufferedRef` with a rule of its own."""
+        given = {id(value) for value in (*arguments.positional, *arguments.keywords.values())}
+        self.specs_made[:] = [made for made in self.specs_made if id(made) not in given]
+
+    def _place(self, item: Any, place: _Place) -> None:
+        self._places[id(item)] = place
+        self._known.add(place)
+
+    def close(self, piece: Piece | None) -> None:
+        """Nothing more comes; `piece` ran meanwhile."""
+        self.is_open = False
+        if piece is None:
+            return
+        for name in _LISTS:
+            for at, item in enumerate(getattr(self, name)):
+                if id(item) not in self._places:
+                    self._place(item, (piece, name, at))
+
+    @property
+    def count(self) -> int:
+        """How much is noted."""
+        return sum(len(getattr(self, name)) for name in (*_LISTS, *_SETS))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody needs to hear of it."""
+        return not (self.named or self.beside or any(getattr(self, name) for name in (*_LISTS, *_SETS)))
+
+    def together(self) -> list[Notes]:
+        """This and what belongs to it."""
+        if not self.beside:
+            return [self]
+        found: dict[int, Notes] = {}
+        stack = [self]
+        while stack:
+            each = stack.pop()
+            if id(each) not in found:
+                found[id(each)] = each
+                stack += each.beside
+        return list(found.values())

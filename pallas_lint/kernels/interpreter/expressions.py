@@ -1,0 +1,488 @@
+"""Expressions of the abstract interpreter: one handler a libcst node class, in HANDLERS."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
+from pallas_lint.kernels.library import arrays, externals, indexing, members
+from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.trace import Capture, Guard, turns
+from pallas_lint.kernels.model.values import (
+    NAMED_NUMBERS,
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Const,
+    Dictionary,
+    External,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Slice,
+    Sym,
+    Value,
+    join,
+    truth,
+)
+from pallas_lint.syntax.literals import literal, text_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Env
+
+_BUILTINS = frozenset(dir(builtins))
+_MOST_ELEMENTS = 32
+_MOST_TURNS = 1024  # of comprehensions in comprehensions, together
+
+
+def dotted(node: cst.CSTNode | None) -> str:
+    """The text of a dotted name; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return ""
+    return ".".join((node.value, *reversed(parts)))
+
+
+def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
+    """What a loop over `iterable` binds, whichever the iteration."""
+    if isinstance(iterable, Seq) and iterable.items and not iterable.open:
+        result = iterable.items[0]
+        for item in iterable.items[1:]:
+            result = join(result, item)
+        return result
+    if isinstance(iterable, Made) and iterable.function == "builtins.range":
+        return _index_of_range(iterable.args, node)
+    if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
+        return Seq((Sym("index", node), element_of(iterable.args[0], i, node)))
+    if isinstance(iterable, Array) and iterable.shape:
+        return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
+    return UNKNOWN
+
+
+def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
+    """Any of the numbers of `range(*arguments)`."""
+    bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
+    if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
+        return Sym("index", node, operation=("range", bounds[0], bounds[1]))
+    numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
+    if len(numbers) != 3 or not numbers[2]:
+        return Sym("index", node)
+    turn = Sym("turn", node, operation=("range", Const(0), Const(turns(*numbers))))
+    scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
+    return Sym("index", node, operation=("+", scaled, bounds[0]))
+
+
+def captured_names(pattern: cst.MatchPattern) -> list[str]:
+    """The names that a `match` pattern binds."""
+    names: list[str] = []
+    stack: list[cst.CSTNode] = [pattern]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.MatchAs | cst.MatchStar) and node.name is not None:
+            names.append(node.name.value)
+        stack.extend(node.children)
+    return names
+
+
+# -- names and constants ---------------------------------------------------------------------------------------
+
+
+def lookup(i: Interpreter, name: str, env: Env) -> Value:
+    value = env.find(name)
+    if value is None:
+        value = env.module.named(name, i)
+    if value is None:
+        return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+    return value
+
+
+# To libcst these are names like others.
+_CONSTANTS = {"None": NONE, "True": Const(True), "False": Const(False)}
+
+
+def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
+    constant = _CONSTANTS.get(node.value)
+    if constant is not None:
+        return constant
+    value = lookup(i, node.value, env)
+    if isinstance(value, External):
+        return NAMED_NUMBERS.get(value.name) or evolve(value, site=i.site(node))
+    if i.kernel is not None and isinstance(value, Array | Sym) and i.is_captured(node.value, env):
+        i.record(Capture(node.value, value, i.site(node)))
+    return value
+
+
+def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: Env) -> Value:
+    return _literal(node.value)
+
+
+@lru_cache(maxsize=1024)
+def _literal(text: str) -> Value:
+    try:
+        return Const(literal(text))
+    except (SyntaxError, ValueError):
+        return UNKNOWN  # a number of more digits than Python reads
+
+
+def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
+    if isinstance(node, cst.SimpleString):
+        return _literal(node.value)
+    value = text_value(node)
+    return UNKNOWN if value is None else Const(value)
+
+
+def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringExpression):
+            value = i.evaluate(part.expression, env)
+            i.demand("format" if part.format_spec else "shown", value, part.expression)
+    return Sym("f-string", node)
+
+
+def _ellipsis(i: Interpreter, node: cst.Ellipsis, env: Env) -> Value:
+    return Const(...)
+
+
+# -- containers ------------------------------------------------------------------------------------------------
+
+
+def _sequence(i: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) -> Value:
+    items: list[Value] = []
+    open_ = False
+    for element in node.elements:
+        value = i.evaluate(element.value, env)
+        if not isinstance(element, cst.StarredElement):
+            items.append(value)
+        elif isinstance(value, Seq):
+            items.extend(value.items)
+            open_ |= value.open
+        else:
+            open_ = True
+        if open_:
+            break  # the position of what follows is not known
+    return Seq(tuple(items), "tuple" if isinstance(node, cst.Tuple) else "list", open_)
+
+
+def _dictionary(i: Interpreter, node: cst.Dict, env: Env) -> Value:
+    items: list[tuple[Value, Value]] = []
+    open_ = False
+    for element in node.elements:
+        if isinstance(element, cst.DictElement):
+            items.append((i.evaluate(element.key, env), i.evaluate(element.value, env)))
+        else:
+            inner = i.evaluate(element.value, env)
+            if isinstance(inner, Dictionary):
+                items.extend(inner.items)
+                open_ |= inner.open
+            else:
+                open_ = True
+    return Dictionary(tuple(items), open_)
+
+
+def _comprehension(i: Interpreter, node: cst.ListComp | cst.GeneratorExp | cst.SetComp, env: Env) -> Value:
+    rows, exact = _iterate(i, node.for_in, env, lambda: i.evaluate(node.elt, env))
+    return Seq(tuple(rows), "list", open=not exact) if exact else Seq((), "list", open=True)
+
+
+def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
+    def pair() -> Value:
+        return Seq((i.evaluate(node.key, env), i.evaluate(node.value, env)))
+
+    rows, exact = _iterate(i, node.for_in, env, pair)
+    pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
+    return Dictionary(pairs if exact else (), open=not exact)
+
+
+def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
+    """The elements of a comprehension, and whether they are all and exactly those."""
+    iterable = i.evaluate(clause.iter, env)
+    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
+    exact = items is not None and len(items) <= _MOST_ELEMENTS and i.turns * len(items) <= _MOST_TURNS
+    if items is None or not exact:
+        items = (element_of(iterable, i, clause),)
+    with i.turning(len(items)):
+        return _turns(i, clause, items, env, element, exact=exact)
+
+
+def _turns(
+    i: Interpreter,
+    clause: cst.CompFor,
+    items: tuple[Value, ...],
+    env: Env,
+    element: Callable[[], Value],
+    *,
+    exact: bool,
+) -> tuple[list[Value], bool]:
+    before = dict(env.vars)
+    rows: list[Value] = []
+    for item in items:
+        i.assign(clause.target, item, env)
+        keep = []
+        for test in clause.ifs:
+            condition = i.evaluate(test.test, env)
+            i.demand("filter", condition, test.test)
+            keep.append(truth(condition))
+        if False in keep:
+            continue
+        exact &= None not in keep
+        if clause.inner_for_in is not None:
+            inner, inner_exact = _iterate(i, clause.inner_for_in, env, element)
+            rows.extend(inner)
+            exact &= inner_exact
+        else:
+            rows.append(element())
+    env.vars = before
+    return rows, exact
+
+
+# -- operators -------------------------------------------------------------------------------------------------
+
+
+def _binary(i: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
+    left, right = i.evaluate(node.left, env), i.evaluate(node.right, env)
+    symbol, name = BINARY[node.operator.__class__]
+    return binary(i, node, symbol, name, left, right)
+
+
+def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+    """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
+    symbol, name = AUGMENTED[node.operator.__class__]
+    if isinstance(node.target, cst.Subscript):
+        owner = i.evaluate(node.target.value, env)
+        index = _index(i, node.target, env)
+        indexing.ask(i, node.target, owner, index)
+        operand = i.evaluate(node.value, env)
+        for ref in [owner] if isinstance(owner, Ref) else []:
+            loaded = Array(indexing.result_shape(ref.shape, index), ref.element)
+            result = binary(i, node, symbol, name, loaded, operand)
+            i.access("accumulate", ref, index, node, result)
+        if not isinstance(owner, Ref | Seq | Dictionary | Array):
+            i.lose_sight()
+        return
+    operand = i.evaluate(node.value, env)
+    current = i.evaluate(node.target, env)
+    if isinstance(current, Seq) and symbol == "+":
+        more = operand if isinstance(operand, Seq) else Seq((), open=True)
+        i.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
+        return
+    i.assign(node.target, binary(i, node, symbol, name, current, operand), env)
+
+
+def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
+    value = i.evaluate(node.expression, env)
+    if isinstance(node.operator, cst.Not):
+        i.demand("not", value, node.expression)
+        known = truth(value)
+        return UNKNOWN if known is None else Const(not known)
+    name = UNARY[node.operator.__class__]
+    if isinstance(value, Array):
+        return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}, i.root.x64 is not None), "operator")
+    if isinstance(value, Const) and isinstance(value.value, int | float | complex):
+        if isinstance(node.operator, cst.Minus):
+            return Const(-value.value)
+        if isinstance(node.operator, cst.BitInvert) and isinstance(value.value, int):
+            return Const(~value.value)
+        return value
+    return Sym(f"-{value.text}", value.owner) if isinstance(value, Sym) else UNKNOWN
+
+
+def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
+    left = i.evaluate(node.left, env)
+    known = truth(left)
+    is_and = isinstance(node.operator, cst.And)
+    i.demand("and" if is_and else "or", left, node.left)
+    if known is not None and known is not is_and:
+        return left
+    if known is not None:
+        return i.evaluate(node.right, env)
+    with i.under(Guard("if", left, i.site(node.left), not is_and), uncertain=True):
+        right = i.evaluate(node.right, env)
+    if is_and and truth(right) is False:
+        return right
+    i.hidden = node, right
+    return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
+
+
+def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
+    left = i.evaluate(node.left, env)
+    result: Value = UNKNOWN
+    for at, target in enumerate(node.comparisons):
+        right = i.evaluate(target.comparator, env)
+        result = compare(i, node, target.operator, left, right)
+        if at + 1 < len(node.comparisons):
+            i.demand("chain", result, node)
+        left = right
+    return result if len(node.comparisons) == 1 else UNKNOWN
+
+
+def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
+    condition = i.evaluate(node.test, env)
+    i.demand("ternary", condition, node.test)
+    known = truth(condition)
+    if known is not None:
+        return i.evaluate(node.body if known else node.orelse, env)
+    before, certain = env.vars, env.facts
+    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
+    values = []
+    for negated, branch in enumerate((node.body, node.orelse)):
+        env.vars, env.facts = {**before, **said[negated]}, {**certain, **facts[negated]}
+        with i.under(Guard("if", condition, i.site(node.test), negated=bool(negated)), uncertain=True):
+            values.append(i.evaluate(branch, env))
+        env.vars, env.facts = before, certain
+    return join(*values)
+
+
+# -- functions, calls, attributes, subscripts --------------------------------------------------------------------
+
+
+def _lambda(i: Interpreter, node: cst.Lambda, env: Env) -> Value:
+    return Func("<lambda>", node, i.piece, env.module, env)
+
+
+def _named(i: Interpreter, node: cst.NamedExpr, env: Env) -> Value:
+    value = i.evaluate(node.value, env)
+    i.assign(node.target, value, env)
+    return value
+
+
+def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
+    callee = i.evaluate(node.func, env)
+    arguments = Arguments()
+    scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
+    for argument in node.args:
+        value = i.evaluate(argument.value, env)
+        if scattered and argument.star != "**" and argument.keyword is None:
+            i.escape_refs(Arguments([value]), node)
+        elif argument.star == "*":
+            if isinstance(value, Seq):
+                arguments.positional.extend(value.items)
+            scattered = not isinstance(value, Seq) or value.open
+            arguments.open |= scattered
+        elif argument.star == "**":
+            if isinstance(value, Dictionary):
+                for key, item in value.items:
+                    if isinstance(key, Const) and isinstance(key.value, str):
+                        arguments.keywords[key.value] = item
+                    else:
+                        arguments.open = True
+                arguments.open |= value.open
+            else:
+                arguments.open = True
+        elif argument.keyword is not None:
+            arguments.keywords[argument.keyword.value] = value
+        else:
+            arguments.positional.append(value)
+    if isinstance(callee, Made) and callee.function.startswith("method:"):
+        return members.call_method(i, callee, arguments, node, env)
+    wrapper = externals.wrapper_name(node.func, callee)
+    if wrapper is not None:
+        return externals.call_wrapper(i, wrapper, callee, arguments, node)
+    return i.call(callee, arguments, node)
+
+
+def _attribute(i: Interpreter, node: cst.Attribute, env: Env) -> Value:
+    return members.attribute_of(i, i.evaluate(node.value, env), node.attr.value, node)
+
+
+def _index(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    parts: list[Value] = []
+    open_ = False
+    for element in node.slice:
+        if isinstance(element.slice, cst.Slice):
+            piece = element.slice
+            parts.append(
+                Slice(
+                    NONE if piece.lower is None else i.evaluate(piece.lower, env),
+                    NONE if piece.upper is None else i.evaluate(piece.upper, env),
+                    NONE if piece.step is None else i.evaluate(piece.step, env),
+                )
+            )
+        elif isinstance(element.slice, cst.Index):
+            value = i.evaluate(element.slice.value, env)
+            if element.slice.star:
+                open_ = not isinstance(value, Seq) or value.open
+                parts.extend(value.items if isinstance(value, Seq) else ())
+            else:
+                parts.append(value)
+    if len(parts) == 1 and not open_ and not isinstance(node.slice[-1].comma, cst.Comma):
+        return parts[0]
+    return Seq(tuple(parts), open=open_)
+
+
+def _subscript(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+    owner = i.evaluate(node.value, env)
+    if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
+        return owner  # a generic alias in an annotation
+    return indexing.subscript(i, node, owner, _index(i, node, env))
+
+
+def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None:
+    """`owner[index] = value`."""
+    owner = i.evaluate(target.value, env)
+    index = _index(i, target, env)
+    with i.maybe() if isinstance(owner, Choice) else contextlib.nullcontext():
+        indexing.ask(i, target, owner, index)
+    for option in owner.options if isinstance(owner, Choice) else (owner,):
+        if isinstance(option, Ref):
+            i.access("store", option, index, target, value)
+        elif not isinstance(option, Seq | Dictionary | Array | Const):
+            i.lose_sight()  # a ref that is not seen to be one
+    if isinstance(target.value, cst.Name):
+        replaced = indexing.with_item(owner, index, value)
+        if replaced is not None:
+            env.bind(target.value.value, replaced)
+
+
+def _yield(i: Interpreter, node: cst.Yield | cst.Await, env: Env) -> Value:
+    return UNKNOWN
+
+
+attribute_of = members.attribute_of
+class_member = members.class_member
+dataclass_fields = members.dataclass_fields
+
+HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
+    cst.Name: _name,
+    cst.Integer: _number,
+    cst.Float: _number,
+    cst.Imaginary: _number,
+    cst.SimpleString: _string,
+    cst.ConcatenatedString: _string,
+    cst.FormattedString: _formatted,
+    cst.Ellipsis: _ellipsis,
+    cst.Tuple: _sequence,
+    cst.List: _sequence,
+    cst.Set: _sequence,
+    cst.Dict: _dictionary,
+    cst.ListComp: _comprehension,
+    cst.GeneratorExp: _comprehension,
+    cst.SetComp: _comprehension,
+    cst.DictComp: _dict_comprehension,
+    cst.BinaryOperation: _binary,
+    cst.UnaryOperation: _unary,
+    cst.BooleanOperation: _boolean,
+    cst.Comparison: _comparison,
+    cst.IfExp: _if_expression,
+    cst.Lambda: _lambda,
+    cst.NamedExpr: _named,
+    cst.Call: _call,
+    cst.Attribute: _attribute,
+    cst.Subscript: _subscript,
+    cst.Yield: _yield,
+    cst.Await: _yield,
+}

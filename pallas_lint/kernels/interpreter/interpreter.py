@@ -1,0 +1,498 @@
+"""An abstract interpreter for Python as kernel authors write it.
+
+It runs the functions that contain launches with unknown arguments, meets `pallas_call` with its specs evaluated as
+far as the text allows, and then runs the kernels on abstract refs. Closures, partials, factories, conditional
+bindings, rebinding, helpers and wrappers need no pattern of their own: they are just executed. Nothing of the user's
+code really runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import define, evolve, field
+
+from pallas_lint.kernels.interpreter import expressions
+from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
+from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
+from pallas_lint.kernels.library import externals, jit, members, spreading
+from pallas_lint.kernels.library.spreading import Around
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
+from pallas_lint.kernels.model.scope import Env
+from pallas_lint.kernels.model.trace import Guard, KernelTrace, refs_in
+from pallas_lint.kernels.model.values import (
+    HEAVIEST,
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Class,
+    Const,
+    Dictionary,
+    External,
+    Frame,
+    Func,
+    Instance,
+    Made,
+    Seq,
+    Sym,
+    Value,
+    join,
+    options,
+    weight_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
+    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.scope import Facts
+    from pallas_lint.syntax import Piece, Site
+
+_DEPTH = 14  # nested calls
+_BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
+_TOTAL = 2_000_000  # ... from all roots of a module, and by rules; after that nothing runs any more
+_WEIGHT = 64  # parts of a new value, or characters of a text, that count as a step
+_SHORT = 15  # lines of a helper that is entered wherever it comes from
+
+
+@define(eq=False)
+class Interpreter(Recorder):
+    graph: ModuleGraph
+    root: Module  # the module under analysis
+    versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
+    assumptions: dict[str, int] = field(factory=dict)
+    launches: list[Launch] = field(factory=list)
+    pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
+    # Ids of functions that ran, whatever for, with their pieces: in the run at hand, in the end in all.
+    entered: dict[int, Piece] = field(factory=dict)
+    contexts: Counter[tuple[int, int]] = field(factory=Counter)  # how often it traced a kernel for a launch site
+    notes: Notes = field(factory=Notes)  # of the run, or of the lookup, that goes on; in the end those of all
+    foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
+    checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
+    piece: Piece = field(init=False)
+    module: Module = field(init=False)
+    kernel: KernelTrace | None = None
+    launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
+    guards: tuple[Guard, ...] = ()
+    around: Around = field(factory=Around)  # what spreads the code at hand over devices
+    handed: dict[int, tuple[object, Value]] = field(factory=dict)  # what was mapped over devices and not called yet
+    hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
+    calling: bool = False  # callers of launchers run, for what they pass
+    uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
+    running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
+    running_piece: Piece | None = None  # ... of this root
+    entangled: bool = False  # a run changed what another made: neither can be told without the other
+    steps: int = 0  # since the last root or kernel began
+    budget: int = _BUDGET
+    cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
+    turns: int = 1  # how often the loops around the code at hand run it
+    spent: int = 0
+    stack: list[Func] = field(factory=list)
+    scope: Env | None = None  # of the call that runs: what its guards said holds for whom it calls
+    changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
+    _calls: RepeatedCalls = field(factory=RepeatedCalls)
+    # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
+    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
+    # Functions of a module's top level that were named outside kernels while one ran, by the id of both.
+    named: dict[tuple[int, int], Func] = field(factory=dict)
+
+    def begin(self) -> None:
+        """Start counting steps anew, within what is left for the module."""
+        self.spent += self.steps
+        self.steps = 0
+        self.budget = min(_BUDGET, _TOTAL - self.spent)
+
+    # -- running code ------------------------------------------------------------------------------------------
+
+    def run_piece(self, piece: Piece, env: Env) -> None:
+        """Execute a module-level piece (a def binds a function, an assignment its value)."""
+        before, run = getattr(self, "module", env.module), self.running
+        self.module = env.module
+        launches = len(self.launches)
+        if piece is not self.running_piece:
+            self.running = TOP_LEVEL
+        with self._within(piece), self.outside_kernels():
+            if piece.kind == "class" and piece.members:
+                self._bind_outlined_class(piece, env)
+            else:
+                self._block(piece.body, env)
+        self.module, self.running = before, run
+        if piece is not self.running_piece and len(self.launches) != launches:
+            self.entangled = True
+
+    @property
+    def told(self) -> Facts:
+        """What the guards of the call that runs, and of those that called it, say of symbols."""
+        return {} if self.scope is None else self.scope.known()
+
+    @property
+    def taken(self) -> int:
+        """How many steps all runs took so far."""
+        return self.spent + self.steps
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the runs took so long that the last ones were cut short."""
+        return self.taken >= _TOTAL
+
+    @contextmanager
+    def outside_kernels(self) -> Iterator[None]:
+        """What a module's top level computes is no operation of the kernel that happens to look it up first."""
+        before = self.kernel, self.launch, self.guards, self.uncertain
+        self.kernel, self.launch, self.guards, self.uncertain = None, None, (), 0
+        try:
+            with spreading.inside(self, Around()):
+                yield
+        finally:
+            self.kernel, self.launch, self.guards, self.uncertain = before
+
+    @contextmanager
+    def _within(self, piece: Piece) -> Iterator[None]:
+        before = getattr(self, "piece", piece), self.guards, self.uncertain
+        self.piece = piece
+        try:
+            yield
+        finally:
+            self.piece, self.guards, self.uncertain = before
+
+    @contextmanager
+    def reading(self, func: Func) -> Iterator[None]:
+        """Evaluate parts of a function by hand, outside kernels: an index map's results."""
+        before, self.module = self.module, func.module
+        self.begin()
+        with self._within(func.piece), self.outside_kernels():
+            yield
+        self.module = before
+
+    def count(self, steps: int) -> None:
+        """So much work is to be done. Raises OutOfBudget where that is too much."""
+        self.steps += steps
+        if self.steps > self.budget:
+            raise OutOfBudget
+
+    def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
+        handler = expressions.HANDLERS.get(node.__class__)
+        value = UNKNOWN if handler is None else handler(self, node, env)
+        if node.__class__ is cst.Name:
+            self.count(1)
+        else:
+            weight = weight_of(value)
+            self.count(1 + weight // _WEIGHT)
+            value = value if weight <= HEAVIEST else UNKNOWN
+        return env.meaning(value) if value.__class__ is Sym else value
+
+    def _block(self, body: Sequence[cst.CSTNode], env: Env) -> bool:
+        """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
+        for statement in body:
+            if statement.__class__ is cst.SimpleStatementLine:
+                for small in statement.body:
+                    handler = SMALL.get(small.__class__)
+                    if handler is not None and handler(self, small, env):
+                        return True
+            else:
+                compound = COMPOUND.get(statement.__class__)
+                if compound is not None and compound(self, statement, env):
+                    return True
+        return False
+
+    def suite(self, suite: cst.BaseSuite, env: Env) -> bool:
+        if isinstance(suite, cst.IndentedBlock):
+            return self._block(suite.body, env)
+        for small in suite.body:
+            handler = SMALL.get(small.__class__)
+            if handler is not None and handler(self, small, env):
+                return True
+        return False
+
+    # -- branches and guards -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
+        """Events within carry `guard`; `uncertain`: whether they happen at all is open at trace time."""
+        before, doubts = self.guards, self.uncertain
+        self.guards, self.uncertain = (*before, guard), doubts + uncertain
+        try:
+            yield
+        finally:
+            self.guards = before  # a turn of a loop may be left early; after the loop that no longer counts
+            self.uncertain = doubts if guard.kind == "loop" else self.uncertain - uncertain
+
+    @contextmanager
+    def maybe(self) -> Iterator[None]:
+        """Code within may never run in a kernel: an unknown function got it as a callback."""
+        self.uncertain += 1
+        try:
+            yield
+        finally:
+            self.uncertain -= 1
+
+    @contextmanager
+    def turning(self, times: int) -> Iterator[None]:
+        """Code within is run so often for each time that the code around is."""
+        before = self.turns
+        self.turns *= times
+        try:
+            yield
+        finally:
+            self.turns = before
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def call(self, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+        """Call any abstract value."""
+        if isinstance(callee, Func):
+            return self.call_function(callee, arguments)
+        if isinstance(callee, External):
+            return externals.call(self, callee, arguments, node)
+        if isinstance(callee, Made):
+            if callee.function.startswith("method:") and isinstance(callee.args[0], Made):
+                # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
+                return members.call_method(self, callee, arguments, node, Env(self.module))
+            return externals.call_made(self, callee, arguments, node)
+        if isinstance(callee, Class):
+            return self._instantiate(callee, arguments, node)
+        if isinstance(callee, Choice):
+            result: Value | None = None
+            with self.maybe():
+                for option in callee.options:
+                    value = self.call(option, arguments, node)
+                    result = value if result is None else join(result, value)
+            return UNKNOWN if result is None else result
+        if isinstance(callee, Instance):
+            method = expressions.attribute_of(self, callee, "__call__", node)
+            if isinstance(method, Func):
+                return self.call_function(method, arguments)
+        if arguments.bring_code or not self.is_from_outside(callee):
+            self.lose_sight()
+        self.escape(arguments, node)
+        if callee is UNKNOWN:
+            self.notes.let_go(arguments)
+        return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
+
+    def escape_refs(self, arguments: Arguments, node: cst.CSTNode | Site) -> None:
+        """Refs reach code that is not seen; callbacks are the caller's business."""
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            for ref in refs_in(value):
+                self.access("escape", ref, UNKNOWN, node)
+
+    def escape(self, arguments: Arguments, node: cst.CSTNode) -> None:
+        """Arguments reach code that is not seen: refs may be read or written, callbacks may be called."""
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            self._escape(value, node)
+
+    def _escape(self, value: Value, node: cst.CSTNode) -> None:
+        for ref in refs_in(value):
+            self.access("escape", ref, UNKNOWN, node)
+        for option in options(value):
+            if isinstance(option, Func):
+                self.call_unknown(option)
+            elif isinstance(option, Seq) and any(isinstance(item, Func) for item in option.items):
+                for item in option.items:
+                    self._escape(item, node)
+
+    def call_unknown(self, func: Func, caller: str = "") -> Value:
+        """Run a function whose caller (`caller`, where its name is known), and so arguments, are not known."""
+        with self.maybe(), spreading.inside(self, spreading.unknown(self, caller)):
+            return self.call_function(func, Arguments(open=True))
+
+    def call_function(self, func: Func, arguments: Arguments) -> Value:
+        if len(self.stack) >= _DEPTH or sum(other.node is func.node for other in self.stack) >= 2:
+            self.lose_sight()
+            return UNKNOWN
+        if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
+            if "pallas_call" in func.piece.text:
+                self.notes.not_entered.append((func, tuple(self.stack)))
+                if self.around.shard_map is not None and not self.around.hidden:
+                    with spreading.inside(self, evolve(self.around, abroad=True)):
+                        return self._calls.call(self, func, arguments)
+            return UNKNOWN
+        return self._calls.call(self, func, arguments)
+
+    def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
+        """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
+        if arguments.bring_code:
+            return True
+        text = func.piece.text
+        if "pallas_call" in text:
+            return False  # that module's own analysis sees the launch, with nothing less known
+        return text.count("\n") <= _SHORT or "pallas" in func.module.source.text
+
+    def run_function(self, func: Func, arguments: Arguments) -> Value:
+        """Execute a function's body with these arguments."""
+        env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None), facts=self.told)
+        self._bind_parameters(func, arguments, env)
+        self.entered[id(func.node)] = func.piece
+        self.stack.append(func)
+        before, self.module, self.scope = (self.module, self.scope), func.module, env
+        try:
+            with self._within(func.piece), spreading.inside(self, spreading.entered(self, func)):
+                if isinstance(func.node, cst.Lambda):
+                    return self.evaluate(func.node.body, env)
+                if func.node.asynchronous is not None:
+                    return UNKNOWN
+                falls_through = not self.suite(func.node.body, env)
+        finally:
+            self.stack.pop()
+            self.module, self.scope = before
+        results = env.returns if not falls_through else [*env.returns, NONE]
+        if not results:
+            return UNKNOWN
+        result = results[0]
+        for value in results[1:]:
+            result = join(result, value)
+        return result
+
+    def _bind_parameters(self, func: Func, arguments: Arguments, env: Env) -> None:
+        parameters = func.node.params
+        given = [*func.bound, *arguments.positional]
+        keywords = {**dict(func.keywords), **arguments.keywords}
+        open_ = arguments.open or func.open_keywords
+        if func.method_of is not None:
+            given.insert(0, func.method_of)
+        with self._within(func.piece):
+            for parameter in (*parameters.posonly_params, *parameters.params):
+                name = parameter.name.value
+                if given:
+                    value = given.pop(0)
+                    env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value)
+                else:
+                    env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+            if isinstance(parameters.star_arg, cst.Param):
+                self.assign(parameters.star_arg.name, Seq(tuple(given), open=arguments.open), env)
+            for parameter in parameters.kwonly_params:
+                env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+            if parameters.star_kwarg is not None:
+                rest = tuple((Const(name), value) for name, value in keywords.items())
+                self.assign(parameters.star_kwarg.name, Dictionary(rest, open=open_), env)
+
+    def _keyword_value(
+        self, func: Func, parameter: cst.Param, keywords: dict[str, Value], env: Env, *, open_: bool
+    ) -> Value:
+        name = parameter.name.value
+        if name in keywords:
+            return keywords.pop(name)
+        if name in self.assumptions:
+            return Const(self.assumptions[name])
+        default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
+        # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
+        if default is not None:
+            return Sym(name, env.frame, default) if open_ else default
+        return jit.traced(func, name, Sym(name, env.frame))
+
+    def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
+        instance = Instance(cls, made_by=self.running)
+        init = expressions.class_member(self, cls, "__init__")
+        if isinstance(init, Func):
+            self.call_function(evolve(init, method_of=instance), arguments)
+        else:
+            fields = expressions.dataclass_fields(self, cls)
+            for name, value in zip(fields, arguments.positional, strict=False):
+                instance.attributes[name] = value
+            instance.attributes.update(arguments.keywords)
+            for value in (*arguments.positional, *arguments.keywords.values()):
+                for ref in refs_in(value):
+                    # The instance keeps the ref; what is done to it there is seen through the attribute.
+                    instance.attributes.setdefault(ref.parameter, ref)
+        return instance
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def is_from_outside(self, value: Value) -> bool:
+        """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
+        return isinstance(value, Sym) and isinstance(value.owner, Frame) and not value.owner.in_kernel
+
+    def is_captured(self, name: str, env: Env) -> bool:
+        """Whether `name` is bound outside the kernel that is being traced."""
+        scope: Env | None = env
+        while scope is not None:
+            if name in scope.vars and (scope is env or not scope.is_class):
+                return scope.kernel is not self.kernel
+            scope = scope.parent
+        return True  # a global
+
+    def api_present(self, name: str) -> bool | None:
+        """Whether jax has `name` in the versions in question; None where they differ or it is not known."""
+        from pallas_lint import compat
+
+        history = compat.api(name)
+        if history is None or not self.versions:
+            return None
+        present = {history.present_in(version) for version in self.versions}
+        return present.pop() if len(present) == 1 else None
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def assign(self, target: cst.BaseExpression, value: Value, env: Env) -> None:
+        if weight_of(value) > HEAVIEST:
+            value = UNKNOWN
+        if isinstance(target, cst.Name):
+            if target.value in self.assumptions and not isinstance(value, Const):
+                value = Const(self.assumptions[target.value])
+            env.bind(target.value, value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            self._unpack(target, value, env)
+        elif isinstance(target, cst.StarredElement):
+            self.assign(target.value, value, env)
+        elif isinstance(target, cst.Subscript):
+            expressions.store(self, target, value, env)
+        elif isinstance(target, cst.Attribute):
+            owner = self.evaluate(target.value, env)
+            if isinstance(owner, Instance):
+                members.set_attribute(self, owner, target.attr.value, value)
+
+    def _unpack(self, target: cst.Tuple | cst.List, value: Value, env: Env) -> None:
+        elements = target.elements
+        star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
+        parts: list[Value]
+        if isinstance(value, Seq) and not value.open and (star is None or len(value.items) >= len(elements) - 1):
+            items = list(value.items)
+            if star is not None:
+                stop = len(items) - (len(elements) - star - 1)
+                items[star:stop] = [Seq(tuple(items[star:stop]), "list")]
+            parts = items
+        elif isinstance(value, Array) and value.shape:
+            parts = [Array(value.shape[1:], value.element, value.weak, host=value.host)] * len(elements)
+        elif isinstance(value, Sym) and star is None:
+            parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
+        else:
+            parts = []
+        for i, element in enumerate(elements):
+            self.assign(element.value, parts[i] if i < len(parts) else UNKNOWN, env)
+
+    def define(self, node: cst.FunctionDef, env: Env) -> None:
+        """A def statement: bind the function, decorators applied from the innermost out."""
+        value: Value = Func(node.name.value, node, self.piece, env.module, env)
+        if self.kernel is None and self.stack and self.running is not TOP_LEVEL:
+            self.inner.append((env, node, self.piece, self.stack[0].node))
+        # The name is bound first so that a kernel run by a decorator sees itself.
+        for decorator in reversed(node.decorators):
+            value = self._decorate(decorator, value, env)
+        env.bind(node.name.value, value)
+
+    def _decorate(self, decorator: cst.Decorator, value: Value, env: Env) -> Value:
+        decorating = self.evaluate(decorator.decorator, env)
+        if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
+            self.lose_sight()  # it may run what it is given
+        if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
+            # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
+            if isinstance(decorating, Func) and isinstance(value, Func):
+                result = self.call_function(decorating, Arguments([value]))
+                if isinstance(result, Made) and result.launch is not None:
+                    return result
+            return spreading.decorated(value, decorating)
+        result = externals.decorate(self, decorating, value, decorator)
+        return spreading.decorated(value, decorating) if result is UNKNOWN else result
+
+    def _bind_outlined_class(self, piece: Piece, env: Env) -> None:
+        name = piece.names[0]
+        node = next((node for node in piece.body if isinstance(node, cst.ClassDef)), None)
+        bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
+        env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))

@@ -1,0 +1,396 @@
+"""Modules of the project: what their names mean, found lazily, across files."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.replay import Replay
+from pallas_lint.kernels.interpreter.wide_types import wide_types
+from pallas_lint.kernels.model.scope import Env
+from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
+from pallas_lint.syntax import Outline, Piece, outline
+from pallas_lint.syntax.update import updated
+from pallas_lint.text.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.wide_types import WideTypes
+    from pallas_lint.syntax.uses import Uses
+
+# jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
+_VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
+_INNER_IMPORT = re.compile(
+    r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)",
+    re.MULTILINE,
+)
+# What a line of a block (a loop, a branch) assigns: an over-estimate, since it may stand in a function there.
+_ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
+
+
+@define(eq=False, slots=False)
+class Module:
+    """One file as the analysis sees it. `file` is None for text that is not on disk."""
+
+    source: Source
+    graph: ModuleGraph
+    file: Path | None = None
+    env: Env = field(init=False)
+    _resolved: set[str] = field(factory=set, init=False)
+    _done: set[int] = field(factory=set, init=False)  # pieces that ran
+    moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
+    _notes: dict[str, list[Notes]] = field(factory=dict, init=False)  # taken when a name's value was found
+    is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
+    _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
+
+    def __attrs_post_init__(self) -> None:
+        self.env = Env(self)
+
+    @cached_property
+    def outline(self) -> Outline:
+        return self.graph.syntax.outline(self.file, self.source)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Every use of an imported name: several rules read them."""
+        from pallas_lint.syntax.uses import Uses
+
+        tree = self.outline.tree
+        assert tree is not None, "an outline that was made of a source has its tree"
+        return Uses(self.source, tree.root_node)
+
+    @cached_property
+    def x64(self) -> WideTypes | None:
+        """Whether the module turns 64-bit types on; without them jax makes 32-bit ones of what asks for 64."""
+        return wide_types(self)
+
+    @cached_property
+    def imported(self) -> dict[str, list[str]]:
+        """Names bound by top-level imports (those in top-level `if` and `try` excluded) to their dotted targets."""
+        table: dict[str, list[str]] = {}
+        for _, bound in self.outline.imports:
+            table.setdefault(bound.name, []).append(bound.target)
+        return table
+
+    @cached_property
+    def inner_imports(self) -> dict[str, str]:
+        """Names bound by imports inside functions and blocks: an over-estimate read off the lines."""
+        table: dict[str, str] = {}
+        for match in _INNER_IMPORT.finditer(self.source.text):
+            module, names, plain, alias = match.groups()
+            if plain:
+                table[alias or plain.split(".", 1)[0]] = plain
+                continue
+            for part in re.findall(r"(\w+)(?:[ \t]+as[ \t]+(\w+))?", names):
+                table[part[1] or part[0]] = f"{module}.{part[0]}"
+        return table
+
+    @cached_property
+    def _binders(self) -> dict[str, list[Piece]]:
+        table: dict[str, list[Piece]] = {}
+        for piece in self.outline.pieces:
+            if piece.kind != "import":
+                for name in piece.names:
+                    table.setdefault(name, []).append(piece)
+        return table
+
+    @cached_property
+    def _rebound(self) -> dict[str, list[int]]:
+        """The lines that bind a name, of names that the top level binds more than once."""
+        lines: dict[str, list[int]] = {}
+        for name, pieces in self._binders.items():
+            lines[name] = [piece.first for piece in pieces]
+        for piece, bound in self.outline.imports:
+            lines.setdefault(bound.name, []).append(piece.first)
+        for piece in self._blocks:
+            for match in _ASSIGNED.finditer(piece.text):
+                for name in match[1].split(","):
+                    if name.strip() in lines:
+                        lines[name.strip()].append(piece.first)
+        return {name: sorted(set(at)) for name, at in lines.items() if len(set(at)) > 1}
+
+    @contextmanager
+    def at(self, moment: int | None) -> Iterator[None]:
+        """Names that are bound more than once mean within what they mean on that line of the file."""
+        if not self._rebound:
+            yield
+            return
+        before = self.moment
+        self._move(moment)
+        try:
+            yield
+        finally:
+            self._move(before)
+
+    def moment_of(self, piece: Piece) -> int | None:
+        """When a piece that launches runs: a statement where it stands, a function once everything is bound.
+
+        A function whose name is bound again is called before that; one of a notebook, in its cell.
+        """
+        if piece.kind not in ("def", "class"):
+            return piece.first
+        tried = self.source.moment_after(piece.last)
+        if tried is not None:
+            return tried
+        return min(
+            (line for name in piece.names for line in self._rebound.get(name, ()) if line > piece.first), default=None
+        )
+
+    def _move(self, moment: int | None) -> None:
+        self.moment = moment
+        for name, history in self._history.items():
+            past = [value for line, value in history if moment is None or line < moment]
+            self.env.vars[name] = (past or [history[0][1]])[-1]
+
+    def _remember(self, name: str, line: int) -> None:
+        if name in self._rebound and name in self.env.vars:
+            history = self._history.setdefault(name, [])
+            history.append((line, self.env.vars[name]))
+            history.sort(key=lambda entry: entry[0])
+
+    @cached_property
+    def _blocks(self) -> list[Piece]:
+        return [piece for piece in self.outline.pieces if piece.kind == "block"]
+
+    def lookup(self, name: str, interpreter: Interpreter) -> Value | None:
+        """The value of a global of this module; None where the module does not bind it."""
+        if name not in self._resolved:
+            self._resolved.add(name)
+            with self._noting((name,), interpreter):
+                self._resolve(name, interpreter)
+        return self._heard(name, interpreter)
+
+    def named(self, name: str, interpreter: Interpreter) -> Value | None:
+        """The same for a name in code of this module: what has been bound so far goes before what is still to run."""
+        return self._heard(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
+
+    def _heard(self, name: str, interpreter: Interpreter) -> Value | None:
+        value = self.env.vars.get(name)
+        if isinstance(value, Func) and value.env is self.env:
+            interpreter.name(value)
+        for notes in self._notes.get(name, ()):
+            interpreter.hear(notes)
+        return value
+
+    @contextmanager
+    def _noting(self, names: Iterable[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
+        """What is noted within is noted by all who look up one of these names."""
+        notes = Notes()
+        for name in names:
+            self._notes.setdefault(name, []).append(notes)
+        try:
+            with interpreter.looking_up(notes, piece):
+                yield
+        finally:
+            if notes.is_empty:
+                for name in names:
+                    self._notes[name].remove(notes)
+
+    def _resolve(self, name: str, interpreter: Interpreter) -> None:
+        for piece, bound in self.outline.imports if name in self._rebound else ():
+            if bound.name == name:
+                self.env.vars[name] = self.import_value(bound.target, interpreter, plain=bound.target == name)
+                self._remember(name, piece.first)
+        for target in self.imported.get(name, ()) if name not in self._rebound else ():
+            self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
+        blocks = [piece for piece in self._blocks if name in piece.words]
+        for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
+            if id(piece) not in self._done:
+                self._done.add(id(piece))
+                names = piece.words if piece.kind == "block" else piece.names
+                with self.at(piece.first), self._noting(names, interpreter, piece):
+                    interpreter.run_piece(piece, self.env)
+                    for bound in self._rebound.keys() & names:
+                        self._remember(bound, piece.first)
+        # `x, y = ...` ran for one of its names: what rebinds the other has to run too, or it would mean the first one.
+        together = {each for piece in self._binders.get(name, ()) for each in piece.names}
+        for other in sorted(together & self._rebound.keys()):
+            self.lookup(other, interpreter)
+        if name in self._history:
+            self._move(self.moment)
+        if name not in self.env.vars:
+            for star in self.outline.stars:
+                module = self.graph.find(star, self)
+                value = None if module is None else module.lookup(name, interpreter)
+                if value is not None:
+                    self.env.vars[name] = value
+
+    def import_value(self, target: str, interpreter: Interpreter, *, plain: bool = False) -> Value:
+        """What `import target` or `from module import name` binds: a project's value, or an external name."""
+        if not target.startswith("."):
+            root = target.split(".", 1)[0]
+            if plain or (root in _VOCABULARY and not target.startswith(_CODE_OF_JAX)):
+                return External(target)
+        if self.graph.find(target, self) is not None:
+            return External(self.graph.absolute(target, self))
+        parent, _, member = target.rpartition(".")
+        if target.startswith(".") and not parent.strip("."):
+            parent = target[: len(target) - len(member)]
+        module = self.graph.find(parent, self) if parent else None
+        if module is None or module is self:
+            return External(target.lstrip("."))
+        return module.lookup(member, interpreter) or UNKNOWN
+
+
+@define
+class SyntaxCache:
+    """Outlines by file, with what of them has been parsed: shared by the analyses of many files.
+
+    The least recently used are dropped beyond `limit` characters of source: parsed code takes fifty times its size.
+    """
+
+    limit: int = 2_000_000
+    incremental: bool = False  # keep the runs of analyses
+    _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
+    _replays: dict[Path, Replay] = field(factory=dict)
+
+    def outline(self, file: Path | None, source: Source) -> Outline:
+        known = self._outlines.get(file) if file is not None else None
+        if known is not None and file is not None and known[0].text == source.text:
+            self._outlines.move_to_end(file)
+            return known[1]
+        result = outline(source) if known is None else updated(known[1], source)
+        if file is not None:
+            self._outlines[file] = (source, result)
+        return result
+
+    def replay(self, file: Path | None) -> Replay:
+        """The runs of the last analysis of a file; none yet for a text that is no file."""
+        return Replay() if file is None or not self.incremental else self._replays.setdefault(file, Replay())
+
+    def source(self, file: Path) -> Source | None:
+        known = self._outlines.get(file)
+        return None if known is None else known[0]
+
+    def forget(self, file: Path) -> None:
+        """What stands in `file` is no longer what was read."""
+        self._outlines.pop(file, None)
+
+    def trim(self) -> None:
+        """Drop what has not been used for longest; not while an analysis runs, whose nodes are compared by identity."""
+        size = sum(len(source.text) for source, _ in self._outlines.values())
+        while size > self.limit and len(self._outlines) > 1:
+            file, (source, _) = self._outlines.popitem(last=False)
+            self._replays.pop(file, None)
+            size -= len(source.text)
+
+
+@define(eq=False)
+class ModuleGraph:
+    """The project's modules as one analysis sees them, each read once."""
+
+    overlay: Mapping[Path, Source] = field(factory=dict)  # texts that go before what is on disk
+    syntax: SyntaxCache = field(factory=SyntaxCache)
+    absolute_names: bool = False  # name files by their whole paths, not from the working directory
+    touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
+    imports_back: bool = False  # a module that the first one imports has imported that
+    _first: Module | None = None
+    _by_file: dict[Path, Module | None] = field(factory=dict)
+    _by_name: dict[tuple[str, Path], Module | None] = field(factory=dict)
+
+    def add(self, source: Source, file: Path | None) -> Module:
+        """The module of a text that is at hand."""
+        known = self.syntax.source(file) if file is not None else None
+        if known is not None and (known.text, known.path) == (source.text, source.path):
+            source = known  # the one that the parsed pieces belong to
+        module = Module(source, self, file)
+        self._first = self._first or module
+        if file is not None:
+            self._by_file[file] = module
+        return module
+
+    @property
+    def loaded(self) -> list[tuple[Path, Module | None]]:
+        """The files read so far; None for those that could not be."""
+        return list(self._by_file.items())
+
+    def load(self, file: Path) -> Module | None:
+        """The module in `file`; None where it is missing or unreadable (that is reported when it is linted itself)."""
+        if file not in self._by_file:
+            self.touched.add(file)
+            source = self.overlay.get(file) or self.syntax.source(file)
+            try:
+                source = source or Source.read(file, self._shown(file))
+                self._by_file[file] = Module(source, self, file)
+            except SourceError:
+                self._by_file[file] = None
+        return self._by_file[file]
+
+    def owner(self, source: Source) -> Module | None:
+        """The module whose text `source` is."""
+        return next((module for module in self._by_file.values() if module and module.source is source), None)
+
+    def source_of(self, shown: str) -> Source | None:
+        """The text of the module that is shown to the user as `shown`."""
+        modules = (module for module in self._by_file.values() if module is not None)
+        return next((module.source for module in modules if module.source.path == shown), None)
+
+    def find(self, dotted: str, importer: Module) -> Module | None:
+        """The project's module that `dotted` (absolute or with leading dots) names from `importer`, if any."""
+        if importer.file is None or not dotted:
+            return None
+        key = (dotted, importer.file.parent)
+        if key not in self._by_name:
+            self._by_name[key] = self._find(*key)
+        found = self._by_name[key]
+        if found is self._first and importer is not self._first:
+            self.imports_back = True
+        return found
+
+    def _find(self, dotted: str, folder: Path) -> Module | None:
+        if dotted.startswith("."):
+            rest = dotted.lstrip(".")
+            for _ in range(len(dotted) - len(rest) - 1):
+                folder = folder.parent
+            return self._at(folder, rest.split(".") if rest else [])
+        if dotted.split(".", 1)[0] in _VOCABULARY and not f"{dotted}.".startswith(_CODE_OF_JAX):
+            return None
+        for base in self._bases(folder):
+            module = self._at(base, dotted.split("."))
+            if module is not None:
+                return module
+        return None
+
+    @staticmethod
+    def _bases(folder: Path) -> list[Path]:
+        """The folders that a file in `folder` may import from: its own and those above, up to the repository's."""
+        bases = [folder]
+        for parent in folder.parents:
+            if len(bases) >= 12 or (bases[-1] / ".git").exists():
+                break
+            bases.append(parent)
+        return bases
+
+    def _at(self, base: Path, parts: list[str]) -> Module | None:
+        place = base.joinpath(*parts)
+        for file in ([place.with_suffix(".py")] if parts else []) + [place / "__init__.py"]:
+            if file in self._by_file or file in self.overlay or file.is_file():
+                return self.load(file)
+        return None
+
+    def absolute(self, dotted: str, importer: Module) -> str:
+        """A name by which the module of `dotted` can be found again from anywhere: its file."""
+        module = self.find(dotted, importer)
+        return f"file:{module.file}" if module is not None else dotted
+
+    def by_name(self, name: str) -> Module | None:
+        """The module behind a name made by `absolute`."""
+        return self._by_file.get(Path(name.removeprefix("file:"))) if name.startswith("file:") else None
+
+    def _shown(self, file: Path) -> str:
+        if self.absolute_names:
+            return file.as_posix()
+        try:
+            return file.relative_to(Path.cwd()).as_posix()
+        except ValueError:
+            return file.as_posix()

@@ -1,0 +1,124 @@
+"""What a condition says of a local name: `isinstance(x, jax.Array)`, `x is None`, and their negations.
+
+And of a value that only has a name: `x.shape[1] == 1`, `n % block == 0`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Const,
+    External,
+    Ref,
+    Seq,
+    Sym,
+    Value,
+    options,
+)
+from pallas_lint.syntax.descent import walk
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Bindings, Env, Facts
+
+_ACTING = (cst.Call, cst.NamedExpr, cst.Await, cst.Yield, cst.Lambda, cst.CompFor)
+_ARRAYS = frozenset(("jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"))
+
+
+def narrowed(i: Interpreter, test: cst.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
+    """What is bound where an undecided condition holds and where it does not, as far as it says more than before."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        holds, fails = narrowed(i, test.expression, env)
+        return fails, holds
+    if isinstance(test, cst.Call) and isinstance(test.func, cst.Name) and test.func.value == "isinstance":
+        return _instance(i, test, env)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
+        value = _local(test.left, env)
+        if isinstance(right, cst.Name) and right.value == "None" and isinstance(value, Choice):
+            assert isinstance(test.left, cst.Name)
+            none: Bindings = {test.left.value: NONE}
+            other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE])}
+            if isinstance(operator, cst.Is):
+                return none, other
+            if isinstance(operator, cst.IsNot):
+                return other, none
+    return {}, {}
+
+
+def facts_of(i: Interpreter, test: cst.BaseExpression, env: Env) -> tuple[Facts, Facts]:
+    """What symbols are where a condition holds, and where it does not."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        holds, fails = facts_of(i, test.expression, env)
+        return fails, holds
+    if isinstance(test, cst.BooleanOperation):
+        left, right = facts_of(i, test.left, env), facts_of(i, test.right, env)
+        if isinstance(test.operator, cst.And):
+            return {**left[0], **right[0]}, {}
+        return {}, {**left[1], **right[1]}
+    if not _is_plain(test):
+        return {}, {}
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        operator = test.comparisons[0].operator
+        sides = (i.evaluate(test.left, env), i.evaluate(test.comparisons[0].comparator, env))
+        equal = {**_equal(*sides), **_equal(*reversed(sides))}
+        return (
+            (equal, {})
+            if isinstance(operator, cst.Equal)
+            else ({}, equal if isinstance(operator, cst.NotEqual) else {})
+        )
+    if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo):
+        return {}, _equal(i.evaluate(test, env), Const(0))
+    return {}, {}
+
+
+def _is_plain(node: cst.BaseExpression) -> bool:
+    """Whether evaluating it once more does nothing: it speaks of Python's numbers only."""
+    return not any(isinstance(each, _ACTING) for each in walk(node))
+
+
+def _equal(left: Value, right: Value) -> Facts:
+    """What is said by `left == right` of the symbols in `left`."""
+    if isinstance(left, Sym) and (isinstance(right, Const) or _is_shape(right)):
+        return {left: right}
+    if isinstance(left, Seq) and isinstance(right, Seq) and len(left.items) == len(right.items):
+        found: Facts = {}
+        for one, other in zip(left.items, right.items, strict=True):
+            found.update(_equal(one, other))
+        return {} if left.open or right.open else found
+    return {}
+
+
+def _is_shape(value: Value) -> bool:
+    """Whether it is a tuple of numbers, some of which may only have names."""
+    return isinstance(value, Seq) and not value.open and all(isinstance(item, Const | Sym) for item in value.items)
+
+
+def _local(node: cst.BaseExpression, env: Env) -> Value | None:
+    return env.vars.get(node.value) if isinstance(node, cst.Name) else None
+
+
+def _instance(i: Interpreter, test: cst.Call, env: Env) -> tuple[Bindings, Bindings]:
+    if len(test.args) != 2:
+        return {}, {}
+    name, value = test.args[0].value, _local(test.args[0].value, env)
+    if value is None or not any(isinstance(option, Array) for option in options(value)):
+        return {}, {}
+    assert isinstance(name, cst.Name)
+    kinds = i.evaluate(test.args[1].value, env)
+    names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
+    rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)])}
+    if names & _ARRAYS:
+        return {}, rest
+    return (rest, {}) if names and all(kind.startswith("builtins.") for kind in names) else ({}, {})
+
+
+def _of(found: list[Value]) -> Value:
+    return UNKNOWN if not found else found[0] if len(found) == 1 else Choice(tuple(found))

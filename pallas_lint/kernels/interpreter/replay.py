@@ -1,0 +1,175 @@
+"""Analysing an edited text: what the edit cannot reach is taken from the analysis before.
+
+An analysis is a sequence of runs, one from each root. What a run does follows from the pieces that its root can reach
+by the names in them, from a few facts about the file as a whole, and, if it looks for more than its root tells, from
+the launches that were met in these pieces. Where all of that is as it was, the run is not repeated: what it did then
+is done again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attrs import define, field
+
+from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.reachable import Reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from pathlib import Path
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.reachable import Reached
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.syntax import Piece
+    from pallas_lint.text.source import Source
+
+# Whether these stand anywhere in the text is asked by rules on launches.
+_ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
+
+
+class _Marks(NamedTuple):
+    """How much an interpreter had noted when a run began."""
+
+    launches: int
+    inner: int
+    cut: int
+    spent: int
+
+
+class Abandoned(Exception):
+    """Nobody wants to know any more: there is a newer text."""
+
+
+@define(eq=False)
+class Run:
+    """What one run found, and all it depended on."""
+
+    reached: tuple[Piece, ...]
+    state: Hashable
+    result: Any = None
+    launches: list[Launch] = field(factory=list)
+    inner: list[Any] = field(factory=list)
+    notes: Notes = field(factory=Notes)
+    entered: dict[int, Piece] = field(factory=dict)
+    cut: list[Piece] = field(factory=list)
+    spent: int = 0
+
+
+@define(eq=False)
+class Replay:
+    """The runs of the last analysis of a file. `again` counts the runs that were not repeated."""
+
+    facts: Hashable = None
+    others: dict[Path, Source | None] = field(factory=dict)  # other files it rests on, as they were
+    runs: dict[tuple[Piece, str], Run] = field(factory=dict)
+    again: int = 0
+    is_stale: Callable[[], bool] = lambda: False  # whether the text at hand is an old one already
+    _earlier: dict[tuple[Piece, str], Run] = field(factory=dict)
+    _reach: Reachable = field(factory=Reachable)
+
+    def begin(self, i: Interpreter, module: Module) -> None:
+        """Find out what of the last analysis still holds."""
+        facts = _facts(i, module)
+        earlier, self.runs, self._earlier, self.again = self.runs, {}, {}, 0
+        self._reach.update(module.outline)
+        if facts == self.facts and self._others_are_same(module):
+            self._earlier = earlier
+        self.facts = facts
+
+    def _others_are_same(self, module: Module) -> bool:
+        graph = module.graph
+        for file, source in self.others.items():
+            now = graph.load(file)
+            if (None if now is None else now.source.text) != (None if source is None else source.text):
+                return False
+        return True
+
+    def end(self, i: Interpreter, module: Module) -> None:
+        """Keep the runs for next time, unless one of them may have seen what another did."""
+        if i.entangled or i.is_spent or i.foreign_calls or i.checkified_unknown or module.is_changed:
+            self.runs = {}
+        if module.graph.imports_back:
+            self.runs = {}
+        self._earlier = {}
+        self.others = {
+            file: None if other is None else other.source for file, other in module.graph.loaded if file != module.file
+        }
+
+    def abandon(self, i: Interpreter) -> None:
+        """The analysis stops in the middle: what was kept may still do for the next text."""
+        self.runs = {} if i.entangled or i.foreign_calls else {**self._earlier, **self.runs}
+
+    def run(self, i: Interpreter, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:
+        """Run from a root, or do again what that did last time; the result of `run`."""
+        if self.is_stale():
+            raise Abandoned
+        reached = self._reach.of(piece)
+        state = self._state(i, piece, phase, reached)
+        known = self._earlier.get((piece, phase))
+        if known is not None and known.reached == reached.pieces and known.state == state:
+            _repeat(i, known)
+            self.again += 1
+        else:
+            marks = _marks(i)
+            notes, entered = i.notes, i.entered
+            i.notes, i.entered = Notes(), {}
+            result = run()
+            known = _since(i, marks, Run(reached.pieces, state, result, notes=i.notes, entered=i.entered))
+            i.notes, i.entered = notes, {**entered, **known.entered}
+            i.notes.add(known.notes)
+        self.runs[piece, phase] = known
+        return known.result
+
+    def reached_from(self, piece: Piece) -> tuple[Piece, ...]:
+        """The pieces that one can reach, itself included, in the file's order."""
+        return self._reach.of(piece).pieces
+
+    def _state(self, i: Interpreter, piece: Piece, phase: str, reached: Reached) -> Hashable:
+        """What the runs before it tell the run: nothing, unless it is for what those met."""
+        if phase == "root":
+            return None
+        launches = tuple(id(launch) for launch in i.launches if id(launch.site.piece) in reached.ids)
+        return launches, id(self.runs.get((piece, "root")))
+
+
+def _facts(i: Interpreter, module: Module) -> Hashable:
+    """What any run, and the rules on what it launches, may depend on besides the pieces it reaches."""
+    text = module.source.text
+    asked_for = tuple(word in text for word in _ASKED_FOR)
+    newline = "\r\n" in text
+    imports = [piece for piece in module.outline.pieces if piece.kind == "import"]
+    # Where a fix adds an import.
+    leading = [piece.first <= imports[0].first + 60 for piece in imports] if imports else module.outline.pieces[:1]
+    frame = (*imports, *(piece for piece, _ in module.outline.imports), *leading)
+    inner = tuple(module.inner_imports.items())
+    assumptions = tuple(sorted(i.assumptions.items()))
+    return frame, inner, asked_for, newline, module.x64, i.versions, assumptions, module.source.path
+
+
+def _marks(i: Interpreter) -> _Marks:
+    return _Marks(
+        len(i.launches),
+        len(i.inner),
+        len(i.cut),
+        i.spent + i.steps,
+    )
+
+
+def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
+    run.launches = i.launches[marks.launches :]
+    run.inner = i.inner[marks.inner :]
+    run.cut = i.cut[marks.cut :]
+    run.spent = i.spent + i.steps - marks.spent
+    return run
+
+
+def _repeat(i: Interpreter, run: Run) -> None:
+    i.launches += run.launches
+    i.inner += run.inner
+    i.cut += run.cut
+    i.notes.add(run.notes)
+    i.entered.update(run.entered)
+    i.spent += run.spent

@@ -1,0 +1,185 @@
+"""What a call did, told as if it had been made with other arguments of the same kinds.
+
+Values say where they come from: an array's origin is the operation that made it. To tell a call again is to make its
+operations anew, on what the new call passes, so that all that is derived from an argument is derived from the new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import define, evolve, field
+
+from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
+from pallas_lint.kernels.model.values import Array, Choice, Dictionary, Func, Made, Ref, Seq, Slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pallas_lint.kernels.model.trace import Event, Guard
+    from pallas_lint.kernels.model.values import Value
+
+_Name = TypeVar("_Name")
+_CONTAINERS = frozenset({Seq, Choice, Dictionary, Slice, Func, Made})
+
+
+def parts_of(values: Iterable[Value]) -> Iterator[Array | Ref]:
+    """The arrays, and the views of refs, in values: what may differ where the values are equal."""
+    for value in values:
+        if isinstance(value, Array | Ref):
+            if isinstance(value, Array) or value.parent is not None:
+                yield value
+        elif value.__class__ in _CONTAINERS:
+            yield from parts_of(_inside(value))
+
+
+def identity(part: Array | Ref) -> object:
+    """The same for arrays that the same operation made."""
+    return (part.origin or part) if isinstance(part, Array) else part
+
+
+def _inside(value: Value) -> tuple[Value, ...]:
+    """The values of which one consists that does not change."""
+    if isinstance(value, Seq):
+        return value.items
+    if isinstance(value, Choice):
+        return value.options
+    if isinstance(value, Dictionary):
+        return tuple(part for pair in value.items for part in pair)
+    if isinstance(value, Slice):
+        return tuple(part for part in (value.start, value.stop, value.step, value.size) if part is not None)
+    if isinstance(value, Func):
+        return (*value.bound, *(item for _, item in value.keywords))
+    if isinstance(value, Made):
+        callee = () if value.callee is None else (value.callee,)
+        return (*value.args, *(item for _, item in value.keywords), *callee)
+    return ()
+
+
+@define(eq=False)
+class Retelling:
+    """One more telling of a call. What it makes anew is remembered by what it was, which is held meanwhile."""
+
+    _values: dict[int, tuple[Value, Value]] = field(factory=dict)
+    _origins: dict[Op, Op | None] = field(factory=dict)
+    _guards: dict[Guard, Guard] = field(factory=dict)
+
+    def take(self, old: Array | Ref, new: Array | Ref) -> None:
+        """What was `old` in the call that was made is `new` in this one."""
+        self._values[id(old)] = old, new
+        if isinstance(old, Array) and isinstance(new, Array) and old.origin is not None:
+            self._origins[old.origin] = new.origin
+
+    def event(self, event: Event, guards: tuple[Guard, ...], skipped: int) -> Event:
+        """An event under new guards instead of the first `skipped` ones."""
+        if isinstance(event, Capture):
+            return event
+        around = (*guards, *map(self._guard, event.guards[skipped:]))
+        if isinstance(event, Demand):
+            return evolve(event, value=self.value(event.value), guards=around)
+        if isinstance(event, Access):
+            value = self._anew(event.value) if event.kind == "load" else self.value(event.value)
+            ref, index = self._ref(event.ref), self.value(event.index)
+            return evolve(event, ref=ref, index=index, value=value, guards=around)
+        args, keywords = self._all(event.args), self._named(event.keywords)
+        op = evolve(event, args=args, keywords=keywords, result=self._anew(event.result), guards=around)
+        self._origins[event] = op
+        return op
+
+    def value(self, value: Value) -> Value:
+        """What a value of the call is in this telling."""
+        known = self._values.get(id(value))
+        if known is not None:
+            return known[1]
+        made = self._made(value)
+        if made is not value:
+            self._values[id(value)] = value, made
+        return made
+
+    def _made(self, value: Value) -> Value:
+        if isinstance(value, Array):
+            return self._array(value)
+        if isinstance(value, Ref):
+            return self._ref(value)
+        if isinstance(value, Seq):
+            items = self._all(value.items)
+            return value if items is value.items else evolve(value, items=items)
+        if isinstance(value, Slice):
+            bounds = _inside(value)
+            made = self._all(bounds)
+            return value if made is bounds else Slice(*made)
+        if isinstance(value, Choice):
+            options = self._all(value.options)
+            return value if options is value.options else Choice(options)
+        if isinstance(value, Dictionary):
+            pairs = self._named(value.items)
+            return value if pairs is value.items else evolve(value, items=pairs)
+        if isinstance(value, Func | Made):
+            return self._with_arguments(value)
+        return value
+
+    def _with_arguments(self, value: Func | Made) -> Value:
+        before = value.bound if isinstance(value, Func) else value.args
+        args, keywords = self._all(before), self._named(value.keywords)
+        if args is before and keywords is value.keywords:
+            return value
+        if isinstance(value, Func):
+            return evolve(value, bound=args, keywords=keywords)
+        return evolve(value, args=args, keywords=keywords)
+
+    def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values in this telling; the very tuple where all are what they were."""
+        made = tuple(map(self.value, values))
+        return made if any(one is not other for one, other in zip(made, values, strict=True)) else values
+
+    def _named(self, pairs: tuple[tuple[_Name, Value], ...]) -> tuple[tuple[_Name, Value], ...]:
+        values = tuple(value for _, value in pairs)
+        made = self._all(values)
+        return pairs if made is values else tuple(zip((name for name, _ in pairs), made, strict=True))
+
+    def _array(self, array: Array) -> Array:
+        origin = array.origin
+        if origin is None:
+            return array
+        if origin not in self._origins and origin.launch is None:  # a loop's index, which no event made
+            args = self._all(origin.args)
+            self._origins[origin] = origin if args is origin.args else evolve(origin, args=args)
+        made = self._origins.get(origin, origin)
+        return array if made is origin else evolve(array, origin=made)
+
+    def _ref(self, ref: Ref) -> Ref:
+        views = []
+        while id(ref) not in self._values and ref.parent is not None:
+            views.append(ref)
+            ref = ref.parent
+        made = self._values.get(id(ref), (ref, ref))[1]
+        assert isinstance(made, Ref)
+        for view in reversed(views):
+            indexer = None if view.indexer is None else self.value(view.indexer)
+            made = (
+                view if made is view.parent and indexer is view.indexer else evolve(view, parent=made, indexer=indexer)
+            )
+            self._values[id(view)] = view, made
+        return made
+
+    def _anew(self, value: Value) -> Value:
+        """A copy of what an event made: two tellings do not make the same."""
+        known = self._values.get(id(value))
+        if known is not None:
+            return known[1]
+        if isinstance(value, Array):
+            made: Value = evolve(value)
+        elif isinstance(value, Seq):
+            made = evolve(value, items=tuple(map(self._anew, value.items)))
+        else:
+            return self.value(value)
+        self._values[id(value)] = value, made
+        return made
+
+    def _guard(self, guard: Guard) -> Guard:
+        known = self._guards.get(guard)
+        if known is None:
+            condition = self.value(guard.condition)
+            known = guard if condition is guard.condition else evolve(guard, condition=condition)
+            self._guards[guard] = known
+        return known

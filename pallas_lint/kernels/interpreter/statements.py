@@ -1,0 +1,348 @@
+"""Statements of the abstract interpreter: one handler a libcst node class, in SMALL and COMPOUND.
+
+A handler returns whether control surely leaves the block (return, raise, break, continue).
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pallas_lint.kernels.interpreter import expressions
+from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
+from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.scope import Env, fork, repeat
+from pallas_lint.kernels.model.trace import Guard, refs_in
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    External,
+    Func,
+    Instance,
+    Made,
+    Ref,
+    Seq,
+    Sym,
+    Value,
+    truth,
+)
+from pallas_lint.syntax.descent import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+
+_MOST_ITEMS = 8  # of a loop that is run element by element
+_MOST_TURNS = 256  # of loops in loops, together
+_SUPPRESSES = re.compile(r"\bsuppress\s*\(")
+_EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
+
+
+def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
+    """A handler for statements after which control goes on."""
+    return lambda *arguments: bool(function(*arguments))
+
+
+def _assign(i: Interpreter, node: cst.Assign, env: Env) -> None:
+    value = i.evaluate(node.value, env)
+    for target in node.targets:
+        i.assign(target.target, value, env)
+
+
+def _ann_assign(i: Interpreter, node: cst.AnnAssign, env: Env) -> None:
+    if node.value is not None:
+        i.assign(node.target, i.evaluate(node.value, env), env)
+
+
+def _aug_assign(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+    expressions.augmented(i, node, env)
+
+
+def _return(i: Interpreter, node: cst.Return, env: Env) -> bool:
+    env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
+    env.fails = False
+    return True
+
+
+def _raise(i: Interpreter, node: cst.Raise, env: Env) -> bool:
+    env.fails = True
+    return True
+
+
+def _expression(i: Interpreter, node: cst.Expr, env: Env) -> None:
+    i.evaluate(node.value, env)
+
+
+def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
+    targets = node.target.elements if isinstance(node.target, cst.Tuple) else [node.target]
+    for target in targets:
+        expression = target.value if isinstance(target, cst.Element) else target
+        if isinstance(expression, cst.BaseExpression):
+            for ref in refs_in(i.evaluate(expression, env)):
+                i.access("delete", ref, UNKNOWN, node)
+
+
+def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
+    i.demand("assert", i.evaluate(node.test, env), node.test)
+    if isinstance(node.test, cst.Comparison) and isinstance(node.test.comparisons[0].operator, cst.Equal):
+        size = i.evaluate(node.test.left, env) if isinstance(node.test.left, cst.Name) else UNKNOWN
+        if isinstance(size, Sym):
+            i.notes.remainders.add(size)  # `assert k == block`: it has one block
+    env.facts = {**env.facts, **facts_of(i, node.test, env)[0]}
+
+
+def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
+    for alias in node.names:
+        dotted = expressions.dotted(alias.name)
+        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+            env.bind(alias.asname.name.value, env.module.import_value(dotted, i))
+        else:
+            root = dotted.split(".", 1)[0]
+            env.bind(root, External(root))
+
+
+def _import_from(i: Interpreter, node: cst.ImportFrom, env: Env) -> None:
+    if isinstance(node.names, cst.ImportStar):
+        return
+    prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
+    for alias in node.names:
+        name = expressions.dotted(alias.name)
+        bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+        separator = "" if not prefix or prefix.endswith(".") else "."
+        env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", i))
+
+
+def _scope_declaration(i: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> None:
+    if isinstance(node, cst.Nonlocal):
+        env.outer_names.update(item.name.value for item in node.names)
+
+
+def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
+    env.fails = False
+    return True
+
+
+def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
+    condition = i.evaluate(node.test, env)
+    i.demand("if", condition, node.test)
+    known = truth(condition)
+
+    def otherwise() -> bool:
+        if node.orelse is None:
+            return False
+        return _if(i, node.orelse, env) if isinstance(node.orelse, cst.If) else i.suite(node.orelse.body, env)
+
+    if known is not None:
+        return i.suite(node.body, env) if known else otherwise()
+    site = i.site(node.test)
+    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
+
+    def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
+        def taken() -> bool:
+            env.vars.update(said[negated])
+            env.facts = {**env.facts, **facts[negated]}
+            with i.under(Guard("if", condition, site, negated), uncertain=True):
+                ended = run()
+            if ended and not env.fails:
+                left.append(negated)
+            return ended
+
+        return taken
+
+    left: list[bool] = []
+    ended = fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
+    if left and not ended and i.kernel is not None:
+        # What follows, up to the end of the loop or the function, is the other branch.
+        i.guards = (*i.guards, Guard("if", condition, site, not left[0]))
+        i.uncertain += 1
+    return ended
+
+
+def _for(i: Interpreter, node: cst.For, env: Env) -> None:
+    iterable = i.evaluate(node.iter, env)
+    if isinstance(iterable, Ref):
+        i.demand("iterate", iterable, node.iter)
+    guard = Guard("loop", iterable, i.site(node.iter))
+    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
+    if items is not None and len(items) <= _MOST_ITEMS and i.turns * len(items) <= _MOST_TURNS:
+        # Short known sequences (lists of refs and specs, mostly) are run element by element.
+        with i.turning(len(items)):
+            for item in items:
+                i.assign(node.target, item, env)
+                with i.under(guard):
+                    i.suite(node.body, env)
+    else:
+        element = expressions.element_of(iterable, i, node)
+
+        def body() -> bool:
+            i.assign(node.target, element, env)
+            with i.under(guard):
+                return i.suite(node.body, env)
+
+        _repeat(i, env, body)
+    if node.orelse is not None:
+        i.suite(node.orelse.body, env)
+
+
+def _while(i: Interpreter, node: cst.While, env: Env) -> None:
+    def body() -> bool:
+        condition = i.evaluate(node.test, env)
+        i.demand("while", condition, node.test)
+        with i.under(Guard("loop", condition, i.site(node.test))):
+            return i.suite(node.body, env)
+
+    _repeat(i, env, body)
+
+
+def _repeat(i: Interpreter, env: Env, body: Callable[[], bool]) -> None:
+    """Run the body of a loop for any of its turns: once, and once more with what it changed."""
+    again = i.turns * 2 <= _MOST_TURNS
+    with i.turning(2 if again else 1):
+        if not repeat(env, body, again=again):
+            i.lose_sight()
+
+
+def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
+    outside = bool(node.handlers) and i.kernel is None
+    caught = _caught(i, node) if outside and _is_swallowed(node) else nullcontext()
+
+    def attempt() -> bool:
+        with i.maybe() if i.calling and outside else nullcontext(), caught:
+            ended = i.suite(node.body, env)
+        if not ended and node.orelse is not None:
+            ended = i.suite(node.orelse.body, env)
+        return ended
+
+    def handle(handler: cst.ExceptHandler) -> Callable[[], bool]:
+        def run() -> bool:
+            if handler.name is not None and isinstance(handler.name.name, cst.Name):
+                env.bind(handler.name.name.value, UNKNOWN)
+            with i.maybe():
+                return i.suite(handler.body, env)
+
+        return run
+
+    ended = fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
+    if node.finalbody is not None:
+        ended |= i.suite(node.finalbody.body, env)
+    return ended
+
+
+def _caught(i: Interpreter, node: cst.CSTNode) -> AbstractContextManager[None]:
+    return i.under(Guard("caught", UNKNOWN, i.site(node)))
+
+
+def _is_swallowed(node: cst.Try) -> bool:
+    """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
+    return any(not any(isinstance(each, cst.Raise) for each in walk(handler.body)) for handler in node.handlers)
+
+
+def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
+    raises = computed = False
+    entered: list[Instance] = []
+    contexts: list[Value] = []
+    for item in node.items:
+        value = i.evaluate(item.item, env)
+        contexts.append(value)
+        failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
+        if failure is not None and i.calling and i.kernel is None:
+            i.handed.clear()
+            return False  # what is called in there is not meant to work
+        raises |= failure is not None and failure[1] is None
+        computed |= isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval"
+        result: Value = UNKNOWN
+        if isinstance(value, Instance):
+            entered.append(value)
+            enter = expressions.attribute_of(i, value, "__enter__", item.item)
+            result = i.call_function(enter, Arguments()) if isinstance(enter, Func) else value
+        if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
+            i.assign(item.asname.name, result, env)
+    if raises:
+        _meant_to_fail(i, node, env)
+        return False
+    suppressed = i.kernel is None and any(_SUPPRESSES.search(i.piece.code(item.item)) for item in node.items)
+    doubt, caught = i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext()
+    with doubt, caught, spreading.inside(i, spreading.on_mesh(i, contexts)):
+        ended = i.suite(node.body, env)
+    for value in reversed(entered):
+        leave = expressions.attribute_of(i, value, "__exit__", node)
+        if isinstance(leave, Func):
+            i.call_function(leave, Arguments([NONE] * 3))
+    return ended
+
+
+def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
+    """The body of `with pytest.raises(...)`: launches that are only called in there are not judged."""
+    if i.kernel is not None:
+        i.lose_sight()
+        return
+    before = set(i.entered)
+    with i.under(Guard("raises", UNKNOWN, i.site(node))):
+        i.suite(node.body, env)
+    for func in i.entered.keys() - before:
+        if i.entered[func] is not i.piece:
+            del i.entered[func]  # a function of others, which is still to be judged for itself
+
+
+def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
+    subject = i.evaluate(node.subject, env)
+    if any(isinstance(case.pattern, cst.MatchValue | cst.MatchOr) for case in node.cases):
+        i.demand("match", subject, node.subject)
+
+    def case(each: cst.MatchCase) -> Callable[[], bool]:
+        def run() -> bool:
+            for name in expressions.captured_names(each.pattern):
+                env.bind(name, UNKNOWN)
+            with i.under(Guard("if", subject, i.site(each.pattern)), uncertain=True):
+                return i.suite(each.body, env)
+
+        return run
+
+    return fork(env, [*(case(each) for each in node.cases), lambda: False])
+
+
+def _function_def(i: Interpreter, node: cst.FunctionDef, env: Env) -> None:
+    i.define(node, env)
+
+
+def _class_def(i: Interpreter, node: cst.ClassDef, env: Env) -> None:
+    bases = tuple(i.evaluate(base.value, env) for base in node.bases)
+    inside = Env(env.module, env, is_class=True)
+    env.bind(node.name.value, Class(node.name.value, node, i.piece, env.module, inside, bases))
+    i.suite(node.body, inside)
+
+
+SMALL: dict[type, Callable[..., bool]] = {
+    cst.Assign: _goes_on(_assign),
+    cst.AnnAssign: _goes_on(_ann_assign),
+    cst.AugAssign: _goes_on(_aug_assign),
+    cst.Return: _return,
+    cst.Raise: _raise,
+    cst.Expr: _goes_on(_expression),
+    cst.Del: _goes_on(_delete),
+    cst.Assert: _goes_on(_assert),
+    cst.Import: _goes_on(_import),
+    cst.ImportFrom: _goes_on(_import_from),
+    cst.Global: _goes_on(_scope_declaration),
+    cst.Nonlocal: _goes_on(_scope_declaration),
+    cst.Break: _leave_loop,
+    cst.Continue: _leave_loop,
+}
+COMPOUND: dict[type, Callable[..., bool]] = {
+    cst.If: _if,
+    cst.For: _goes_on(_for),
+    cst.While: _goes_on(_while),
+    cst.Try: _try,
+    cst.TryStar: _try,
+    cst.With: _with,
+    cst.Match: _match,
+    cst.FunctionDef: _goes_on(_function_def),
+    cst.ClassDef: _goes_on(_class_def),
+}

@@ -1,0 +1,1 @@
+"""From a call that launches to a Launch: kernel, grid, specs, backend."""

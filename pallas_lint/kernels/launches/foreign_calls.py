@@ -1,0 +1,131 @@
+"""Calls of kernels that are not Pallas's: jax_triton's `triton_call`, FFI calls and custom calls in lowering rules.
+
+The kernel behind such a call is not run abstractly; what counts are the operands and outputs that the call names, and
+which of them it says share memory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define
+
+from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.model.values import UNKNOWN, Const, Func, Made, Seq, Value, options
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import Site
+
+ForeignKind = Literal["triton_call", "ffi_call", "custom_call", "ffi_lowering"]
+FOREIGN_CALLS: dict[str, ForeignKind] = {
+    "jax_triton.triton_call": "triton_call",
+    "jax_triton.triton_lib.triton_call": "triton_call",
+    "jax.ffi.ffi_call": "ffi_call",
+    "jax.extend.ffi.ffi_call": "ffi_call",
+    "jax.ffi.ffi_lowering": "ffi_lowering",
+    "jax.extend.ffi.ffi_lowering": "ffi_lowering",
+    "jax.interpreters.mlir.custom_call": "custom_call",
+    "jax._src.interpreters.mlir.custom_call": "custom_call",
+    "jaxlib.hlo_helpers.custom_call": "custom_call",
+}
+# Words of which one stands in a file that makes such a call in a way that somebody here judges.
+FOREIGN_WORDS = ("jax_triton", "input_output_aliases", "operand_output_aliases")
+FOREIGN_LAUNCH = re.compile(r"\b(?:triton_call|ffi_call|custom_call|ffi_lowering)\s*[(,]")
+_MOST_CONTEXTS = 2  # of one call; see launches
+
+
+@define(eq=False)
+class ForeignCall:
+    """One such call as the interpreter met it. `operands` is None where they are not seen."""
+
+    kind: ForeignKind
+    made: Made
+    module: Module
+    operands: list[Value] | None = None
+    operands_open: bool = False
+    result_used: bool = False
+
+    @property
+    def site(self) -> Site:
+        return self.made.site
+
+    @property
+    def open(self) -> bool:
+        return self.made.open
+
+    @property
+    def aliases(self) -> Value | None:
+        """What says which operands and outputs share memory; None where nothing was passed."""
+        return self.made.argument("input_output_aliases") or self.made.argument("operand_output_aliases")
+
+    @property
+    def outputs(self) -> Seq | None:
+        """The declarations of the outputs; None where their number is not known."""
+        position = 1 if self.kind == "ffi_call" else None
+        names = ("out_shape", "result_shape_dtypes", "result_types")
+        value = next((v for name in names if (v := self.made.argument(name)) is not None), None)
+        if value is None and position is not None:
+            value = self.made.argument("result_shape_dtypes", position)
+        if isinstance(value, Seq):
+            return None if value.open else value
+        return Seq((value,)) if isinstance(value, Made) and value.function.endswith("ShapeDtypeStruct") else None
+
+    @property
+    def kernels(self) -> tuple[Func, ...]:
+        """The functions that a `triton_call` runs, decorators taken off."""
+        return tuple(func for value in options(self.made.argument("kernel") or UNKNOWN) for func in _functions(value))
+
+
+def _functions(value: Value) -> list[Func]:
+    if isinstance(value, Func):
+        return [value]
+    if isinstance(value, Made):  # `triton.jit(f)`, `triton.autotune(...)(f)`
+        return [func for inner in value.args for func in _functions(inner)]
+    return []
+
+
+def call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
+    kind = FOREIGN_CALLS[name]
+    made = Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+    found = ForeignCall(kind, made, i.module)
+    if sum(other.site.key == made.site.key for other in i.foreign_calls) < _MOST_CONTEXTS:
+        i.foreign_calls.append(found)
+    if kind == "triton_call":
+        found.operands, found.operands_open = list(arguments.positional), arguments.open
+        return launching.declared_arrays(made.argument("out_shape"))
+    if kind == "custom_call":
+        operands = made.argument("operands", 2)
+        if isinstance(operands, Seq):
+            found.operands, found.operands_open = list(operands.items), operands.open
+    return made
+
+
+def call_result(i: Interpreter, callee: Made, arguments: Arguments) -> Value:
+    """`ffi_call(target, shapes)(x, y)`: the operands are here."""
+    for found in reversed(i.foreign_calls):
+        if found.made is callee and found.operands is None:
+            found.operands, found.operands_open = list(arguments.positional), arguments.open
+            break
+    return launching.declared_arrays(callee.argument("result_shape_dtypes", 1))
+
+
+def is_scalar(value: Value) -> bool | None:
+    """Whether an operand of a `triton_call` is a Python number, which takes no buffer; None where not known."""
+    from pallas_lint.kernels.model.values import Array, Sym
+
+    if isinstance(value, Const):
+        return isinstance(value.value, int | float)
+    if isinstance(value, Array):
+        return False
+    if isinstance(value, Sym):
+        if value.operation is not None or re.search(r"\.(?:shape\b.*\]|size|ndim|itemsize)$", value.text):
+            return True
+        return None
+    return None

@@ -1,0 +1,321 @@
+"""From the arguments of a launching call to a Launch, and from a Launch to the traces of its kernels."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels.launches import backend
+from pallas_lint.kernels.launches.roles import Roles, assign
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import element_of
+from pallas_lint.kernels.model.launch import PALLAS, Launch, LaunchKind
+from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.trace import KernelTrace, refs_in
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Dictionary,
+    Func,
+    Made,
+    Seq,
+    Value,
+    options,
+    shape_of,
+)
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Bindings, Env, Facts
+
+_MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
+
+# Positional parameters of the launching functions. `pallas_call` took more of them before 0.4.36; nobody passed them.
+_POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {
+    "pallas_call": ("kernel", "out_shape"),
+    "kernel": ("body", "out_shape"),
+    "core_map": ("mesh",),
+    "pipeline": ("body",),
+    "mpmd_map": ("body", "out_types"),
+}
+LAUNCHERS: dict[str, LaunchKind] = {
+    f"{PALLAS}.pallas_call": "pallas_call",
+    "jax_triton.pallas.pallas_call": "pallas_call",
+    f"{PALLAS}.kernel": "kernel",
+    f"{PALLAS}.mosaic_gpu.kernel": "kernel",
+    f"{PALLAS}.core_map": "core_map",
+    f"{PALLAS}.mosaic_gpu.core_map": "core_map",
+    f"{PALLAS}.tpu.core_map": "core_map",
+    f"{PALLAS}.tpu.emit_pipeline": "pipeline",
+    f"{PALLAS}.mosaic_gpu.emit_pipeline": "pipeline",
+    f"{PALLAS}.mosaic_gpu.emit_pipeline_warp_specialized": "pipeline",
+    f"{PALLAS}.tpu.emit_pipeline_with_allocations": "pipeline",
+    f"{PALLAS}.mpmd_map": "mpmd_map",
+    f"{PALLAS}.tpu.mpmd_map": "mpmd_map",
+    "jax._src.pallas.mpmd.mpmd_map": "mpmd_map",
+    "jax._src.pallas.mpmd.call": "mpmd_map",
+}
+
+
+def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, site: Site) -> Value:
+    """Evaluate a launching call: a value that runs the kernel when it is called."""
+    named = dict(zip(_POSITIONAL[kind], arguments.positional, strict=False))
+    named.update(arguments.keywords)
+    beside = _beside_grid_spec(named)
+    open_ = arguments.open
+    open_ |= _fold_grid_spec(named)
+    result = Launch(
+        kind,
+        api,
+        site,
+        i.module,
+        named.get("kernel", named.get("body", UNKNOWN)),
+        named,
+        open_,
+        scope=i.stack[-1].name if i.stack else "",
+        assumptions=i.assumptions,
+        beside_grid_spec=beside,
+        callers=tuple(i.stack),
+        certain=i.uncertain == 0,
+        moment=i.module.moment,
+        made_by=i.running,
+        expects_failure=i.fails_on_purpose,
+    )
+    if i.around.abroad:
+        i.notes.abroad.append(result)  # its own module judges its kernel
+    else:
+        i.launches.append(result)
+    if i.kernel is None and not i.around.abroad:
+        i.pending.append(result)
+    elif i.kernel is not None and kind not in ("pipeline", "core_map"):
+        i.lose_sight()  # programs within a kernel are not run
+    result.returned = Made(
+        api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
+    )
+    return result.returned
+
+
+def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
+    """What is surely given twice: beside a grid spec only the defaults of these are allowed."""
+    if not isinstance(named.get("grid_spec"), Made):
+        return ()
+    found = []
+    for name in ("grid", "in_specs", "out_specs", "scratch_shapes"):
+        value = named.get(name)
+        known = isinstance(value, Seq | Made | Dictionary) or (isinstance(value, Const) and value != NONE)
+        empty = isinstance(value, Seq) and not value.items
+        if known and not (empty and name in ("grid", "scratch_shapes")):
+            found.append(name)
+    return tuple(found)
+
+
+def _fold_grid_spec(named: dict[str, Value]) -> bool:
+    """Put a grid spec's fields beside the launch's own arguments; whether something stays unknown."""
+    spec = named.get("grid_spec")
+    if spec in (None, NONE):
+        return False
+    if not isinstance(spec, Made) or not spec.function.endswith("GridSpec"):
+        named["grid_spec?"] = UNKNOWN
+        return True
+    positions: tuple[str, ...] = ("grid", "in_specs", "out_specs", "scratch_shapes")
+    if spec.function.rpartition(".")[2] == "PrefetchScalarGridSpec":
+        positions = ("num_scalar_prefetch", *positions)
+    for at, name in enumerate(positions):
+        value = spec.argument(name, at)
+        if value is not None:
+            named[name] = value
+    return spec.open
+
+
+def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
+    """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
+    assert made.launch is not None
+    i.change(made.launch.made_by)
+    i.changes += 1
+    made.launch.kernel = kernel
+    if made.launch.kind == "core_map":
+        run_here(i, made.launch, Arguments())
+    return made
+
+
+def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
+    result = made.launch
+    assert result is not None
+    i.change(result.made_by)
+    first = arguments.positional[0] if arguments.positional else None
+    if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
+        return attach_kernel(i, made, first)
+    if result.kind == "pipeline" or (result.kind == "core_map" and i.kernel is not None):
+        run_here(i, result, arguments)
+        return UNKNOWN
+    is_first = result.meant_to_fail or result.operands is None
+    result.called_by.append(tuple(i.stack))
+    result.around.append(evolve(i.around, sure=i.uncertain == 0))
+    result.failing_calls += i.fails_on_purpose
+    if i.kernel is None and not result.scopes:
+        result.scopes = _scopes_of(result.kernel)
+    if is_first:
+        result.operands = list(arguments.positional)
+        result.operands_open = arguments.open
+    return results_of(result)
+
+
+def results_of(result: Launch) -> Value:
+    """The arrays that a launch returns."""
+    return declared_arrays(result.argument("out_shape", "out_type"))
+
+
+def declared_arrays(shapes: Value | None) -> Value:
+    """The arrays, or the one, of these shapes and dtypes."""
+    if isinstance(shapes, Seq):
+        return Seq(tuple(_array(item) for item in shapes.items), shapes.kind, shapes.open)
+    return _array(shapes) if shapes is not None else UNKNOWN
+
+
+def _array(struct: Value) -> Value:
+    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+        return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), element_of(struct.argument("dtype", 1)))
+    return Array() if isinstance(struct, Array) else UNKNOWN
+
+
+# -- running kernels -------------------------------------------------------------------------------------------
+
+
+def run_pending(i: Interpreter) -> None:
+    """Trace the kernels of the launches met since the last time."""
+    while i.pending:
+        result = i.pending.pop(0)
+        with _as_called(result):
+            _run_kernels(i, result)
+        backend.decide(i, result)
+
+
+def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
+    """What the functions around a kernel have bound by now: a name may be bound again before the kernel is traced."""
+    found: dict[int, tuple[Env, Bindings, Facts]] = {}
+    for body in bodies_of(kernel):
+        env = body.env if isinstance(body, Func) else None
+        while env is not None and env.parent is not None:
+            found.setdefault(id(env), (env, dict(env.vars), env.facts))
+            env = env.parent
+    return list(found.values())
+
+
+@contextmanager
+def _as_called(result: Launch) -> Iterator[None]:
+    """The bindings around the kernel, and at the top of its module, as they were when the launch was called."""
+    before = [(env, env.vars, env.facts) for env, _, _ in result.scopes]
+    for env, bindings, facts in result.scopes:
+        env.vars, env.facts = dict(bindings), facts
+    try:
+        with result.module.at(result.moment):
+            yield
+    finally:
+        for env, bindings, facts in before:
+            env.vars, env.facts = bindings, facts
+
+
+def _run_kernels(i: Interpreter, result: Launch) -> None:
+    for body in bodies_of(result.kernel):
+        if isinstance(body, Func):
+            context = (result.site.key, id(body.node))
+            if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
+                run_kernel(i, result, body)
+            i.contexts[context] += not result.meant_to_fail
+        elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
+            _run_pipeline_kernel(i, result, body)
+
+
+def bodies_of(kernel: Value) -> list[Value]:
+    """The kernels that a launch runs: alternatives, or one for each mesh (`[(mesh, body), ...]`)."""
+    if isinstance(kernel, Seq):
+        return [body for item in kernel.items for body in bodies_of(item)]
+    return list(options(kernel))
+
+
+def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
+    """Trace one kernel of a launch on abstract refs."""
+    trace = KernelTrace(func.name, _definition_site(func), result)
+    roles = assign(result, func)
+    trace.refs = [ref for value in (*roles.positional, *roles.keywords.values()) for ref in refs_in(value)]
+    result.traces.append(trace)
+    traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
+
+
+def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
+    """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
+    assert made.launch is not None
+    trace = KernelTrace("emit_pipeline", made.site, result)
+    result.traces.append(trace)
+    pipeline = made.launch
+    traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
+
+
+def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+    """Run code as part of the kernel that `trace` records."""
+    before = (i.kernel, i.launch, i.guards, i.uncertain, i.stack)
+    i.kernel, i.launch, i.guards, i.uncertain, i.stack = trace, trace.launch, (), 0, []
+    i.begin()
+    try:
+        trace.returned = run() or UNKNOWN
+    except TOO_MUCH:
+        trace.complete = False
+        i.cut.append(i.running_piece or trace.site.piece)
+    finally:
+        i.kernel, i.launch, i.guards, i.uncertain, i.stack = before
+
+
+def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
+    """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
+    i.change(result.made_by)
+    if result not in i.launches:
+        i.launches.append(result)
+    result.operands = list(arguments.positional)
+    result.operands_open = arguments.open
+    result.options = frozenset(arguments.keywords)
+    if "scratches" in arguments.keywords:
+        result.arguments["scratches"] = arguments.keywords["scratches"]
+    i.escape_refs(arguments, result.site)
+    for body in options(result.kernel):
+        if not isinstance(body, Func):
+            continue
+        if i.kernel is None:
+            if result not in i.pending:
+                i.pending.append(result)
+            continue
+        result.traces.append(i.kernel)
+        with _over_grid_of(i, result):
+            i.call_function(body, _arguments(assign(result, body)))
+            for context in options(result.argument("compute_context") or UNKNOWN):
+                if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
+                    i.call_function(context, Arguments([UNKNOWN]))
+
+
+@contextmanager
+def _over_grid_of(i: Interpreter, result: Launch) -> Iterator[None]:
+    """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
+    before = i.launch
+    if result.kind == "pipeline" and ".mosaic_gpu." not in result.api:
+        i.launch = result
+    try:
+        yield
+    finally:
+        i.launch = before
+
+
+def _definition_site(func: Func) -> Site:
+    node = func.node.name if isinstance(func.node, cst.FunctionDef) else func.node
+    return Site(func.piece, node)
+
+
+def _arguments(roles: Roles) -> Arguments:
+    return Arguments(list(roles.positional), dict(roles.keywords), open=not roles.complete)

@@ -1,0 +1,79 @@
+"""Which positional arguments a function takes, after what `partial` and a method's owner already filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pallas_lint.kernels.model.values import Func
+
+
+@frozen
+class Signature:
+    """The free parameters of a function, as a caller by position sees them."""
+
+    names: tuple[str, ...]
+    """Parameters that positional arguments go to, in order."""
+    required: int
+    """How many of them have no default."""
+    variadic: bool
+    """Whether `*args` takes what is left."""
+    keyword_only: tuple[str, ...]
+    """Parameters that only a keyword could fill, that have no default and that nothing fills."""
+    open: bool
+    """`partial(f, **unknown)`: any parameter may be filled already."""
+
+    @property
+    def most(self) -> int | None:
+        return None if self.variadic else len(self.names)
+
+    def takes(self, count: int, keywords: Collection[str] = ()) -> bool | None:
+        """Whether a call with `count` positional arguments and these keywords goes through; None: not known."""
+        if self.open:
+            return None
+        free = [name for name in self.names[count:] if name not in keywords]
+        lacking = [name for name in free if self.names.index(name) < self.required]
+        clash = any(name in keywords for name in self.names[:count])
+        beyond = self.most is not None and count > self.most
+        return not (lacking or clash or beyond or any(name not in keywords for name in self.keyword_only))
+
+    def spelled(self) -> str:
+        """ "1 argument", "2 to 3 arguments", "at least 1 argument"."""
+        if self.variadic:
+            return f"at least {count_of(self.required, 'argument')}"
+        if self.required == len(self.names):
+            return count_of(self.required, "argument")
+        return f"{self.required} to {count_of(len(self.names), 'argument')}"
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def signature_of(func: Func) -> Signature:
+    """The signature that is left of `func`."""
+    parameters = func.node.params
+    filled = len(func.bound) + (func.method_of is not None)
+    taken = {name for name, _ in func.keywords}
+    names: list[str] = []
+    required = 0
+    # Arguments are passed by position: none reaches a parameter after one that a keyword fills.
+    unreachable: list[str] = []
+    reachable = True
+    for parameter in [*parameters.posonly_params, *parameters.params][filled:]:
+        name = parameter.name.value
+        if name in taken:
+            reachable = False
+        elif reachable:
+            names.append(name)
+            required += parameter.default is None
+        elif parameter.default is None:
+            unreachable.append(name)
+    only = [p.name.value for p in parameters.kwonly_params if p.default is None and p.name.value not in taken]
+    variadic = isinstance(parameters.star_arg, cst.Param) and reachable
+    return Signature(tuple(names), required, variadic, (*unreachable, *only), func.open_keywords)

@@ -1,0 +1,1 @@
+"""What known functions do, those of Python, numpy, jax and Pallas."""

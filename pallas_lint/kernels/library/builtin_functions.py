@@ -1,0 +1,364 @@
+"""Python builtins and the few static helpers of jax that specs and grids are computed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library import arrays, members
+from pallas_lint.kernels.library.indexing import product
+from pallas_lint.kernels.library.operators import binary
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
+from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
+from pallas_lint.kernels.model.symbols import arithmetic, owner_of
+from pallas_lint.kernels.model.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    Const,
+    Dictionary,
+    DType,
+    External,
+    Func,
+    Instance,
+    Made,
+    Ref,
+    Seq,
+    Slice,
+    Sym,
+    Value,
+    join,
+    shape_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+
+    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
+
+_UNROLLED = 8  # the longest `range` that is written out
+
+
+def _made(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Made:
+    return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+
+
+def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    bounds = [value.value for value in arguments.positional if isinstance(value, Const)]
+    if len(bounds) == len(arguments.positional) and bounds and all(isinstance(bound, int) for bound in bounds):
+        try:
+            values = range(*bounds)
+        except (TypeError, ValueError):
+            return UNKNOWN
+        if not values[_UNROLLED:]:
+            return Seq(tuple(Const(value) for value in values), "list")
+    return _made(i, name, arguments, node)
+
+
+def _len(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(value, Seq | Dictionary) and not value.open:
+        return Const(len(value.items))
+    if isinstance(value, Const) and isinstance(value.value, str | bytes):
+        return Const(len(value.value))
+    return Sym(f"len({value.text})", value.owner) if isinstance(value, Sym) else UNKNOWN
+
+
+def _sequence(kind: str) -> Model:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+        if not arguments.positional:
+            return Seq((), kind)
+        value = arguments.positional[0]
+        return Seq(value.items, kind, value.open) if isinstance(value, Seq) else Seq((), kind, open=True)
+
+    return run
+
+
+def _zip(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if arguments.positional and all(isinstance(value, Seq) and not value.open for value in arguments.positional):
+        rows = zip(*(value.items for value in arguments.positional if isinstance(value, Seq)), strict=False)
+        return Seq(tuple(Seq(row) for row in rows), "list")
+    return Seq((), "list", open=True)
+
+
+def _enumerate(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(value, Seq) and not value.open and len(arguments.positional) == 1 and not arguments.keywords:
+        return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(value.items)), "list")
+    return _made(i, name, arguments, node)
+
+
+def _reversed(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(value, Seq) and not value.open:
+        return Seq(tuple(reversed(value.items)), "list")
+    return Seq((), "list", open=True)
+
+
+def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Seq):
+        function, values = arguments.positional
+        assert isinstance(values, Seq)
+        results = tuple(i.call(function, Arguments([item]), node) for item in values.items)
+        return Seq(results, "list", values.open)
+    return Seq((), "list", open=True)
+
+
+def _extreme(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    values = arguments.positional
+    if len(values) == 1 and isinstance(values[0], Seq) and not values[0].open:
+        values = list(values[0].items)
+    if values and all(isinstance(value, Const) and isinstance(value.value, int | float) for value in values):
+        numbers = [value.value for value in values if isinstance(value, Const)]
+        return Const(max(numbers) if name.endswith("max") else min(numbers))
+    if all(isinstance(value, Const | Sym) for value in values) and any(isinstance(value, Sym) for value in values):
+        texts = sorted(value.text if isinstance(value, Sym) else repr(value.value) for value in values)  # type: ignore[union-attr]
+        return Sym(f"{name.rpartition('.')[2]}({','.join(texts)})", owner_of(*values))
+    return UNKNOWN
+
+
+def _sum(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if not isinstance(value, Seq) or value.open:
+        return UNKNOWN
+    total: Value = arguments.get("start", 1) or Const(0)
+    for item in value.items:
+        traced = isinstance(item, Array) or isinstance(total, Array)
+        total = binary(i, node, "+", "jax.numpy.add", total, item) if traced else arithmetic("+", total, item)
+    return total
+
+
+def _of_array(function: str) -> Model:
+    """Builtins that arrays have a method for: `abs(x)`, `round(x)`, `divmod(x, y)`."""
+
+    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+        if not any(isinstance(value, Array) for value in arguments.positional):
+            return UNKNOWN
+        wide = i.root.x64 is not None
+        result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
+        if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
+            result = Array(result.shape, canonical("i64", wide))  # Python's gives an integer
+        return i.op(function, node, arguments, result, "operator")
+
+    return run
+
+
+def _result_type(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    operands = [
+        (element, False) if (element := element_of(value)) is not None else operand_element(value)
+        for value in arguments.positional
+    ]
+    return DType(canonical(promote(operands)[0], i.root.x64 is not None))
+
+
+# The kinds of which `jnp.issubdtype` knows a common name.
+_ABSTRACT = {
+    "bool_": frozenset(("bool",)),
+    "integer": INTEGER,
+    "floating": FLOATING,
+    "complexfloating": frozenset(("complex",)),
+    "inexact": INEXACT,
+    "number": INTEGER | INEXACT,
+}
+
+
+def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`jnp.issubdtype(x.dtype, jnp.floating)`; numpy's takes bfloat16 and 4-bit integers for no numbers."""
+    dtype, wanted = arguments.get("arg1", 0), arguments.get("arg2", 1)
+    kinds = kinds_of(element_of(dtype))
+    if name.startswith("jax.") and isinstance(wanted, External):
+        module, _, short = wanted.name.rpartition(".")
+        asked = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
+        if asked is not None and kinds <= asked:
+            return Const(True)
+        if asked is not None and not kinds & asked:
+            return Const(False)
+    return Made(name, tuple(arguments.positional), (), i.site(node))
+
+
+def _prod(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    shape = shape_of(arguments.positional[0]) if arguments.positional else None
+    return UNKNOWN if shape is None else product(shape)
+
+
+def _cast(kind: type) -> Model:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+        value = arguments.positional[0] if arguments.positional else UNKNOWN
+        if isinstance(value, Const) and isinstance(value.value, int | float | str):
+            try:
+                return Const(kind(value.value))
+            except (OverflowError, ValueError):
+                return UNKNOWN
+        if isinstance(value, Array):
+            i.op(name, node, arguments, UNKNOWN)
+        if not isinstance(value, Sym):
+            return UNKNOWN
+        # What is computed with integers stays what it is; a quotient does not.
+        same = kind is int and not _divides(value)
+        return value if same else Sym(f"{kind.__name__}({value.text})", value.owner)
+
+    return run
+
+
+def _divides(value: Value) -> bool:
+    """Whether true division took part in the value."""
+    if not isinstance(value, Sym) or value.operation is None:
+        return False
+    symbol, left, right = value.operation
+    return symbol == "/" or _divides(left) or _divides(right)
+
+
+def _getattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) < 2 or not isinstance(arguments.positional[1], Const):
+        return UNKNOWN
+    owner, attribute = arguments.positional[0], str(arguments.positional[1].value)
+    if isinstance(owner, External) and len(arguments.positional) > 2:
+        there = i.api_present(f"{owner.name}.{attribute}")
+        default = arguments.positional[2]
+        found = External(f"{owner.name}.{attribute}")
+        return found if there is True else default if there is False else join(found, default)
+    value = members.attribute_of(i, owner, attribute, node)
+    return value if len(arguments.positional) == 2 else UNKNOWN
+
+
+def _hasattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Const):
+        owner = arguments.positional[0]
+        if isinstance(owner, External):
+            there = i.api_present(f"{owner.name}.{arguments.positional[1].value}")
+            return UNKNOWN if there is None else Const(there)
+    return UNKNOWN
+
+
+def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) != 2:
+        return UNKNOWN
+    value, kinds = arguments.positional
+    names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
+    if isinstance(value, Array) and value.is_tracer:
+        if names and all(kind.startswith("builtins.") for kind in names):
+            return Const(False)
+        if names & {"jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"}:
+            return Const(True)
+    if isinstance(value, Const) and names and all(kind.startswith("builtins.") for kind in names):
+        return Const(any(f"builtins.{base.__name__}" in names for base in type(value.value).__mro__))
+    if isinstance(value, Seq) and names <= {"builtins.tuple", "builtins.list"} and names:
+        return Const(f"builtins.{value.kind}" in names)
+    return UNKNOWN
+
+
+def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    values = arguments.positional
+    none = Const(None)
+    if len(values) == 1:
+        return Slice(none, values[0], none)
+    padded = [*values, none, none, none][:3]
+    return Slice(padded[0], padded[1], padded[2])
+
+
+def _dict(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    first = arguments.positional[0] if arguments.positional else Dictionary(())
+    base = first.items if isinstance(first, Dictionary) else ()
+    items = (*base, *((Const(key), value) for key, value in arguments.keywords.items()))
+    return Dictionary(items, arguments.open or not isinstance(first, Dictionary) or first.open)
+
+
+def _any_all(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(value, Seq) and not value.open and all(isinstance(item, Const) for item in value.items):
+        flags = [bool(item.value) for item in value.items if isinstance(item, Const)]
+        return Const(any(flags) if name.endswith("any") else all(flags))
+    return UNKNOWN
+
+
+def _callable(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(value, Func | Class):
+        return Const(True)
+    return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
+
+
+def _static(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Builtins that read and return static values, or print."""
+    return UNKNOWN
+
+
+def _dtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return DType(element_of(arguments.positional[0]) if arguments.positional else None)
+
+
+def _shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return members.attribute_of(i, arguments.positional[0], "shape", node) if arguments.positional else UNKNOWN
+
+
+def _itemsize_bits(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    dtype = dtype_of(arguments.positional[0]) if arguments.positional else None
+    return UNKNOWN if dtype is None else Const(bits(dtype))
+
+
+def _importorskip(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
+
+
+def _super(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    method_of = i.stack[-1].method_of if i.stack else None
+    if isinstance(method_of, Instance) and method_of.cls.bases:
+        base = method_of.cls.bases[0]
+        if isinstance(base, Class):
+            return Instance(base, method_of.attributes, method_of.made_by)
+    return UNKNOWN
+
+
+BUILTINS: dict[str, Model] = {
+    "builtins.range": _range,
+    "builtins.len": _len,
+    "builtins.tuple": _sequence("tuple"),
+    "builtins.list": _sequence("list"),
+    "builtins.sorted": _static,
+    "builtins.zip": _zip,
+    "builtins.enumerate": _enumerate,
+    "builtins.reversed": _reversed,
+    "builtins.map": _map,
+    "builtins.max": _extreme,
+    "builtins.min": _extreme,
+    "builtins.sum": _sum,
+    "math.prod": _prod,
+    "builtins.int": _cast(int),
+    "builtins.float": _cast(float),
+    "builtins.bool": _cast(bool),
+    "builtins.getattr": _getattr,
+    "builtins.hasattr": _hasattr,
+    "builtins.isinstance": _isinstance,
+    "builtins.slice": _slice,
+    "builtins.dict": _dict,
+    "builtins.any": _any_all,
+    "builtins.all": _any_all,
+    "builtins.callable": _callable,
+    "builtins.super": _super,
+    "builtins.print": _static,
+    "builtins.str": _static,
+    "builtins.repr": _static,
+    "builtins.type": _static,
+    "builtins.id": _static,
+    "builtins.hash": _static,
+    "builtins.divmod": _of_array("jax.numpy.divmod"),
+    "builtins.abs": _of_array("jax.numpy.abs"),
+    "builtins.round": _of_array("jax.numpy.round"),
+    "builtins.setattr": _static,
+    "dtype": _dtype,
+    "issubdtype": _issubdtype,
+    "result_type": _result_type,
+    "promote_types": _result_type,
+    "shape": _shape,
+    "itemsize_bits": _itemsize_bits,
+    "jax.dtypes.itemsize_bits": _itemsize_bits,
+    "pytest.importorskip": _importorskip,
+    "jax.numpy.dtype": _dtype,
+    "numpy.dtype": _dtype,
+    "jax.numpy.shape": _shape,
+}

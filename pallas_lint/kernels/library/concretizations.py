@@ -1,0 +1,177 @@
+"""Which functions ask Python what a value is, and whether a value that is asked for is traced.
+
+Measured alike on jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
+from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+# Each argument has to be a number that Python knows.
+_CONVERTING = frozenset(
+    f"builtins.{name}" for name in ("range", "int", "float", "bool", "complex", "bin", "hex", "chr")
+) | {"operator.index"}
+# These compare their arguments, or test each for truth, one by one.
+_COMPARING = frozenset(f"builtins.{name}" for name in ("max", "min", "sorted"))
+_TESTING = frozenset(("builtins.any", "builtins.all"))
+# numpy converts the argument to an array of its own; functions such as `np.sum` call the array's method instead.
+_UFUNCS = (
+    "sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh maximum minimum"
+    " fmax fmin add subtract multiply divide true_divide floor_divide mod remainder fmod power float_power square"
+    " reciprocal sign abs absolute fabs negative floor ceil rint trunc isnan isinf isfinite greater greater_equal less"
+    " less_equal equal not_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor"
+    " invert left_shift right_shift logaddexp cbrt hypot"
+)
+_ARRAY_FUNCTIONS = (
+    "where dot matmul einsum outer array asarray clip zeros_like ones_like full concatenate stack vstack expand_dims"
+    " broadcast_to tile pad isclose sort nan_to_num arange float32 float64 int32 int64 linalg.norm"
+)
+_NUMPY = frozenset(f"numpy.{name}" for name in f"{_UFUNCS} {_ARRAY_FUNCTIONS}".split())
+_SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "empty"))
+# What these give is a Python number, or made with Python's operators from their arguments.
+_TRANSPARENT = frozenset((f"{PALLAS}.cdiv", f"{PALLAS}.triton.cdiv"))
+_NUM_PROGRAMS = f"{PALLAS}.num_programs"
+
+
+def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+    """Record what a call of an external function demands."""
+    if i.kernel is None:
+        return
+    given = arguments.positional
+    if name in _CONVERTING or name == "builtins.print" or (name.startswith("math.") and name != "math.prod"):
+        asked = given
+    elif name in _COMPARING or name in _TESTING:
+        asked = _elements(given)
+        if name in _COMPARING and len(given) == 1 and len(asked) < 2:
+            return
+    elif name in _NUMPY:
+        asked = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
+    elif name in _SHAPED:
+        shape = arguments.get("shape", 0)
+        asked = list(shape.items) if isinstance(shape, Seq) else [] if shape is None else [shape]
+    elif name == "jax.numpy.arange":
+        asked = given
+    else:
+        return
+    for value in asked:
+        if isinstance(value, Array | Ref):
+            i.demand("shown" if name == "builtins.print" else "call", value, node, name)
+            return
+
+
+def _elements(given: list[Value]) -> list[Value]:
+    """What a function such as `max` compares: its arguments, or the elements of the one that it has."""
+    if len(given) != 1:
+        return given
+    return list(given[0].items) if isinstance(given[0], Seq) else []
+
+
+@define(eq=False)
+class Traced:
+    """Tells, event by event, which values of one kernel are traced ones."""
+
+    trace: KernelTrace
+    loads: dict[int, Access] = field(factory=dict)
+    captured: set[int] = field(factory=set)
+    _kept: list[Value] = field(factory=list)  # identities stay unique while the values live
+
+    def see(self, event: object) -> None:
+        if isinstance(event, Access) and event.kind in ("load", "accumulate"):
+            self.loads[id(event.value)] = event
+            self._kept.append(event.value)
+        elif isinstance(event, Capture):
+            self.captured.add(id(event.value))
+            self._kept.append(event.value)
+
+    def sources(self, value: Value) -> list[str] | None:
+        """What makes the value traced, in words; None where it may be one that Python knows.
+
+        A value made with operators is traced where an operand is. What a function of jax returns always is, even
+        from Python numbers.
+        """
+        if isinstance(value, Ref):
+            return [f"`{value.parameter}`"] if value.role is not None else None
+        if not isinstance(value, Array) or value.host or id(value) in self.captured:
+            return None
+        return self._array(value, 0)
+
+    @asked_once
+    def _array(self, value: Array, depth: int) -> list[str] | None:
+        if depth > 40:
+            return None
+        origin = value.origin
+        if origin is None:
+            load = self.loads.get(id(value))
+            if load is None:
+                return None if value.site is not None else ["a value that the loop or branch passes on"]
+            return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
+        if origin.name == _NUM_PROGRAMS:
+            return ["a grid size that is not known before the kernel runs"] if self._grid_is_dynamic(origin) else None
+        if origin.name == "jax.lax.psum" and origin.args and isinstance(origin.args[0], Const):
+            return None  # `psum(1, axis)` is the size of the axis, a Python number
+        if origin.form == "call" and origin.name not in _TRANSPARENT:
+            short = origin.name.removeprefix("jax.experimental.").removeprefix("jax.")
+            return [f"`{short.replace('pallas.', 'pl.').replace('numpy.', 'jnp.')}`"]
+        found: list[str] | None = None
+        for operand in (*origin.args, *(item for _, item in origin.keywords)):
+            for part in _parts(operand):
+                made: list[str] | None
+                if isinstance(part, Ref):
+                    made = [f"`{part.parameter}`"] if part.role is not None else []
+                elif isinstance(part, Array) and not part.host:
+                    made = ["a captured array"] if id(part) in self.captured else self._array(part, depth + 1)
+                else:
+                    continue
+                if made is not None:
+                    found = [*(found or []), *(source for source in made if source not in (found or []))]
+        return found
+
+    def _grid_is_dynamic(self, op: Op) -> bool:
+        """Whether the launch is surely given an array for the size of the axis."""
+        grid, axis = self.trace.launch.grid, op.argument("axis", 0)
+        if grid is None or grid.open or not isinstance(axis, Const) or not isinstance(axis.value, int):
+            return False
+        if not 0 <= axis.value < len(grid.items):
+            return False
+        size = grid.items[axis.value]
+        return isinstance(size, Array) and not size.host
+
+
+def _parts(value: Value) -> list[Value]:
+    """The values in an operand: those of lists and slices too."""
+    if isinstance(value, Seq):
+        return [part for item in value.items for part in _parts(item)]
+    if isinstance(value, Slice):
+        return [part for part in (value.start, value.stop, value.step, value.size) if part is not None]
+    return list(options(value))
+
+
+def demands(trace: KernelTrace) -> list[tuple[Demand, list[str]]]:
+    """The demands of a kernel for values that surely are traced, with what makes them so.
+
+    With no source at all the value comes from a parameter of which it is not known to be a ref.
+    """
+    traced = Traced(trace)
+    found = []
+    for event in trace.events:
+        if isinstance(event, Demand):
+            sources = traced.sources(event.value)
+            if sources is not None:
+                found.append((event, sources))
+        else:
+            traced.see(event)
+    return found

@@ -1,0 +1,301 @@
+"""Control flow written as calls: `pl.when`, `fori_loop`, `cond`, `run_scoped`, `tree.map`, ..."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import canonical, operand_element
+from pallas_lint.kernels.model.kinds import join_elements
+from pallas_lint.kernels.model.launch import PALLAS, scratch_ref
+from pallas_lint.kernels.model.trace import Guard, Op, loop_index, stepped_index
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Const,
+    Dictionary,
+    Func,
+    Made,
+    Seq,
+    Value,
+    dim,
+    join,
+    options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+
+    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
+
+
+def _callable(value: Value | None) -> bool:
+    return isinstance(value, Func | Choice | Made)
+
+
+def _under(i: Interpreter, kind: str, condition: Value, node: cst.CSTNode, negated: bool = False) -> Guard:
+    return Guard(kind, condition, i.site(node), negated)  # type: ignore[arg-type]
+
+
+def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: cst.CSTNode) -> Value:
+    """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
+    carry = None if carry is None else _traced(carry)
+    given = [*arguments, *([] if carry is None else [carry])]
+    with i.under(_under(i, "loop", UNKNOWN, node)):
+        result = i.call(body, Arguments(list(given)), node)
+        if carry is None:
+            return result
+        widened = _widen(carry, result)
+        if widened != carry:
+            result = i.call(body, Arguments([*arguments, widened]), node)
+    return _widen(widened, result)
+
+
+def _traced(carry: Value) -> Value:
+    """What a loop makes of its carry: Python's numbers become weak scalars."""
+    if isinstance(carry, Const) and isinstance(carry.value, bool | int | float):
+        dtype, weak = operand_element(carry)
+        return Array((), canonical(dtype), weak)
+    if isinstance(carry, Seq):
+        return evolve(carry, items=tuple(map(_traced, carry.items)))
+    return carry
+
+
+def _widen(carry: Value, result: Value) -> Value:
+    """The carry's type is fixed by jax: what the body returns has its dtype and shape; a weak one gives way."""
+    if isinstance(carry, Array) and isinstance(result, Array):
+        if carry.weak:
+            return Array(carry.shape, result.element, result.weak)
+        # Of booleans, and where only kinds are known, nobody says whether they are weak.
+        told = carry.dtype not in (None, "bool")
+        return Array(carry.shape, carry.element if told else join_elements(carry.element, result.element))
+    if isinstance(carry, Array) and carry.weak and isinstance(result, Const):
+        return carry
+    if isinstance(carry, Const) and isinstance(result, Array):
+        return Array((), result.element)
+    if isinstance(carry, Seq) and isinstance(result, Seq) and len(carry.items) == len(result.items):
+        return Seq(tuple(_widen(a, b) for a, b in zip(carry.items, result.items, strict=True)), carry.kind, carry.open)
+    return join(carry, result)
+
+
+def _is_decorating(arguments: Arguments) -> Made | None:
+    """The decorator's own call, when a model is run on `@pl.loop(0, n)` with (body, decorator)."""
+    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Made):
+        return arguments.positional[1]
+    return None
+
+
+def _decorator(model: Callable[[Interpreter, Value, Made, cst.CSTNode], Value]) -> Model:
+    """A function that is called first for a decorator, and then on the body."""
+
+    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+        made = _is_decorating(arguments)
+        if made is not None and made.function == name:
+            return model(i, arguments.positional[0], made, node)
+        return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+
+    return run
+
+
+def _when(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+    condition = made.argument("condition", 0) or UNKNOWN
+    if condition == Const(False):
+        return NONE
+    guard = Guard("when", condition, made.site)
+    with i.under(guard):
+        i.call(body, Arguments(), node)
+    return NONE
+
+
+def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+    carry = made.argument("init_carry")
+    if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
+        # The body gets one object that holds the indices.
+        _loop_body(i, body, [UNKNOWN], carry, node)
+        return UNKNOWN
+    if made.function.endswith("parallel_loop"):
+        carry = made.argument("carry")
+    lower, upper = made.argument("lower", 0) or UNKNOWN, made.argument("upper", 1)
+    if upper is None:
+        lower, upper = Const(0), lower
+    # Only `parallel_loop` takes the step by position.
+    step = made.argument("step", 2) or (UNKNOWN if made.open else Const(1))
+    index = loop_index(made.site, lower, upper)
+    if step != Const(1):
+        index = stepped_index(made.site, lower, upper, step)
+    result = _loop_body(i, body, [index], carry if carry not in (None, NONE) else None, node)
+    i.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
+    return NONE if carry is None else result
+
+
+def _with_scoped(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+    return _scoped(i, body, list(made.args), dict(made.keywords), node)
+
+
+def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if not arguments.positional:
+        return Made(name, (), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+    body = arguments.positional[0]
+    return _scoped(i, body, arguments.positional[1:], arguments.keywords, node)
+
+
+def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: cst.CSTNode) -> Value:
+    if i.kernel is not None:
+        i.kernel.scopes.add(node)
+    func = next((option for option in options(body) if isinstance(option, Func)), None)
+    names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
+
+    def ref(at: int, declared: Value) -> Value:
+        name = names[at] if at < len(names) else f"#{at}"
+        if isinstance(declared, Seq):
+            return Seq(tuple(ref(at, item) for item in declared.items), open=declared.open)
+        return evolve(scratch_ref(name, declared), owner=node)
+
+    named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
+    refs = [ref(at, declared) for at, declared in enumerate(types)]
+    keywords = {name: evolve(scratch_ref(name, declared), owner=node) for name, declared in named.items()}
+    return i.call(body, Arguments(refs, dict(keywords)), node)
+
+
+def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    body = arguments.get("body_fun", 2)
+    init = arguments.get("init_val", 3)
+    if not _callable(body):
+        i.escape(arguments, node)
+        return UNKNOWN
+    assert body is not None
+    index = loop_index(i.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
+    result = _loop_body(i, body, [index], init if init is not None else UNKNOWN, node)
+    return i.op(name, node, arguments, result)
+
+
+def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
+    init = arguments.get("init_val", 2) or UNKNOWN
+    if condition is not None and _callable(condition):
+        _loop_body(i, condition, [_traced(init)], None, node)
+    return _loop_body(i, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
+
+
+def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    body = arguments.get("f", 0)
+    init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2) or NONE
+    carry: Value = UNKNOWN
+    made: Value = UNKNOWN
+    if body is not None and _callable(body):
+        with i.under(_under(i, "loop", UNKNOWN, node)):
+            once = i.call(body, Arguments([init, _each(xs)]), node)
+        if isinstance(once, Seq) and len(once.items) == 2:
+            carry, made = _widen(init, once.items[0]), once.items[1]
+    i.op(name, node, arguments, UNKNOWN)
+    return Seq((carry, _stacked(i, made, arguments.get("length", 3) or UNKNOWN)))
+
+
+def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    body = arguments.get("f", 0)
+    made: Value = UNKNOWN
+    if body is not None and _callable(body):
+        with i.under(_under(i, "loop", UNKNOWN, node)):
+            made = i.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)
+    i.op(name, node, arguments, UNKNOWN)
+    return _stacked(i, made, UNKNOWN)
+
+
+def _each(xs: Value) -> Value:
+    """What a loop over the first axis of `xs` gets at a time."""
+    if isinstance(xs, Array):
+        return Array(xs.shape[1:] if xs.shape else None, xs.element)
+    if isinstance(xs, Seq):
+        return evolve(xs, items=tuple(map(_each, xs.items)))
+    return NONE if xs == NONE else UNKNOWN
+
+
+def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
+    """The results of all rounds, made by the operation that was recorded last."""
+    if isinstance(made, Seq):
+        return evolve(made, items=tuple(_stacked(i, item, length) for item in made.items))
+    if isinstance(made, Array):
+        loop = i.kernel.events[-1] if i.kernel is not None and i.kernel.events else None
+        shape = None if made.shape is None else (dim(length), *made.shape)
+        return Array(shape, made.element, origin=loop if isinstance(loop, Op) else None)
+    return NONE if made == NONE else UNKNOWN
+
+
+def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    predicate = arguments.get("pred", 0) or UNKNOWN
+    branches = [arguments.get("true_fun", 1), arguments.get("false_fun", 2)]
+    operands = [_traced(value) for value in arguments.positional[3:]]
+    result: Value | None = None
+    for at, branch in enumerate(branches):
+        if branch is None or not _callable(branch):
+            continue
+        with i.under(_under(i, "cond", predicate, node, negated=at == 1)):
+            value = i.call(branch, Arguments(list(operands)), node)
+        result = value if result is None else join(result, value)
+    return i.op(name, node, arguments, UNKNOWN if result is None else result)
+
+
+def _switch(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    index, branches = arguments.get("index", 0) or UNKNOWN, arguments.get("branches", 1)
+    operands = [_traced(value) for value in arguments.positional[2:]]
+    result: Value | None = None
+    for branch in branches.items if isinstance(branches, Seq) else ():
+        with i.under(_under(i, "cond", index, node)):
+            value = i.call(branch, Arguments(list(operands)), node)
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def _tree_map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`jax.tree.map(f, tree, ...)` over trees whose structure is seen; f is run once on unknowns otherwise."""
+    function, trees = arguments.get("f", 0), arguments.positional[1:]
+    if function is None or not trees:
+        return UNKNOWN
+    return _map_tree(i, function, trees, node, 0)
+
+
+def _map_tree(i: Interpreter, function: Value, trees: list[Value], node: cst.CSTNode, depth: int) -> Value:
+    first = trees[0]
+    if depth > 4:
+        return UNKNOWN
+    if isinstance(first, Seq):
+        same = all(isinstance(tree, Seq) and len(tree.items) == len(first.items) for tree in trees)
+        if not same:
+            return Seq((), first.kind, open=True)
+        rows = zip(*(tree.items for tree in trees if isinstance(tree, Seq)), strict=True)
+        return Seq(tuple(_map_tree(i, function, list(row), node, depth + 1) for row in rows), first.kind, first.open)
+    if isinstance(first, Dictionary) and len(trees) == 1:
+        pairs = tuple((key, _map_tree(i, function, [value], node, depth + 1)) for key, value in first.items)
+        return Dictionary(pairs, first.open)
+    if first == NONE:
+        return NONE
+    return i.call(function, Arguments(list(trees)), node)
+
+
+CONTROL: dict[str, Model] = {
+    f"{PALLAS}.when": _decorator(_when),
+    f"{PALLAS}.loop": _decorator(_loop),
+    f"{PALLAS}.tpu_sc.parallel_loop": _decorator(_loop),
+    f"{PALLAS}.mosaic_gpu.nd_loop": _decorator(_loop),
+    f"{PALLAS}.mosaic_gpu.dynamic_scheduling_loop": _decorator(_loop),
+    f"{PALLAS}.with_scoped": _decorator(_with_scoped),
+    f"{PALLAS}.run_scoped": _run_scoped,
+    f"{PALLAS}.tpu.run_scoped": _run_scoped,
+    "jax.lax.fori_loop": _fori_loop,
+    "jax.lax.while_loop": _while_loop,
+    "jax.lax.scan": _scan,
+    "jax.lax.map": _map,
+    "jax.lax.cond": _cond,
+    "jax.lax.switch": _switch,
+    "jax.tree.map": _tree_map,
+    "jax.tree_util.tree_map": _tree_map,
+    "jax.tree_map": _tree_map,
+}

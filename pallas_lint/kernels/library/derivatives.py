@@ -1,0 +1,45 @@
+"""Functions that are differentiated, and those that bring their own derivatives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.model.values import Func, Made, Value, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.arguments import Arguments
+
+_CUSTOM = frozenset(
+    f"{module}.{name}"
+    for module in ("jax", "jax.custom_derivatives")
+    for name in ("custom_vjp", "custom_jvp", "custom_gradient")
+)
+REVERSE = frozenset(
+    f"jax.{name}" for name in ("grad", "value_and_grad", "vjp", "jacrev", "jacobian", "hessian", "linearize")
+)
+FORWARD = frozenset(("jax.jvp", "jax.jacfwd"))
+
+
+def note(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+    """Remember what `jax.grad(f)` differentiates and what `jax.custom_vjp(f)` makes differentiable."""
+    target = arguments.get("fun", 0) or arguments.get("f", 0)
+    if target is None or not name.startswith("jax."):
+        return
+    if name in _CUSTOM:
+        i.notes.derived.update(func.node for func in _functions(target))
+    elif (name in REVERSE or name in FORWARD) and not (i.fails_on_purpose or i.is_caught):
+        i.notes.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
+
+
+def _functions(value: Value) -> Iterator[Func]:
+    for option in options(value):
+        if isinstance(option, Func):
+            yield option
+        elif isinstance(option, Made):
+            for inner in option.args[:1]:
+                yield from _functions(inner)

@@ -1,0 +1,256 @@
+"""Indexing: what `owner[index]` is, and the shape that is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Const,
+    Dictionary,
+    Dim,
+    External,
+    Made,
+    Ref,
+    Seq,
+    Shape,
+    Slice,
+    Sym,
+    Value,
+    dim,
+    from_dim,
+    join,
+    shape_of,
+)
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+
+REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is read as yet
+
+
+def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
+    """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
+    ask(i, node, owner, index)
+    if isinstance(owner, Ref):
+        if owner.dtype == "semaphore" or owner.space == "semaphore":
+            i.access("load", owner, index, node)
+            return evolve(owner, view=True)
+        loaded = Array(result_shape(owner.shape, index), owner.element)
+        i.access("load", owner, index, node, loaded)
+        return loaded
+    if isinstance(owner, Array):
+        result = Array(result_shape(owner.shape, index), owner.element, owner.weak)
+        return i.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
+    if isinstance(owner, Made) and owner.function == "method:at":
+        base = owner.args[0]
+        if isinstance(base, Ref):
+            i.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
+            return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
+        return Made("method:at[]", (base, index), (), i.site(node))
+    if isinstance(owner, Seq):
+        return _element(owner, index)
+    if isinstance(owner, Dictionary):
+        if owner.open or not isinstance(index, Const):
+            return UNKNOWN
+        return next((value for key, value in owner.items if key == index), UNKNOWN)
+    if isinstance(owner, Sym):
+        text = _index_text(index)
+        return UNKNOWN if text is None else Sym(f"{owner.text}[{text}]", owner.owner)
+    if isinstance(owner, Made) and owner.launch is not None and isinstance(index, Const | Sym | Made):
+        # jax-triton style `kernel[grid](...)` never reaches here: those kernels are not Pallas.
+        return UNKNOWN
+    if isinstance(owner, External):
+        return UNKNOWN
+    if isinstance(owner, Choice):
+        result_value: Value | None = None
+        with i.maybe():
+            for option in owner.options:
+                value = subscript(i, node, option, index)
+                result_value = value if result_value is None else join(result_value, value)
+        return UNKNOWN if result_value is None else result_value
+    return UNKNOWN
+
+
+def ask(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> None:
+    """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
+    if isinstance(owner, Seq | Dictionary):
+        for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
+            i.demand("index", part, node)
+        return
+    view = isinstance(owner, Made) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
+    if not view and not isinstance(owner, Ref):
+        return
+    for part in index.items if isinstance(index, Seq) else (index,):
+        if isinstance(part, Slice) and part.size is None:
+            bound = part.start if isinstance(part.start, Array) else part.stop
+            i.demand("slice", bound, node)
+        elif isinstance(part, Slice) and part.size is not None and not view:
+            i.demand("size", part.size, node)
+
+
+def _index_text(index: Value) -> str | None:
+    if isinstance(index, Const) and isinstance(index.value, int | str):
+        return repr(index.value)
+    return index.text if isinstance(index, Sym) else None
+
+
+def _element(owner: Seq, index: Value) -> Value:
+    items = owner.items
+    if isinstance(index, Const) and isinstance(index.value, int):
+        at = index.value
+        if 0 <= at < len(items) or (not owner.open and -len(items) <= at < 0):
+            return items[at]
+        return UNKNOWN
+    if isinstance(index, Slice) and index.size is None and not owner.open:
+        bounds = [part.value if isinstance(part, Const) else UNKNOWN for part in (index.start, index.stop, index.step)]
+        if all(bound is None or isinstance(bound, int) for bound in bounds):
+            return Seq(items[slice(*bounds)], owner.kind)  # type: ignore[arg-type]
+    if isinstance(index, Slice):
+        return Seq((), owner.kind, open=True)
+    if items and not owner.open:
+        result = items[0]
+        for item in items[1:]:
+            result = join(result, item)
+        return result
+    return UNKNOWN
+
+
+def with_item(owner: Value, index: Value, value: Value) -> Value | None:
+    """`owner` after `owner[index] = value`; None where it is not a Python container."""
+    if isinstance(owner, Dictionary):
+        if not isinstance(index, Const):
+            return evolve(owner, open=True)
+        rest = tuple(pair for pair in owner.items if pair[0] != index)
+        return Dictionary((*rest, (index, value)), owner.open)
+    if isinstance(owner, Seq):
+        if isinstance(index, Const) and isinstance(index.value, int) and 0 <= index.value < len(owner.items):
+            items = list(owner.items)
+            items[index.value] = value
+            return Seq(tuple(items), owner.kind, owner.open)
+        return Seq((), owner.kind, open=True)
+    return None
+
+
+def is_scalar_index(index: Value) -> bool | None:
+    """Whether the index removes a dimension (an integer, Python's or traced); None where it is not known."""
+    if isinstance(index, Const):
+        return isinstance(index.value, int) and not isinstance(index.value, bool)
+    if isinstance(index, Array):
+        return None if index.shape is None else index.shape == ()
+    # A name may stand for a slice or a tuple, too; what is computed and what is part of a shape does not.
+    counted = isinstance(index, Sym) and (index.traced or index.operation is not None or ".shape[" in index.text)
+    return True if counted else None
+
+
+def result_shape(shape: Shape | None, index: Value) -> Shape | None:
+    """The shape of `x[index]` for `x` of `shape`; None where it is not known."""
+    parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
+    if isinstance(index, Seq) and (index.open or index.kind == "list"):
+        return None
+    taking = [part for part in parts if part not in (NONE, Const(...))]
+    if shape is None:
+        # All dimensions indexed by integers leave a scalar only if there are no more of them: not known.
+        return None
+    if Const(...) not in parts:
+        parts.append(Const(...))
+    missing = len(shape) - len(taking)
+    if missing < 0 or parts.count(Const(...)) > 1:
+        return None
+    result: list[Dim] = []
+    at = 0
+    for number, part in enumerate(parts):
+        if part == Const(...):
+            result.extend(shape[at : at + missing])
+            at += missing
+        elif part == NONE:
+            result.append(1)
+        elif isinstance(part, Slice):
+            result.append(_slice_size(part, shape[at]))
+            at += 1
+        else:
+            scalar = is_scalar_index(part)
+            if scalar is not True:
+                chosen = _gathered(parts, number)
+                if chosen is None:
+                    return None
+                result.extend(chosen)
+            at += 1
+    return tuple(result)
+
+
+def _gathered(parts: list[Value], number: int) -> Shape | None:
+    """The dimensions that an array of integers puts in its place; None where it is not the only one, or may not stay.
+
+    numpy moves them to the front where scalars stand apart from the array; refs of some jax releases always do. In
+    the first place, or as the only index of an array, both agree.
+    """
+    part = parts[number]
+    others = [other for at, other in enumerate(parts) if at != number and other not in (NONE, Const(...))]
+    alone = all(isinstance(other, Slice) for other in others)
+    if not isinstance(part, Array) or not alone or number or part.dtype in (None, "bool"):
+        return None
+    return part.shape
+
+
+def _slice_size(part: Slice, size: Dim) -> Dim:
+    if part.size is not None:
+        return dim(part.size)
+    if (part.start, part.stop, part.step) == (NONE, NONE, NONE):
+        return size
+    bounds = [bound.value if isinstance(bound, Const) else UNKNOWN for bound in (part.start, part.stop, part.step)]
+    known = all(bound is None or isinstance(bound, int) for bound in bounds)
+    if known and isinstance(size, int):
+        return len(range(*slice(*bounds).indices(size)))
+    start, stop, step = bounds
+    if known and start in (None, 0) and isinstance(stop, int) and stop >= 0 and step in (None, 1):
+        return None if size is None else stop if isinstance(size, int) else None
+    if start in (None, 0) and step is None and isinstance(part.stop, Sym):
+        return part.stop
+    return None
+
+
+def reshaped(shape: Shape | None, arguments: list[Value]) -> Shape | None:
+    """The shape asked for by `reshape(*arguments)`, a single -1 worked out where the rest is known."""
+    wanted = arguments[0] if len(arguments) == 1 else Seq(tuple(arguments))
+    target = shape_of(wanted)
+    if target is None or -1 not in target:
+        return target
+    if target == (-1,) and shape is not None and len(shape) == 1:
+        return shape
+    known = [size for size in target if isinstance(size, int) and size != -1]
+    if shape is not None and all(isinstance(size, int) for size in shape) and len(known) == len(target) - 1:
+        total, rest = 1, 1
+        for size in shape:
+            total *= size  # type: ignore[operator]
+        for size in known:
+            rest *= size
+        if rest and total % rest == 0:
+            return tuple(total // rest if size == -1 else size for size in target)
+    return tuple(None if size == -1 else size for size in target)
+
+
+def product(shape: Shape) -> Value:
+    """The number of elements, symbolic where a dimension is."""
+    result: Value = Const(1)
+    for size in shape:
+        factor = from_dim(size)
+        if not isinstance(factor, Const | Sym) or not isinstance(result, Const | Sym):
+            return UNKNOWN
+        result = _multiply(result, factor)
+    return result
+
+
+def _multiply(left: Const | Sym, right: Const | Sym) -> Value:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return Const(left.value * right.value)
+    return symbolic("*", left, right)

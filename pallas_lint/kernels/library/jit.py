@@ -1,0 +1,66 @@
+"""What `jax.jit` makes of a function: which parameters are traced, and where its arguments and results lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels.model.values import NONE, Const, Func, Seq, Sym, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.arguments import Arguments
+
+JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
+
+
+def jit(func: Value, arguments: Arguments) -> Value:
+    """The function under `jax.jit` with these arguments (those after the function)."""
+    if not isinstance(func, Func):
+        return func
+    func = evolve(func, program=shardings_of(arguments))
+    if not isinstance(func.node, cst.FunctionDef):
+        return func
+    parameters = func.node.params
+    positional = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+    names = {*positional, *(param.name.value for param in parameters.kwonly_params)}
+    static = _static(arguments, positional)
+    return func if static is None else evolve(func, jitted=frozenset(names - static))
+
+
+def shardings_of(arguments: Arguments) -> tuple[Value, ...]:
+    """Where `jax.jit` with these arguments wants what goes in and out."""
+    given = (arguments.keywords.get(name, NONE) for name in ("in_shardings", "out_shardings"))
+    return tuple(value for value in given if value != NONE)
+
+
+def _static(arguments: Arguments, positional: list[str]) -> set[str] | None:
+    """The parameters that are not traced; None where the text does not tell."""
+    if arguments.open:
+        return None
+    found: set[str] = set()
+    for keyword in ("static_argnames", "static_argnums"):
+        value = arguments.keywords.get(keyword, Seq(()))
+        items = value.items if isinstance(value, Seq) and not value.open else (value,)
+        for item in items:
+            told = item.value if isinstance(item, Const) else None
+            if isinstance(told, str):
+                found.add(told)
+            elif isinstance(told, int) and -len(positional) <= told < len(positional):
+                found.add(positional[told])
+            elif item != Const(None):
+                return None
+    return found
+
+
+def traced(func: Func, name: str, value: Value) -> Value:
+    """A value as the function's body gets it: a tracer where the parameter is traced and the value not known."""
+    return evolve(value, traced=True) if name in func.jitted and isinstance(value, Sym) else value
+
+
+def is_traced(value: Value) -> bool:
+    """Whether it is a tracer, or computed from one."""
+    if not isinstance(value, Sym):
+        return False
+    return value.traced or (value.operation is not None and any(is_traced(part) for part in value.operation[1:]))

@@ -1,0 +1,418 @@
+"""Attributes and methods of abstract values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels.library import arrays, host_numbers, indexing
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.values import (
+    NAMED_NUMBERS,
+    NONE,
+    UNKNOWN,
+    Array,
+    Choice,
+    Class,
+    Const,
+    Dictionary,
+    DType,
+    External,
+    Func,
+    Instance,
+    Made,
+    Ref,
+    Seq,
+    Sym,
+    Unknown,
+    Value,
+    from_dim,
+    join,
+)
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Env
+
+PROPERTY = "property"  # what `@value.setter` makes of the getter and the setter
+
+# Methods of arrays and the functions that they are; the array is the first argument.
+_ARRAY_METHODS = {
+    name: f"jax.numpy.{name}"
+    for name in (
+        "all any argmax argmin argpartition argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten"
+        " max mean min nonzero prod ptp ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take"
+        " trace transpose var view"
+    ).split()
+}
+_ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
+_ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
+
+
+def attribute_of(i: Interpreter, owner: Value, name: str, node: cst.CSTNode) -> Value:
+    """The value of `owner.name`."""
+    if isinstance(owner, External):
+        return _external_attribute(i, owner, name, node)
+    if isinstance(owner, Sym):
+        default = _instance_attribute(i, owner.default, name, node) if isinstance(owner.default, Instance) else None
+        return Sym(f"{owner.text}.{name}", owner.owner, default)
+    if isinstance(owner, Array):
+        return _array_attribute(i, owner, name, node)
+    if isinstance(owner, Ref):
+        return _ref_attribute(i, owner, name, node)
+    if isinstance(owner, Instance):
+        return _instance_attribute(i, owner, name, node)
+    if isinstance(owner, Class):
+        return class_member(i, owner, name) or UNKNOWN
+    if isinstance(owner, Choice):
+        result: Value | None = None
+        for option in owner.options:
+            value = attribute_of(i, option, name, node)
+            result = value if result is None else join(result, value)
+        return UNKNOWN if result is None else result
+    if isinstance(owner, Made):
+        return _made_attribute(i, owner, name, node)
+    if isinstance(owner, Seq | Dictionary | Const | Func):
+        return Made(f"method:{name}", (owner,), (), i.site(node))
+    if isinstance(owner, Unknown) and name == "astype" and i.kernel is not None:
+        return Made("method:astype", (owner,), (), i.site(node))
+    if isinstance(owner, DType) and name in ("type", "dtype"):
+        return owner
+    if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
+        return Const(max(arrays.bits(owner.name) // 8, 1))
+    return UNKNOWN
+
+
+def _external_attribute(i: Interpreter, owner: External, name: str, node: cst.CSTNode) -> Value:
+    module = i.graph.by_name(owner.name)
+    if module is not None:
+        return module.lookup(name, i) or _submodule(i, owner, name)
+    dotted = f"{owner.name}.{name}"
+    number = NAMED_NUMBERS.get(dotted)
+    if number is not None:
+        return number
+    if i.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
+        value = _project_attribute(i, owner.name, name)
+        if value is not None:
+            return value
+    return External(dotted, i.site(node))
+
+
+def _submodule(i: Interpreter, owner: External, name: str) -> Value:
+    module = i.graph.by_name(owner.name)
+    inner = None if module is None else i.graph.find(f".{name}", module)
+    return UNKNOWN if inner is None or module is None else External(i.graph.absolute(f".{name}", module))
+
+
+def _project_attribute(i: Interpreter, dotted: str, name: str) -> Value | None:
+    """`package.module.name` spelled in full after `import package.module`."""
+    importer = i.module
+    module = None if importer is None else i.graph.find(dotted, importer)
+    if module is None or importer is None:
+        return None
+    value = module.lookup(name, i)
+    if value is not None:
+        return value
+    return None if i.graph.find(f"{dotted}.{name}", importer) is None else External(f"{dotted}.{name}")
+
+
+def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode) -> Value:
+    if owner.shape is None and owner.named is not None and name in ("shape", "ndim", "size"):
+        return Sym(f"{owner.named.text}.{name}", owner.named.owner)
+    if name == "shape":
+        if owner.shape is None:
+            return UNKNOWN
+        return Seq(tuple(from_dim(size) for size in owner.shape))
+    if name == "dtype":
+        return DType(owner.element)
+    if name == "ndim":
+        return UNKNOWN if owner.shape is None else Const(len(owner.shape))
+    if name in ("T", "mT"):
+        result = arrays.infer("jax.numpy.transpose", [owner], {}, i.root.x64 is not None)
+        if name == "mT" and owner.shape is not None and len(owner.shape) >= 2:
+            *batch, rows, columns = owner.shape
+            result = Array((*batch, columns, rows), owner.element)
+        function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
+        return i.op(function, node, Arguments([owner]), result, "method")
+    if name in ("size", "itemsize", "nbytes"):
+        return UNKNOWN
+    return Made(f"method:{name}", (owner,), (), i.site(node))
+
+
+def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> Value:
+    if name == "shape":
+        if owner.shape is not None:
+            return Seq(tuple(from_dim(size) for size in owner.shape))
+        return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", i.kernel)
+    if name == "dtype":
+        return DType(owner.element)
+    if name == "ndim":
+        return UNKNOWN if owner.shape is None else Const(len(owner.shape))
+    if name in ("size", "itemsize", "nbytes", "memory_space", "aval"):
+        return UNKNOWN
+    if name == "T":
+        shape = None if owner.shape is None else tuple(reversed(owner.shape))
+        return evolve(owner, shape=shape, view=True)
+    return Made(f"method:{name}", (owner,), (), i.site(node))
+
+
+def _made_attribute(i: Interpreter, owner: Made, name: str, node: cst.CSTNode) -> Value:
+    if owner.function == "jax.ShapeDtypeStruct" and name in ("shape", "dtype"):
+        return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
+    if owner.function == "method:at":
+        return UNKNOWN
+    return Made(f"method:{name}", (owner,), (), i.site(node))
+
+
+def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: cst.CSTNode) -> Value:
+    value = owner.attributes.get(name)
+    if value is not None:
+        return value
+    member = class_member(i, owner.cls, name)
+    if isinstance(member, Func):
+        if _is_decorated(member, "property", "cached_property"):
+            return i.call_function(evolve(member, method_of=owner), Arguments())
+        return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
+    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[0], Func):
+        return i.call_function(evolve(member.args[0], method_of=owner), Arguments())
+    if member is not None:
+        return member
+    return Sym(f"self.{name}", owner)
+
+
+def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> None:
+    """`owner.name = value`, by the class's own setter where it has one."""
+    member = None if name in owner.attributes else class_member(i, owner.cls, name)
+    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[1], Func):
+        i.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
+        return
+    i.change(owner.made_by)
+    i.changes += 1
+    owner.attributes[name] = value
+
+
+def _is_decorated(func: Func, *names: str) -> bool:
+    decorators = getattr(func.node, "decorators", ())
+    return any(
+        isinstance(node := decorator.decorator, cst.Name | cst.Attribute)
+        and (node.value if isinstance(node, cst.Name) else node.attr.value) in names
+        for decorator in decorators
+    )
+
+
+def class_member(i: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
+    """What the class body, or that of a base, binds to `name`."""
+    value = cls.env.vars.get(name)
+    if value is not None:
+        return value
+    for member in cls.piece.members:
+        if name in member.names or (member.kind == "block" and name in member.words):
+            i.run_piece(member, cls.env)
+    value = cls.env.vars.get(name)
+    if value is not None or depth > 8:
+        return value
+    for base in cls.bases:
+        if isinstance(base, Class):
+            value = class_member(i, base, name, depth + 1)
+            if value is not None:
+                return value
+    return None
+
+
+def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
+    """The annotated names of a class body, in order: the parameters of a dataclass or NamedTuple."""
+    bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
+    if not bodies and cls.node is not None and isinstance(cls.node.body, cst.IndentedBlock):
+        bodies = [cls.node.body.body]  # type: ignore[list-item]
+    return [
+        small.target.value
+        for body in bodies
+        for line in body
+        if isinstance(line, cst.SimpleStatementLine)
+        for small in line.body
+        if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name)
+    ]
+
+
+# -- methods ---------------------------------------------------------------------------------------------------
+
+
+def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
+    """Call `owner.name(...)`, `method` being what the attribute gave."""
+    owner, name = method.args[0], method.function.removeprefix("method:")
+    if isinstance(owner, Array):
+        return _array_method(i, owner, name, arguments, node)
+    if isinstance(owner, Ref):
+        return _ref_method(i, owner, name, arguments, node)
+    if isinstance(owner, Made) and owner.function in ("method:at[]", "method:at"):
+        return _at_method(i, owner, name, arguments, node)
+    if isinstance(owner, Made):
+        return _made_method(i, owner, name, arguments, node)
+    if isinstance(owner, Seq):
+        return _sequence_method(i, owner, name, arguments, node, env)
+    if isinstance(owner, Dictionary):
+        return _dictionary_method(i, owner, name, arguments, node, env)
+    if isinstance(owner, Func):
+        # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
+        return UNKNOWN
+    if isinstance(owner, Unknown) and name == "astype":
+        return Array(None, arrays.element_of(arguments.get("dtype", 0)))
+    return UNKNOWN
+
+
+def called_by_name(method: Sym, arguments: Arguments) -> Value:
+    """A method of an x of which nothing is known, outside kernels.
+
+    The shape of `x.reshape(16, 300)` is known; of `x.astype(jnp.bfloat16)` the dtype is, and the shape keeps x's name.
+    """
+    if method.text.endswith(".astype"):
+        wanted = arguments.get("dtype", 0)
+        dtype = None if wanted is None or is_of_numpy(wanted) else arrays.dtype_of(wanted)
+        named = Sym(method.text.removesuffix(".astype"), method.owner)
+        return Array(None, dtype, named=named) if dtype is not None else UNKNOWN
+    if not method.text.endswith(".reshape") or arguments.open:
+        return UNKNOWN
+    shape = indexing.reshaped(None, arguments.positional)
+    return Array(shape) if shape else UNKNOWN
+
+
+def is_of_numpy(dtype: Value) -> bool:
+    """Whether a dtype is spelled as numpy's, as those who work on numpy arrays do."""
+    return isinstance(dtype, External) and dtype.name.startswith("numpy.")
+
+
+def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    function = _ARRAY_METHODS.get(name)
+    arguments.positional.insert(0, owner)
+    if function is None:
+        if name in ("item", "tolist"):
+            i.demand("method", owner, node, name)
+        i.escape(arguments, node)
+        return Array()
+    if name in ("reshape", "transpose") and len(arguments.positional) > 2:
+        # Methods take the dimensions one by one where the functions take a tuple.
+        arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
+    x64 = i.root.x64 is not None
+    result = arrays.infer(function, arguments.positional, arguments.keywords, x64, arguments.open)
+    return i.op(function, node, arguments, result, "method")
+
+
+def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if name == "set" and arguments.positional:
+        i.access("store", owner, Const(...), node, arguments.positional[0])
+        return UNKNOWN
+    if name == "__setitem__" and len(arguments.positional) == 2:
+        i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
+        return NONE
+    if name == "get":
+        loaded = Array(owner.shape, owner.element)
+        i.access("load", owner, Const(...), node, loaded)
+        return loaded
+    if name in ("bitcast", "reshape", "transpose", "reinterpret"):
+        known = name == "reshape" and not arguments.open
+        shape = indexing.reshaped(owner.shape, arguments.positional) if known else None
+        cast = name == "bitcast" and arguments.positional
+        element = arrays.element_of(arguments.positional[0]) if cast else owner.element
+        return evolve(owner, view=True, shape=shape, dtype=element)
+    i.access("escape", owner, UNKNOWN, node)
+    i.escape(arguments, node)
+    return UNKNOWN
+
+
+def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    base = at.args[0]
+    if not isinstance(base, Array):
+        return UNKNOWN
+    index = at.args[1] if len(at.args) > 1 else UNKNOWN
+    arguments.positional[:0] = [base, index]
+    result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.element)
+    return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
+
+
+def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
+        return UNKNOWN
+    if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
+        arguments.positional.insert(0, owner)
+        return i.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
+    if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
+        return drawn
+    i.escape(arguments, node)
+    return Made(
+        f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node)
+    )
+
+
+def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    changed: Seq | None = None
+    if name == "append":
+        changed = owner if owner.open else Seq((*owner.items, first), owner.kind)
+    elif name in ("extend", "insert", "remove", "pop", "clear", "reverse", "sort"):
+        changed = Seq(owner.items if name in ("extend", "pop") else (), owner.kind, open=True)
+        if name == "extend" and isinstance(first, Seq) and not owner.open:
+            changed = Seq((*owner.items, *first.items), owner.kind, first.open)
+        elif name == "insert" and first == Const(0) and len(arguments.positional) == 2:
+            changed = Seq((arguments.positional[1], *owner.items), owner.kind, owner.open)
+        elif name == "pop" and not owner.open and owner.items and not arguments.positional:
+            changed = Seq(owner.items[:-1], owner.kind)
+    elif name == "copy":
+        return owner
+    if changed is not None:
+        _rebind(i, node, changed, env)
+        return owner.items[-1] if name == "pop" and owner.items and not owner.open else UNKNOWN
+    return UNKNOWN
+
+
+def _rebind(i: Interpreter, call: cst.CSTNode, changed: Value, env: Env) -> None:
+    """What a method has changed its owner into, under the owner's name."""
+    target = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    if isinstance(target, cst.Name):
+        env.bind(target.value, changed)
+    elif isinstance(target, cst.Attribute):
+        i.assign(target, changed, env)
+
+
+def _dictionary_method(
+    i: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: cst.CSTNode, env: Env
+) -> Value:
+    if name == "items":
+        return Seq(tuple(Seq(pair) for pair in owner.items), "list", owner.open)
+    if name == "values":
+        return Seq(tuple(value for _, value in owner.items), "list", owner.open)
+    if name == "keys":
+        return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
+    if name in _CHANGING:
+        _rebind(i, node, _changed(owner, name, arguments), env)
+    if name in ("get", "pop", "setdefault") and arguments.positional and not owner.open:
+        wanted = arguments.positional[0]
+        if isinstance(wanted, Const):
+            default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
+            return next((value for key, value in owner.items if key == wanted), default)
+    return owner if name == "copy" else UNKNOWN
+
+
+_CHANGING = frozenset({"setdefault", "update", "pop", "popitem", "clear"})
+
+
+def _changed(owner: Dictionary, name: str, arguments: Arguments) -> Dictionary:
+    """A dictionary after a method that changes it."""
+    first, *others = arguments.positional or (UNKNOWN,)
+    if name == "clear":
+        return Dictionary(())
+    if name == "update":
+        added = Dictionary(()) if not arguments.positional else first
+        if isinstance(added, Dictionary) and not added.open and not arguments.open:
+            new = (*added.items, *((Const(key), value) for key, value in arguments.keywords.items()))
+            replaced = [key for key, _ in new]
+            return Dictionary((*(pair for pair in owner.items if pair[0] not in replaced), *new), owner.open)
+    elif isinstance(first, Const) and name != "popitem":
+        rest = tuple(pair for pair in owner.items if pair[0] != first)
+        if name == "pop":
+            return Dictionary(rest, owner.open)
+        if len(rest) < len(owner.items):
+            return owner  # `setdefault` of what is there
+        return owner if owner.open else Dictionary((*rest, (first, others[0] if others else Const(None))))
+    return Dictionary((), open=True)

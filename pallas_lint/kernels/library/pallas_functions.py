@@ -1,0 +1,225 @@
+"""Pallas functions whose effect on refs and values the rules rely on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.kernels.library import arrays, indexing
+from pallas_lint.kernels.model.dtypes import element_of
+from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
+from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Made,
+    Ref,
+    Slice,
+    Sym,
+    Value,
+    dim,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.arguments import Arguments
+
+    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
+
+
+def _program_id(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if i.kernel is None:
+        i.note_outside(name, arguments, node)
+    # The size of a static grid is a Python number, weak as these are.
+    return i.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
+
+
+def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`pl.ds(start, size)`; `pl.dslice(size)` starts at 0."""
+    start, size = arguments.get("start", 0) or UNKNOWN, arguments.get("size", 1)
+    if size in (None, NONE) and "size" not in arguments.keywords:
+        start, size = Const(0), start
+    return Slice(start, NONE, arguments.get("stride", 2) or Const(1), size or UNKNOWN)
+
+
+def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.get("x", 0) or UNKNOWN
+    if isinstance(value, Array):
+        return i.op(name, node, arguments, Array(value.shape, value.element))
+    return value
+
+
+def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
+    if (
+        isinstance(a, Const)
+        and isinstance(b, Const)
+        and isinstance(a.value, int)
+        and isinstance(b.value, int)
+        and b.value
+    ):
+        return Const(-(-a.value // b.value))
+    if isinstance(a, Sym | Const) and isinstance(b, Sym | Const):
+        return symbolic("cdiv", a, b)
+    if isinstance(a, Array) or isinstance(b, Array):
+        return i.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
+    return UNKNOWN
+
+
+def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
+    if not isinstance(ref, Ref):
+        return i.op(name, node, arguments, Array())
+    loaded = i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    i.access("load", ref, index, node, loaded)
+    return loaded
+
+
+def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    ref = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0)
+    # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
+    if "val" in arguments.keywords or len(arguments.positional) < 3:
+        index = arguments.get("idx") or (
+            arguments.positional[1] if "val" in arguments.keywords and len(arguments.positional) > 1 else Const(...)
+        )
+        value = arguments.get("val") or (arguments.positional[-1] if len(arguments.positional) > 1 else UNKNOWN)
+    else:
+        index, value = arguments.positional[1], arguments.positional[2]
+    if isinstance(ref, Ref):
+        i.access("store", ref, index, node, value)
+    else:
+        i.lose_sight()
+    return i.op(name, node, arguments, NONE)
+
+
+def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    ref = arguments.positional[0] if arguments.positional else UNKNOWN
+    # `atomic_cas(ref, cmp, val)` has no index.
+    index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
+    if isinstance(ref, Ref):
+        i.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
+        return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    i.lose_sight()
+    return i.op(name, node, arguments, Array())
+
+
+def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A copy from the first ref to the second: reads one, writes the other."""
+    source, target = (
+        arguments.get("src_ref", 0) or arguments.get("src", 0),
+        arguments.get("dst_ref", 1) or arguments.get("dst", 1),
+    )
+    if isinstance(source, Ref):
+        i.access("load", source, Const(...), node)
+    if isinstance(target, Ref):
+        i.access("store", target, Const(...), node)
+    else:
+        i.lose_sight()
+    i.op(name, node, arguments, UNKNOWN)
+    return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+
+
+def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
+    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, i.root.x64 is not None)
+    if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
+        result = Array(result.shape, "i32" if result.kinds == INTEGER else "f32")
+    return i.op(name, node, arguments, result)
+
+
+def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.get("x", 0)
+    if isinstance(value, Ref):
+        return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)))
+    return i.op(name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
+
+
+def _view(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Another way to look at a ref: `plgpu.transpose_ref(ref, (1, 0))`."""
+    ref = arguments.get("ref", 0)
+    return evolve(ref, view=True, shape=None, parent=None) if isinstance(ref, Ref) else UNKNOWN
+
+
+def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.get("x", 0)
+    result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
+    return i.op(name, node, arguments, result)
+
+
+def _repeat(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = arguments.get("x", 0)
+    shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
+    return i.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
+
+
+def _align(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    a, b = arguments.get("x", 0), arguments.get("a", 1)
+    if isinstance(a, Const) and isinstance(b, Const) and isinstance(dim(a), int) and isinstance(dim(b), int):
+        return Const(-(-a.value // b.value) * b.value)
+    return UNKNOWN
+
+
+def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return i.op(
+        name,
+        node,
+        arguments,
+        arrays.infer("jax.numpy.broadcast_to", arguments.positional, arguments.keywords, i.root.x64 is not None),
+    )
+
+
+def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return i.op(name, node, arguments, UNKNOWN)
+
+
+PALLAS_FUNCTIONS: dict[str, Model] = {}
+
+
+def _register(model: Model, *names: str) -> None:
+    PALLAS_FUNCTIONS.update({f"{PALLAS}.{name}": model for name in names})
+
+
+_register(_program_id, "program_id", "num_programs")
+_register(_slice, "ds", "dslice")
+_register(_multiple_of, "multiple_of", "max_contiguous", "triton.max_contiguous", "triton.multiple_of")
+_register(_cdiv, "cdiv", "triton.cdiv")
+_register(_align, "align_to")
+_register(_load, "load", "tpu.load", "triton.load", "mosaic_gpu.load", "gpu.load")
+_register(_store, "store", "tpu.store", "triton.store", "mosaic_gpu.store", "gpu.store")
+_register(
+    _atomic,
+    *(
+        f"{module}{function}"
+        for module in ("", "triton.", "gpu.", "mosaic_gpu.")
+        for function in (
+            "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg",
+            "atomic_cas", "swap",
+        )
+    ),
+)  # fmt: skip
+_register(
+    _copy,
+    "tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy", "tpu.make_async_remote_copy", "tpu.async_remote_copy",
+    "mosaic_gpu.copy_gmem_to_smem", "mosaic_gpu.copy_smem_to_gmem", "make_async_copy", "async_copy", "sync_copy",
+    "mosaic_gpu.copy_smem_to_tmem", "mosaic_gpu.async_prefetch",
+)  # fmt: skip
+_register(_dot, "dot", "triton.dot")
+_register(_bitcast, "tpu.bitcast", "tpu_sc.bitcast")
+_register(_view, *(f"mosaic_gpu.{name}" for name in ("transpose_ref", "untile_ref", "unswizzle_ref", "transform_ref")))
+_register(_same_shape, "reciprocal", "tpu.roll", "triton.approx_tanh", "tpu.stochastic_round", "mosaic_gpu.layout_cast")
+_register(_repeat, "tpu.repeat")
+_register(_broadcast_to, "broadcast_to")
+_register(
+    _semaphore,
+    "semaphore_signal", "semaphore_wait", "semaphore_read", "tpu.semaphore_signal", "tpu.semaphore_wait",
+    "tpu.semaphore_read", "mosaic_gpu.barrier_wait", "mosaic_gpu.barrier_arrive", "mosaic_gpu.commit_smem",
+    "mosaic_gpu.wait_smem_to_gmem", "debug_print", "debug_check", "delay", "tpu.delay",
+)  # fmt: skip

@@ -1,0 +1,109 @@
+"""Shapes and dtypes of what reduces arrays along axes, or runs along one: sums, maxima, `argmax`, `cumsum`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library import indexing
+from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, unknown_of_rank
+from pallas_lint.kernels.model.dtypes import element_of, inexact, operand_element
+from pallas_lint.kernels.model.kinds import INEXACT, kinds_of, mapped
+from pallas_lint.kernels.model.symbols import arithmetic
+from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim, from_dim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.model.kinds import Element
+
+# Where keepdims stands by position.
+_KEEPDIMS = {"sum": 4, "prod": 4, "mean": 4, "var": 5, "std": 5, "logsumexp": 3}
+_TO_INEXACT = frozenset("mean var std logsumexp nanmean average median norm".split())
+
+
+def _reduction(name: str, args: list[Value], keywords: Keywords) -> Value:
+    short = name.rpartition(".")[2]
+    source = args[0] if args else keywords.get("a", keywords.get("operand", NONE))
+    dtype, weak = _reduced_dtype(name, source, args, keywords)
+    sizes = shape(source)
+    primitive = short.startswith("reduce_") or name.startswith("jax.lax.")
+    axis = argument(args, keywords, "axes" if short.startswith("reduce_") else "axis", 2 if short == "norm" else 1)
+    keep = argument(args, keywords, "keepdims", 99 if primitive else _KEEPDIMS.get(short, 3)) or Const(False)
+    if axis is None and keep == Const(False):
+        return Array((), dtype, weak)
+    if sizes is None or keep not in (Const(True), Const(False)):
+        return Array(None, dtype, weak)
+    at = tuple(range(len(sizes))) if axis is None else axes(axis, len(sizes))
+    if at is None:
+        return Array(unknown_of_rank(sizes) if keep == Const(True) else None, dtype, weak)
+    if keep == Const(True):
+        return Array(tuple(1 if k in at else size for k, size in enumerate(sizes)), dtype, weak)
+    return Array(tuple(size for k, size in enumerate(sizes) if k not in at), dtype, weak)
+
+
+def _reduced_dtype(name: str, source: Value, args: list[Value], keywords: Keywords) -> tuple[Element, bool]:
+    short = name.rpartition(".")[2]
+    dtype, weak = operand_element(source)
+    if short in ("any", "all", "reduce_and", "reduce_or"):
+        return "bool", False
+    if short in ("argmax", "argmin", "nanargmax", "nanargmin"):
+        asked = argument(args, keywords, "index_dtype", 2 if name.startswith("jax.lax.") else 99)
+        return (element_of(asked) if asked is not None else "i64"), False
+    if short == "count_nonzero":
+        return "i64", False
+    asked = argument(args, keywords, "dtype", 2 if short in ("sum", "prod", "mean", "var", "std") else 99)
+    if asked is not None:
+        return element_of(asked), False
+    if short in _TO_INEXACT:
+        return inexact(dtype), weak
+    if short in ("sum", "prod", "nansum", "nanprod", "trace"):
+        if not isinstance(dtype, str):
+            return mapped(dtype, bool="int"), False
+        if not kinds_of(dtype) & INEXACT:
+            return ("u64" if dtype[0] == "u" else "i64"), weak
+    return dtype, weak
+
+
+def _cumulative(name: str, args: list[Value], keywords: Keywords) -> Value:
+    source = args[0] if args else keywords.get("a", keywords.get("operand", NONE))
+    dtype, weak = operand_element(source)
+    asked = argument(args, keywords, "dtype", 99 if name.startswith("jax.lax.") else 2)
+    if asked is not None:
+        dtype, weak = element_of(asked), False
+    elif dtype == "bool":
+        dtype = "i64"
+    elif not isinstance(dtype, str):
+        dtype = mapped(dtype, bool="int")
+    sizes = shape(source)
+    if name.startswith("jax.numpy.") and argument(args, keywords, "axis", 1) is None and sizes is not None:
+        sizes = (dim(indexing.product(sizes)),)  # it flattens
+    return Array(sizes, dtype, weak)
+
+
+def _argsort(name: str, args: list[Value], keywords: Keywords) -> Value:
+    return Array(shape(args[0]), "i64")
+
+
+def _diff(name: str, args: list[Value], keywords: Keywords) -> Value:
+    sizes = shape(args[0])
+    dtype, weak = operand_element(args[0])
+    if len(args) > 1 or set(keywords) - {"axis"} or not sizes:
+        return Array(unknown_of_rank(sizes), dtype, weak)
+    at = axes(keywords.get("axis", Const(-1)), len(sizes))
+    if at is None:
+        return Array((None,) * len(sizes), dtype, weak)
+    one = tuple(dim(arithmetic("-", from_dim(size), Const(1))) if k in at else size for k, size in enumerate(sizes))
+    return Array(one, dtype, weak)
+
+
+_NAMES = (
+    "sum prod max min amax amin mean var std any all argmax argmin nanargmax nanargmin logsumexp nanmax nanmin nansum"
+    " nanprod nanmean ptp count_nonzero average median norm reduce_sum reduce_max reduce_min reduce_prod reduce_and"
+    " reduce_or"
+)
+REDUCTIONS: dict[str, Callable[[str, list[Value], Keywords], Value]] = {
+    **dict.fromkeys(_NAMES.split(), _reduction),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
+    "argsort": _argsort,
+    "diff": _diff,
+}

@@ -1,0 +1,1 @@
+"""The vocabulary: abstract values, launches, and what kernels do, as data."""

@@ -1,0 +1,385 @@
+"""Launches: one `pallas_call`, `pl.kernel`, `core_map` or pipeline with its kernel, grid and specs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+from attrs import define, evolve, field, frozen
+
+from pallas_lint.kernels.model.dtypes import element_of
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Dictionary,
+    Dim,
+    External,
+    Func,
+    Made,
+    Ref,
+    Seq,
+    Shape,
+    Sym,
+    Value,
+    dim,
+    shape_of,
+)
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from pallas_lint.config.targets import Backend
+    from pallas_lint.kernels.grid.blocks import Blocks
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.library.spreading import Around
+    from pallas_lint.kernels.model.kinds import Element
+    from pallas_lint.kernels.model.scope import Bindings, Env, Facts
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+PALLAS = "jax.experimental.pallas"
+LaunchKind = Literal["pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"]
+Role = Literal["prefetch", "in", "out", "scratch"]
+
+_SPACES = {
+    "VMEM": "vmem", "SMEM": "smem", "ANY": "any", "HBM": "hbm", "CMEM": "cmem", "GMEM": "gmem", "TMEM": "tmem",
+    "HOST": "host", "SEMAPHORE": "semaphore", "REGS": "regs", "VMEM_SHARED": "vmem_shared",
+}  # fmt: skip
+
+
+DimKind = Literal["blocked", "squeezed", "element", "bounded", "indirect", "whole", "computed", "unknown"]
+_DIM_KINDS: dict[str, DimKind] = {
+    "Blocked": "blocked", "Element": "element", "BoundedSlice": "bounded", "Indirect": "indirect",
+}  # fmt: skip
+
+
+@frozen
+class BlockDim:
+    """One dimension of a block. "element" and "bounded" index maps return elements, "indirect" ones many indices.
+
+    `size` is None where it is not known; a squeezed dimension has size 1, a whole one that of the array. A "computed"
+    one is a number that some code makes, or an object that does not say what it is; an "unknown" one may be squeezed.
+    """
+
+    kind: DimKind
+    size: Dim
+    padded: bool = False
+
+
+@frozen(eq=False)
+class BlockSpec:
+    """A BlockSpec as written. `block_shape`: None where it is absent or unknown (see `has_block_shape`)."""
+
+    value: Made
+    block_shape: Seq | None
+    index_map: Value | None  # None: absent
+    memory_space: str | None
+    has_block_shape: bool
+    role: Role | None = None
+
+    @property
+    def site(self) -> Site:
+        return self.value.site
+
+    @property
+    def dims(self) -> tuple[BlockDim, ...] | None:
+        """The dimensions of the block; None where there is no block shape, or their number is not known."""
+        if self.block_shape is None or self.block_shape.open:
+            return None
+        unblocked = self.value.argument("indexing_mode") not in (None, NONE)  # up to jax 0.5
+        return tuple(_block_dim(item, unblocked=unblocked) for item in self.block_shape.items)
+
+    @property
+    def ref_shape(self) -> Shape | None:
+        """The shape of the ref that the kernel sees: the block without its squeezed dimensions."""
+        if self.dims is None or any(dim.kind == "unknown" for dim in self.dims):
+            return None
+        return tuple(dim.size for dim in self.dims if dim.kind != "squeezed")
+
+
+@define(eq=False)
+class Launch:
+    """One launch as met by the interpreter: the same site may give several, one a calling context.
+
+    `arguments` are those of the launching call by parameter name, `grid_spec`'s folded in. `operands` are the
+    arguments of the call of the result, None where that is not seen. The number of refs of each role is None where
+    the text does not tell.
+    """
+
+    kind: LaunchKind
+    api: str  # canonical name of the launching function; for look-alikes the name as spelled
+    site: Site
+    module: Module
+    kernel: Value
+    arguments: dict[str, Value]
+    open: bool = False  # `**kwargs` of unknown content
+    operands: list[Value] | None = None
+    operands_open: bool = False
+    options: frozenset[str] = frozenset()  # keywords of the call of a pipeline
+    backend: Backend | None = None
+    core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
+    # What told the backend: "params", "mesh", "spec", "body", "function", "import"; "several" where it told of several.
+    evidence: str | None = None
+    scope: str = ""  # name of the function that launches
+    traces: list[KernelTrace] = field(factory=list)
+    assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
+    beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
+    called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
+    around: list[Around] = field(factory=list)  # ... what spreads each over devices
+    callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
+    certain: bool = True  # False: it stands behind a branch that the text leaves open
+    moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
+    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
+    returned: Made | None = None  # the value of the launching call
+    made_by: object = None  # the run that met it
+    expects_failure: bool = False  # it stands in `with pytest.raises(...)`
+    failing_calls: int = 0  # how many calls of the result stand there
+    caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
+    blocks: tuple[Blocks | None] | None = None  # once `blocks.blocks_of` was asked, when the analysis was done
+
+    @property
+    def callee(self) -> Site:
+        """The launching function as it is spelled, without its arguments."""
+        node = self.site.node
+        return Site(self.site.piece, node.func) if isinstance(node, cst.Call) else self.site
+
+    @property
+    def is_pallas(self) -> bool:
+        """Whether it surely is Pallas's own function, not a look-alike with arguments of its own."""
+        return self.api.startswith("jax")
+
+    @property
+    def bodies(self) -> tuple[Func, ...]:
+        """The kernels that it surely runs; none where a branch decides which."""
+        bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.kind == "kernel" else (self.kernel,)
+        return tuple(body for body in bodies if isinstance(body, Func))
+
+    @property
+    def meant_to_fail(self) -> bool:
+        """Whether it only serves to show that something raises."""
+        return self.expects_failure or 0 < self.failing_calls == len(self.called_by)
+
+    @property
+    def called_at(self) -> Site:
+        """The launching function's name at the launch: a short place for what may be a call of thirty lines."""
+        function = getattr(self.site.node, "func", None)
+        return self.site if function is None else evolve(self.site, node=function)
+
+    def argument(self, *names: str) -> Value | None:
+        """The first of these arguments that was passed; None where none was."""
+        return next((self.arguments[name] for name in names if name in self.arguments), None)
+
+    @property
+    def interpret(self) -> bool:
+        """Whether it surely runs in interpret mode, where no backend compiles the kernel."""
+        value = self.argument("interpret")
+        return value == Const(True) or (isinstance(value, Made) and "Interpret" in value.function)
+
+    @property
+    def grid(self) -> Seq | None:
+        """The grid as a tuple; None where absent or unknown. An integer grid is a tuple of one."""
+        value = self.argument("grid")
+        if isinstance(value, Seq):
+            return value
+        if isinstance(value, Const) and isinstance(value.value, int):
+            return Seq((value,))
+        if isinstance(value, Sym) and value.operation is not None and value.operation[0] in ("//", "cdiv"):
+            return Seq((value,))
+        return None
+
+    @property
+    def has_grid(self) -> bool | None:
+        """Whether a grid was given; None where the text does not tell."""
+        if self.argument("grid") not in (None, NONE):
+            return True
+        return None if self.open or self.argument("grid_spec") is UNKNOWN else False
+
+    @property
+    def prefetch_count(self) -> int | None:
+        value = self.argument("num_scalar_prefetch")
+        if value is None:
+            return None if self.open or "grid_spec?" in self.arguments else 0
+        return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+
+    @property
+    def in_specs(self) -> Seq | None:
+        return _as_sequence(self.argument("in_specs"))
+
+    @property
+    def out_specs(self) -> Seq | None:
+        return _as_sequence(self.argument("out_specs"))
+
+    @property
+    def out_shapes(self) -> Seq | None:
+        """The outputs' shape structs; None where their number is not known."""
+        value = self.argument("out_shape", "out_type", "out_types")
+        if isinstance(value, Seq):
+            plain = value.items and all(isinstance(item, Const) and item != NONE for item in value.items)
+            return None if value.open or plain else value  # a plain shape is no sequence of outputs
+        if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
+            return Seq((value,))
+        if isinstance(value, Array | Dictionary):
+            return Seq((value,))
+        if isinstance(value, Sym) and value in (self.operands or ()):
+            return Seq((value,))  # `out_shape=x`: an output like that operand
+        return None
+
+    @property
+    def input_count(self) -> int | None:
+        """How many arguments the kernel gets for inputs."""
+        specs = self.argument("in_specs")
+        if self.kind == "core_map":
+            return 0
+        if self.kind == "pipeline":
+            return self._pipeline_count("in_specs")
+        if isinstance(specs, Seq):
+            return None if specs.open else len(specs.items)
+        if specs in (None, NONE) and not self.open and self.operands is not None and not self.operands_open:
+            prefetch = self.prefetch_count
+            return None if prefetch is None else max(len(self.operands) - prefetch, 0)
+        return None
+
+    @property
+    def output_count(self) -> int | None:
+        """How many arguments the kernel gets for outputs."""
+        if self.kind == "pipeline":
+            return self._pipeline_count("out_specs")
+        shapes = self.argument("out_shape", "out_type", "out_types")
+        if shapes is None or shapes == NONE:
+            return 0 if self.kind in ("kernel", "core_map") and not self.open else None
+        known = self.out_shapes
+        return None if known is None else len(known.items)
+
+    def _pipeline_count(self, name: str) -> int | None:
+        specs = self.argument(name)
+        if specs is None:
+            # The specs may come with the allocations instead.
+            other = self.argument("in_specs" if name == "out_specs" else "out_specs")
+            return None if self.open or other is None else 0
+        if isinstance(specs, Seq):
+            return None if specs.open else len(specs.items)
+        return 1 if is_spec(specs) else None
+
+    @property
+    def scratch(self) -> Seq | Dictionary | None:
+        """The scratch declarations; an empty tuple where there are none, None where they are not known."""
+        value = self.argument("scratch_shapes", "scratch_types")
+        if value in (None, NONE):
+            return None if self.open else Seq(())
+        return value if isinstance(value, Seq | Dictionary) and not value.open else None
+
+
+def _as_sequence(value: Value | None) -> Seq | None:
+    if isinstance(value, Seq):
+        return value
+    return Seq((value,)) if isinstance(value, Made) and is_spec(value) else None
+
+
+def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
+    """What an entry of a block shape says: None and `pl.squeezed`, `pl.Element(n)` and its like (jax 0.6), a number."""
+    spelled = item.function if isinstance(item, Made) else item.name if isinstance(item, External) else ""
+    name = spelled.rpartition(".")[2]
+    if item == NONE or name in ("Squeezed", "squeezed"):
+        return BlockDim("squeezed", 1)
+    if isinstance(item, Made):
+        kind = _DIM_KINDS.get(name)
+        if kind is None:
+            return BlockDim("computed", None)
+        padding = item.argument("padding", 1)
+        size = dim(item.argument("block_size", 0) or UNKNOWN)
+        return BlockDim(kind, size, padded=kind == "element" and padding not in (None, NONE))
+    if isinstance(item, Const | Sym):
+        # A symbol may stand for None: only its name tells.
+        return BlockDim("element" if unblocked else "blocked", dim(item))
+    return BlockDim("unknown", None)
+
+
+def is_spec(value: Value) -> bool:
+    return isinstance(value, Made) and value.function.rpartition(".")[2] == "BlockSpec"
+
+
+def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
+    """The BlockSpec that a value is; None for anything else."""
+    if not isinstance(value, Made) or not is_spec(value):
+        return None
+    shape = value.argument("block_shape", 0)
+    index_map = value.argument("index_map", 1)
+    if isinstance(shape, Func):
+        shape, index_map = index_map, shape  # the argument order before jax 0.4.34
+    given = shape not in (None, NONE)
+    return BlockSpec(
+        value,
+        shape if isinstance(shape, Seq) else None,
+        None if index_map in (None, NONE) and not value.open else index_map or UNKNOWN,
+        memory_space(value.argument("memory_space")),
+        given,
+        role,
+    )
+
+
+def memory_space(value: Value | None) -> str | None:
+    """ "vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
+    name = getattr(value, "name", None) or getattr(value, "function", None)
+    return _SPACES.get(name.rpartition(".")[2]) if isinstance(name, str) else None
+
+
+def scratch_ref(name: str, value: Value) -> Ref:
+    """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
+    if isinstance(value, Made):
+        function = value.function.rpartition(".")[2]
+        if function in ("ShapeDtypeStruct",):
+            return Ref(
+                name,
+                "scratch",
+                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+                dtype=element_of(value.argument("dtype", 1)),
+            )
+        if "Semaphore" in value.function or function in ("Barrier", "ClusterBarrier", "DMA", "REGULAR", "BARRIER"):
+            return Ref(
+                name,
+                "scratch",
+                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+                dtype="semaphore",
+                space="semaphore",
+            )
+        space = memory_space(value)
+        if function == "ACC":
+            space = "regs"
+        return Ref(
+            name,
+            "scratch",
+            shape=shape_of(value.argument("shape", 0) or UNKNOWN),
+            dtype=element_of(value.argument("dtype", 1)),
+            space=space,
+        )
+    declared = getattr(value, "name", "")
+    if "Semaphore" in str(declared):
+        return Ref(name, "scratch", shape=(), dtype="semaphore", space="semaphore")
+    return Ref(name, "scratch")
+
+
+def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None) -> Ref:
+    """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
+    shape: Shape | None = None
+    element: Element = None
+    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+        shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
+        element = element_of(struct.argument("dtype", 1))
+    elif isinstance(struct, Array | Ref):
+        shape, element = struct.shape, struct.element
+    return _shaped(Ref(name, "out", index, shape, element), spec)
+
+
+def input_ref(name: str, index: int | None, operand: Value, spec: BlockSpec | None) -> Ref:
+    """The ref of an input, from the operand passed to the launch and its spec."""
+    shape = operand.shape if isinstance(operand, Array | Ref) else None
+    element = operand.element if isinstance(operand, Array | Ref) else None
+    return _shaped(Ref(name, "in", index, shape, element), spec)
+
+
+def _shaped(ref: Ref, spec: BlockSpec | None) -> Ref:
+    if spec is None:
+        return ref
+    if spec.has_block_shape:
+        ref = evolve(ref, shape=spec.ref_shape)
+    return evolve(ref, space=spec.memory_space) if spec.memory_space is not None else ref

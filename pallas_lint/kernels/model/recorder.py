@@ -1,0 +1,177 @@
+"""What the interpreter writes down of the kernel at hand: operations, accesses, and what Python asks of values."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from attrs import evolve
+
+from pallas_lint.kernels.model.trace import Access, Demand, Op
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Func, Ref, Value, options
+from pallas_lint.syntax import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.interpreter.effects import Notes
+    from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.trace import Asking, Event, Guard, KernelTrace
+    from pallas_lint.syntax import Piece
+
+
+_FAILING = re.compile(r"\b(?:mark\.xfail|expectedFailure)\b")
+TOP_LEVEL = "top level"  # what runs while a name of a module is looked up
+
+
+class OutOfBudget(Exception):
+    """The abstract run became too long; what was found so far stands."""
+
+
+TOO_MUCH = (OutOfBudget, RecursionError)  # what ends a run that is too long, or too deep
+
+
+class Recorder:
+    """The part of the interpreter that records; the fields are the interpreter's."""
+
+    __slots__ = ()
+
+    piece: Piece
+    kernel: KernelTrace | None
+    launch: Launch | None
+    guards: tuple[Guard, ...]
+    uncertain: int
+    hidden: tuple[cst.CSTNode, Value] | None
+    stack: list[Func]
+    running: object
+    entangled: bool
+    changes: int
+    launches: list[Launch]
+    notes: Notes
+    entered: dict[int, Piece]
+    named: dict[tuple[int, int], Func]
+    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
+
+    def site(self, node: cst.CSTNode) -> Site:
+        return Site(self.piece, node)
+
+    def record(self, event: Event) -> None:
+        if self.kernel is not None:
+            self.kernel.events.append(event)
+
+    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode | Site, value: Value = UNKNOWN) -> None:
+        site = node if isinstance(node, Site) else self.site(node)
+        self.record(
+            Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
+        )
+
+    def note_outside(self, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+        """Keep a call of a function that belongs into kernels, met where there is none."""
+        op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
+        self.notes.outside.append((op, tuple(self.stack)))
+
+    def demand(self, kind: Asking, value: Value, node: cst.CSTNode, name: str = "") -> None:
+        """Python asks what a value is; recorded where the value may be a traced one."""
+        if self.kernel is None:
+            return
+        certain = self.uncertain == 0
+        if value is UNKNOWN and self.hidden is not None and self.hidden[0] is node:
+            value, certain = self.hidden[1], False  # the right side of an `and` whose left side is open
+        found = [option for option in options(value) if isinstance(option, Array | Ref)]
+        traced = [option for option in found if isinstance(option, Ref) or not option.host]
+        if traced:
+            certain &= not isinstance(value, Choice)
+            self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
+
+    @property
+    def fails_on_purpose(self) -> bool:
+        """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
+        if any(guard.kind == "raises" for guard in self.guards):
+            return True
+        outermost = self.stack[0] if self.stack else None
+        decorators = getattr(outermost.node, "decorators", ()) if outermost is not None else ()
+        return any(_FAILING.search(outermost.piece.code(each)) for each in decorators)  # type: ignore[union-attr]
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether somebody is prepared for the code at hand to raise."""
+        return any(guard.kind == "caught" for guard in self.guards)
+
+    def lose_sight(self, at: int | None = None) -> None:
+        """Code runs of which nothing is known: what it closes over may be read or written. `at`: before which event."""
+        if self.kernel is not None:
+            at = len(self.kernel.events) if at is None else at
+            self.kernel.unseen.append(at)
+            if self.kernel.seen_until is None:
+                self.kernel.seen_until = at
+
+    def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
+        """Record an operation and return its result with the operation as its origin."""
+        if form != "call" and arguments.on_host:
+            return evolve(result, host=True) if isinstance(result, Array) else result
+        if self.kernel is None:
+            return result
+        op = Op(
+            name,
+            self.site(node),
+            tuple(arguments.positional),
+            tuple(arguments.keywords.items()),
+            result,
+            form,  # type: ignore[arg-type]
+            self.guards,
+            self.uncertain == 0,
+            arguments.open,
+            self.launch,
+        )
+        self.kernel.events.append(op)
+        return evolve(result, origin=op) if isinstance(result, Array) else result
+
+    # -- who does what to whom -----------------------------------------------------------------------------------
+
+    def change(self, made_by: object) -> None:
+        """Something is changed that `made_by` made."""
+        if made_by is not self.running:
+            self.entangled = True  # type: ignore[misc]  # the interpreter has the slot
+
+    def name(self, func: Func) -> None:
+        """A function of a module's top level was looked up."""
+        if self.notes.lookup:
+            self.notes.named[id(func.node)] = func
+        elif self.kernel is None and self.stack:
+            self.named[id(self.stack[0].node), id(func.node)] = func
+
+    @contextmanager
+    def looking_up(self, notes: Notes, piece: Piece | None = None) -> Iterator[None]:
+        """What is noted within goes to `notes`: it belongs to the value that is found, not to who looks first."""
+        before, self.notes = self.notes, notes  # type: ignore[misc]  # the interpreter has the slot
+        notes.lookup = notes.is_open = True
+        try:
+            yield
+        finally:
+            self.notes = before  # type: ignore[misc]  # the interpreter has the slot
+            notes.close(piece)
+
+    def hear(self, notes: Notes) -> None:
+        """Somebody looks up a value of which this was noted when it was found."""
+        for each in notes.together():
+            if each is self.notes:
+                continue
+            if each.is_open and not any(each is other for other in self.notes.beside):
+                self.notes.beside.append(each)
+            self.notes.add(each)
+            for func in each.named.values():
+                self.name(func)
+
+    def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
+        """Functions defined while `outer` ran that did not run themselves."""
+        found = [(env, node, piece) for env, node, piece, root in self.inner if root is outer.node]
+        found += [
+            (func.env, func.node, func.piece)
+            for (root, _), func in self.named.items()
+            if root == id(outer.node) and isinstance(func.node, cst.FunctionDef)
+        ]
+        return [(env, node, piece) for env, node, piece in found if id(node) not in self.entered]

@@ -1,0 +1,104 @@
+"""Arithmetic on Python values of which some are only known by name."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.model.values import UNKNOWN, Const, Seq, Sym, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FOLD: dict[str, Callable[..., object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+}
+_COMMUTATIVE = frozenset("+*&|^")
+_NUMBERS = (int, float, complex, str)
+_LARGEST = 2**80
+
+
+def arithmetic(symbol: str, left: Value, right: Value) -> Value:
+    """`left symbol right`: a constant, a named expression, a longer sequence, or unknown."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _fold(symbol, left, right)
+    if isinstance(left, Seq) or isinstance(right, Seq):
+        return _sequences(symbol, left, right)
+    if isinstance(left, Sym | Const) and isinstance(right, Sym | Const):
+        return symbolic(symbol, left, right)
+    return UNKNOWN
+
+
+def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
+    """A named expression; `a * b` and `b * a` get the same name, neutral elements vanish."""
+    if symbol in "+-" and right == Const(0):
+        return left
+    if symbol in ("*", "//") and right == Const(1):
+        return left
+    if symbol == "+" and left == Const(0):
+        return right
+    if symbol == "*" and left == Const(1):
+        return right
+    first, second = _text(left), _text(right)
+    if symbol in _COMMUTATIVE and second < first:
+        first, second = second, first
+    return Sym(f"({first}{symbol}{second})", owner_of(left, right), operation=(symbol, left, right))
+
+
+def owner_of(*operands: Value) -> object:
+    """Who owns what is computed from these: of several owners all, the name is only the same value where they are."""
+    owners: set[object] = set()
+    for operand in operands:
+        if isinstance(operand, Sym):
+            owners.update(operand.owner if isinstance(operand.owner, frozenset) else (operand.owner,))
+    return owners.pop() if len(owners) == 1 else frozenset(owners)
+
+
+def _text(value: Sym | Const) -> str:
+    return value.text if isinstance(value, Sym) else repr(value.value)
+
+
+def _fold(symbol: str, left: Const, right: Const) -> Value:
+    a, b = left.value, right.value
+    if not isinstance(a, _NUMBERS) or not isinstance(b, _NUMBERS):
+        return UNKNOWN
+    try:
+        if symbol == "**":
+            if isinstance(a, str) or not isinstance(b, int | float) or abs(b) > 64:
+                return UNKNOWN
+            result: object = a**b
+        elif symbol == "<<" and isinstance(b, int) and b > 64:
+            return UNKNOWN
+        elif isinstance(a, str) or isinstance(b, str):
+            return Const(a + b) if symbol == "+" and isinstance(a, str) and isinstance(b, str) else UNKNOWN
+        else:
+            result = _FOLD[symbol](a, b)
+    except (ArithmeticError, TypeError, ValueError, KeyError):
+        return UNKNOWN
+    return UNKNOWN if isinstance(result, int) and abs(result) > _LARGEST else Const(result)
+
+
+def _sequences(symbol: str, left: Value, right: Value) -> Value:
+    if symbol == "+" and isinstance(left, Seq) and isinstance(right, Seq):
+        if left.open:
+            return Seq(left.items, left.kind, open=True)
+        return Seq(left.items + right.items, left.kind, right.open)
+    if symbol == "+" and isinstance(left, Seq):
+        return Seq(left.items, left.kind, open=True)
+    if symbol == "*":
+        sequence, count = (left, right) if isinstance(left, Seq) else (right, left)
+        if isinstance(sequence, Seq):
+            if isinstance(count, Const) and isinstance(count.value, int) and count.value * len(sequence.items) <= 256:
+                return Seq(sequence.items * max(count.value, 0), sequence.kind, sequence.open)
+            return Seq((), sequence.kind, open=True)
+    return UNKNOWN

@@ -1,0 +1,223 @@
+"""What a kernel does, in order: the events that rules read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, field, frozen
+
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.facts.buffer_uses import Buffer
+    from pallas_lint.kernels.facts.dataflow import Flow
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.syntax import Site
+
+
+@frozen(eq=False)
+class Guard:
+    """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
+
+    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. Outside kernels, "raises"
+    is none either: the code stands in `with pytest.raises(...)`; nor "caught": somebody takes care of its failing.
+    """
+
+    kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]
+    condition: Value
+    site: Site
+    negated: bool = False
+
+
+@frozen(eq=False)
+class Op:
+    """One operation: a call of a jnp/lax/pl/... function, a method of an array, or an operator on traced values.
+
+    `name` is canonical whatever the spelling: `x.reshape(...)` and `jnp.reshape(x, ...)` are both
+    "jax.numpy.reshape", `x % y` is "jax.numpy.remainder"; methods have the array as first argument.
+    `certain`: no undecided Python branch and no unknown caller stands between the kernel and this operation.
+    """
+
+    name: str
+    site: Site
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    result: Value = UNKNOWN
+    form: Literal["call", "method", "operator"] = "call"
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+    open: bool = False  # `*args` or `**kwargs` of unknown content
+    launch: Launch | None = None  # over whose grid the code runs: what a `program_id` counts in
+
+    def argument(self, name: str, position: int | None = None) -> Value | None:
+        """The argument passed as `name` or at `position`; None where it was not passed."""
+        for keyword, value in self.keywords:
+            if keyword == name:
+                return value
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return None
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The array operands, those inside a list argument included."""
+        found: list[Array] = []
+        for value in (*self.args, *(value for _, value in self.keywords)):
+            if isinstance(value, Array):
+                found.append(value)
+            elif hasattr(value, "items") and isinstance(value.items, tuple):
+                found.extend(item for item in value.items if isinstance(item, Array))
+        return found
+
+    def dtypes(self) -> frozenset[str] | None:
+        """The dtypes of the array operands that decide the promotion; None where one is unknown."""
+        names = {array.dtype for array in self.arrays if not array.weak}
+        return None if None in names or not names else frozenset(name for name in names if name is not None)
+
+
+@frozen(eq=False)
+class Access:
+    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": handed to unknown code.
+
+    `value` is what was read or written.
+    """
+
+    kind: Literal["load", "store", "accumulate", "escape", "delete"]
+    ref: Ref
+    index: Value
+    site: Site
+    value: Value = UNKNOWN
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+
+
+@frozen(eq=False)
+class Capture:
+    """A kernel's use of an array that an enclosing scope made."""
+
+    name: str
+    value: Value
+    site: Site
+
+
+Asking = Literal[
+    "if", "while", "assert", "ternary", "and", "or", "not", "chain", "in", "match", "filter", "call", "index", "slice",
+    "size", "iterate", "method", "format", "shown",
+]  # fmt: skip
+
+
+@frozen(eq=False)
+class Demand:
+    """Python wants to know, while the kernel is traced, what a value is: an `if`, `range(n)`, an index of a list.
+
+    `name` is the function that asks, where one does.
+    """
+
+    kind: Asking
+    value: Value
+    site: Site
+    name: str = ""
+    guards: tuple[Guard, ...] = ()
+    certain: bool = True
+
+
+Event = Op | Access | Capture | Demand
+
+LOOP_INDEX = "loop index"
+
+
+def loop_index(site: Site, lower: Value, upper: Value) -> Array:
+    """The index of a loop from `lower` to `upper`; its origin, no event of its own, keeps the bounds."""
+    weak = not isinstance(lower, Array) or lower.weak  # Python's numbers are
+    return Array((), "i32", weak, origin=Op(LOOP_INDEX, site, (lower, upper), ()))
+
+
+def turns(start: int, stop: int, step: int) -> int:
+    """How many numbers `range(start, stop, step)` has; `len` knows no more than a machine word."""
+    return max(0, -(-(stop - start) // step))
+
+
+def stepped_index(site: Site, lower: Value, upper: Value, step: Value) -> Array:
+    """The index of a loop in steps other than 1: `lower + turn * step`, as jax makes it."""
+    numbers = [part.value for part in (lower, upper, step) if isinstance(part, Const) and type(part.value) is int]
+    # Downwards, `pl.loop` may turn once more than `range` does: it rounds as if the step were positive.
+    known = len(numbers) == 3 and numbers[2] > 0
+    turn = loop_index(site, Const(0), Const(turns(*numbers)) if known else UNKNOWN)
+    scaled = Array((), "i32", turn.weak, origin=Op("jax.numpy.multiply", site, (turn, step), ()))
+    if lower == Const(0):
+        return scaled
+    return Array((), "i32", turn.weak, origin=Op("jax.numpy.add", site, (lower, scaled), ()))
+
+
+@define(eq=False)
+class KernelTrace:
+    """One kernel under one launch."""
+
+    name: str
+    site: Site
+    launch: Launch
+    refs: list[Ref] = field(factory=list)
+    events: list[Event] = field(factory=list)
+    complete: bool = True  # False: the trace stopped early (budget, unresolved kernel), absence proves nothing
+    # How many events there were when code ran that may do anything to any ref; None while all that ran was seen.
+    seen_until: int | None = None
+    unseen: list[int] = field(factory=list)  # the same for every time that happened
+    returned: Value = UNKNOWN
+    # What `uses.buffers_of` found once the trace was complete, by the launch's id: several rules ask.
+    buffers: dict[int, list[Buffer]] = field(factory=dict, init=False, repr=False)
+    # What `dataflow` found out when there were so many events.
+    flow: tuple[int, Flow] | None = field(default=None, init=False, repr=False)
+    scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
+
+    def owns(self, ref: Ref) -> bool:
+        """Whether the buffer surely lives no longer than the kernel (or a block of it), and all its uses are here."""
+        return ref.owner is None or ref.owner in self.scopes
+
+    def ops(self, *names: str) -> Iterator[Op]:
+        for event in self.events:
+            if isinstance(event, Op) and (not names or event.name in names):
+                yield event
+
+    def accesses(self, parameter: str | None = None) -> Iterator[Access]:
+        for event in self.events:
+            if isinstance(event, Access) and (parameter is None or event.ref.parameter == parameter):
+                yield event
+
+
+def is_full_index(index: Value) -> bool:
+    """Whether `ref[index]` surely covers the whole ref: `...`, `:`, `:, :`."""
+    from pallas_lint.kernels.model.values import NONE, Seq, Slice
+
+    if index == Const(...):
+        return True
+    if isinstance(index, Slice):
+        return index.size is None and (index.start, index.stop, index.step) == (NONE, NONE, NONE)
+    if isinstance(index, Seq):
+        return not index.open and all(is_full_index(item) for item in index.items)
+    return False
+
+
+def refs_in(value: Value, seen: set[int] | None = None) -> Iterator[Ref]:
+    """The refs that a value holds, inside tuples, lists and choices too. `seen`: instances looked into."""
+    from pallas_lint.kernels.model.values import Dictionary, Instance, Made, Seq
+
+    seen = set() if seen is None else seen
+    for option in options(value):
+        if isinstance(option, Ref):
+            yield option
+        elif isinstance(option, Seq):
+            for item in option.items:
+                yield from refs_in(item, seen)
+        elif isinstance(option, Dictionary):
+            for _, item in option.items:
+                yield from refs_in(item, seen)
+        elif isinstance(option, Instance) and id(option) not in seen:
+            seen.add(id(option))  # it lives as long as the value does
+            for item in option.attributes.values():
+                yield from refs_in(item, seen)
+        elif isinstance(option, Made) and option.function.endswith("_copy"):
+            # The descriptor of an asynchronous copy: who has it can start it and wait for it.
+            for item in (*option.args, *(value for _, value in option.keywords)):
+                yield from refs_in(item, seen)

@@ -1,0 +1,491 @@
+"""Abstract values: what is known of an expression without running it.
+
+Unknown stays unknown: every field that the text does not decide is None (or UNKNOWN), and a rule that needs it is
+silent. Values are immutable and compare by what they say, not by where they came from (`origin` and `site` do not
+take part).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from pallas_lint.kernels.model.kinds import Element, Kinds, exact, join_elements, kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping as AbstractMapping
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.syntax import Piece, Site
+
+
+@frozen
+class Unknown:
+    """Anything at all."""
+
+
+UNKNOWN = Unknown()
+
+
+@frozen
+class Const:
+    """A Python constant: int, float, complex, bool, str, bytes, None or Ellipsis."""
+
+    value: Any
+    # 1 == True == 1.0 in Python, but not for jax's promotion.
+    kind: type = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "kind", type(self.value))
+
+
+NONE = Const(None)
+
+# Values share their parts: written out, one of sixty lines of `v = (v, v)` is larger than any memory. Comparing,
+# hashing and walking it takes as long, so that no value may weigh more than this.
+HEAVIEST = 8192
+
+
+def weight_of(value: object) -> int:
+    """How large a value is, written out: its parts, each as often as it occurs, and the characters of names and text.
+
+    It tells without walking: containers know their own.
+    """
+    if isinstance(value, Const):
+        text = value.kind is str or value.kind is bytes
+        return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if value.kind is int else 0)
+    return getattr(value, "weight", 1)
+
+
+def _weigh(value: Any, *parts: Any, extra: int = 0) -> None:
+    inside = sum(map(weight_of, parts))
+    # What is nested weighs more: seventy tuples, each in the next, are as deep as anybody can walk.
+    object.__setattr__(value, "weight", 1 + extra + inside + (inside >> 3))
+
+
+# Numbers that have a name in a module.
+NAMED_NUMBERS = {
+    f"{module}.{name}": Const(getattr(math, name))
+    for module in ("jax.numpy", "numpy", "math")
+    for name in ("inf", "nan", "pi", "e")
+}
+
+
+@frozen(eq=False)
+class Frame:
+    """One call of a function, as the owner of the symbols that it binds.
+
+    They hold it, so that no other call is ever taken for it. `in_kernel`: the call is part of a kernel.
+    """
+
+    in_kernel: bool = False
+
+
+@frozen
+class Sym:
+    """A Python value that has a name but no known value: a parameter, or arithmetic on some.
+
+    Two symbols are the same value exactly when text and owner are the same. The owner is the very thing that bound it:
+    a call's frame, a kernel's trace, a loop's node, an instance, or the set of all these for arithmetic on several.
+    `default` is a parameter's default, a hint and not a fact. `traced`: an enclosing `jax.jit` makes a tracer of it.
+    """
+
+    text: str
+    owner: object = field(repr=False)
+    default: Value | None = field(default=None, eq=False)
+    operation: tuple[str, Value, Value] | None = field(default=None, eq=False, repr=False)  # what it is the result of
+    traced: bool = field(default=False, eq=False)
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *(() if self.operation is None else self.operation[1:]), extra=len(self.text) >> 3)
+
+
+Dim = int | Sym | None  # a dimension: known, symbolic or unknown
+Shape = tuple[Dim, ...]
+
+
+@frozen
+class Seq:
+    """A tuple or list. `open`: more elements may follow, or the elements' number hangs on an unknown branch."""
+
+    items: tuple[Value, ...]
+    kind: str = "tuple"
+    open: bool = False
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.items)
+
+
+@frozen
+class Dictionary:
+    items: tuple[tuple[Value, Value], ...]
+    open: bool = False
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *(part for pair in self.items for part in pair))
+
+    def get(self, key: str) -> Value | None:
+        return next((value for name, value in self.items if name == Const(key)), None)
+
+
+@frozen
+class Slice:
+    """`start:stop:step`, or a `pl.ds(start, size)` when `size` is given."""
+
+    start: Value
+    stop: Value
+    step: Value
+    size: Value | None = None
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, self.start, self.stop, self.step, self.size)
+
+
+@frozen
+class DType:
+    """A dtype, or what is known of one."""
+
+    element: Element
+
+    @property
+    def name(self) -> str | None:
+        """As jax prints it in avals: "f32", "bf16", "i8", "bool"; None where it is not known which one it is."""
+        return exact(self.element)
+
+
+@frozen
+class Array:
+    """A traced array inside a kernel (or an array outside one).
+
+    `weak` is jax's weak typing (from Python scalars), told only with a dtype. `origin` is the operation that made it.
+    `host`: a numpy array, with which Python computes while the kernel is traced. `named`: the Python value of which
+    it has the shape, where that is not known.
+    """
+
+    shape: Shape | None = None
+    element: Element = field(default=None, alias="dtype")
+    weak: bool = False
+    origin: Op | None = field(default=None, eq=False, repr=False)
+    site: Site | None = field(default=None, eq=False, repr=False)
+    host: bool = False
+    named: Sym | None = field(default=None, eq=False)
+    sharding: Value | None = None  # where `jax.device_put` has put it
+
+    @property
+    def is_tracer(self) -> bool:
+        """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
+        return not self.host and (self.origin is None or self.origin.name.endswith(".program_id"))
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype, where it is known which one it is."""
+        return exact(self.element)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of number that it may hold; known more often than the dtype."""
+        return kinds_of(self.element)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@frozen
+class Ref:
+    """A reference to memory: a kernel parameter, a scratch buffer, or a view of one (`view`).
+
+    `parameter` is the name of the kernel parameter at the root, `role` one of "prefetch", "in", "out", "scratch".
+    """
+
+    parameter: str
+    role: str | None = None
+    index: int | None = None
+    shape: Shape | None = None
+    element: Element = field(default=None, alias="dtype")
+    space: str | None = None  # "vmem", "smem", "any", "hbm", "gmem", "semaphore", ...; None: unknown
+    view: bool = False
+    indexer: Value | None = field(default=None, eq=False)
+    parent: Ref | None = field(default=None, eq=False, repr=False)  # what the indexer was applied to
+    # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
+    owner: object = field(default=None, repr=False)
+    optional: bool = field(default=False, eq=False)  # the launch may pass None instead
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype, where it is known which one it is."""
+        return exact(self.element)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of number that it may hold."""
+        return kinds_of(self.element)
+
+    @property
+    def buffer(self) -> tuple[str, object]:
+        """The memory behind it: views of one buffer have the same."""
+        return self.parameter, self.owner
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@frozen(eq=False)
+class Func:
+    """A def or lambda with the scope it closes over, and the arguments that `partial` bound.
+
+    `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
+    `jax.jit` traces; `program`: the shardings that a `jit` around it names, None where there is none; `hidden`:
+    something unknown is around it.
+    """
+
+    name: str
+    node: cst.FunctionDef | cst.Lambda
+    piece: Piece
+    module: Module
+    env: Env
+    bound: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    open_keywords: bool = False
+    method_of: Instance | Class | None = None
+    jitted: frozenset[str] = frozenset()
+    program: tuple[Value, ...] | None = None
+    hidden: bool = False
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.bound, *(value for _, value in self.keywords))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Func)
+            and self.node is other.node
+            and self.env is other.env
+            and self.method_of is other.method_of
+            and (self.bound, self.keywords, self.open_keywords) == (other.bound, other.keywords, other.open_keywords)
+            and (self.program, self.hidden) == (other.program, other.hidden)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), id(self.env), len(self.bound), tuple(name for name, _ in self.keywords)))
+
+    def bind(self, positional: tuple[Value, ...], keywords: AbstractMapping[str, Value], open_: bool = False) -> Func:
+        """The function with more arguments bound, as `functools.partial` does."""
+        merged = {**dict(self.keywords), **keywords}
+        return evolve(
+            self,
+            bound=self.bound + positional,
+            keywords=tuple(merged.items()),
+            open_keywords=self.open_keywords or open_,
+        )
+
+
+@frozen
+class External:
+    """A name that is not of this project, canonical: "jax.numpy.mod", "jax.experimental.pallas.when"."""
+
+    name: str
+    site: Site | None = field(default=None, eq=False, repr=False)
+
+
+@frozen(eq=False)
+class Made:
+    """What a call of an external constructor or function returned: `BlockSpec(...)`, `ShapeDtypeStruct(...)`.
+
+    `function` is its canonical name; arguments are as written, positional ones in `args`.
+    """
+
+    function: str
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    site: Site
+    open: bool = False  # `*args` or `**kwargs` of unknown content were passed
+    callee: Value | None = None  # what was called, where that is itself a made value: `checkify(f)(x)`
+    launch: Launch | None = None  # for the result of `pallas_call` and its like
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.args, *(value for _, value in self.keywords), self.callee)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Made)
+            and self.function == other.function
+            and self.site.key == other.site.key
+            and (self.args, self.keywords, self.callee) == (other.args, other.keywords, other.callee)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.site.key))
+
+    def argument(self, name: str, position: int | None = None) -> Value | None:
+        """The argument passed as `name` or at `position`; None where it was not passed."""
+        for keyword, value in self.keywords:
+            if keyword == name:
+                return value
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return None
+
+
+@frozen(eq=False)
+class Class:
+    name: str
+    node: cst.ClassDef | None
+    piece: Piece
+    module: Module
+    env: Env
+    bases: tuple[Value, ...] = ()
+
+
+@frozen(eq=False)
+class Instance:
+    cls: Class
+    attributes: dict[str, Value] = field(factory=dict)
+    made_by: object = field(default=None, eq=False, repr=False)  # the run that made it
+
+
+@frozen
+class Choice:
+    """One of several values, by a branch that the text does not decide."""
+
+    options: tuple[Value, ...]
+    weight: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _weigh(self, *self.options)
+
+
+Value = (
+    Unknown
+    | Const
+    | Sym
+    | Seq
+    | Dictionary
+    | Slice
+    | DType
+    | Array
+    | Ref
+    | Func
+    | External
+    | Made
+    | Class
+    | Instance
+    | Choice
+)
+
+_MOST_OPTIONS = 4
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """The values that `value` may be; itself where there is one."""
+    return value.options if isinstance(value, Choice) else (value,)
+
+
+def join(first: Value, second: Value) -> Value:
+    """What is known of a value that is one or the other."""
+    if first is second or first == second:
+        return first
+    if isinstance(first, Unknown) or isinstance(second, Unknown):
+        return UNKNOWN
+    if isinstance(first, Array) and isinstance(second, Array):
+        return join_arrays(first, second)
+    if isinstance(first, Ref) and isinstance(second, Ref) and first.buffer == second.buffer:
+        same = evolve(first, view=True, shape=_join_shapes(first.shape, second.shape))
+        return evolve(same, dtype=join_elements(first.element, second.element))
+    if isinstance(first, Seq) and isinstance(second, Seq) and first.kind == second.kind:
+        return _join_sequences(first, second)
+    merged: list[Value] = []
+    for option in (*options(first), *options(second)):
+        if option not in merged:
+            merged.append(option)
+    return Choice(tuple(merged)) if len(merged) <= _MOST_OPTIONS else UNKNOWN
+
+
+def join_arrays(first: Array, second: Array) -> Array:
+    element = join_elements(first.element, second.element)
+    if first.dtype == second.dtype and evolve(second, dtype=first.element) == first:
+        # That the kinds of one are known better does not tell them apart: as equal ones, they are the first.
+        return first if element == first.element else evolve(first, dtype=element)
+    return Array(
+        _join_shapes(first.shape, second.shape),
+        element,
+        first.weak and second.weak and first.element == second.element,
+        first.origin if first.origin is second.origin else None,
+        host=first.host and second.host,
+    )
+
+
+def _join_shapes(first: Shape | None, second: Shape | None) -> Shape | None:
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
+
+
+def _join_sequences(first: Seq, second: Seq) -> Value:
+    if len(first.items) == len(second.items) and not first.open and not second.open:
+        items = tuple(join(a, b) for a, b in zip(first.items, second.items, strict=True))
+        return Seq(items, first.kind)
+    common = []
+    for a, b in zip(first.items, second.items, strict=False):
+        common.append(join(a, b))
+    return Seq(tuple(common), first.kind, open=True)
+
+
+def is_static(value: Value) -> bool:
+    """Whether the value is surely a Python value at trace time, not a traced one."""
+    if isinstance(value, Seq):
+        return all(is_static(item) for item in value.items)
+    if isinstance(value, Choice):
+        return all(is_static(option) for option in value.options)
+    return isinstance(value, Const | DType | Func | External | Class | Dictionary)
+
+
+def dim(value: Value) -> Dim:
+    """A dimension from the value that stands for it."""
+    if isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool):
+        return value.value
+    return value if isinstance(value, Sym) else None
+
+
+def from_dim(size: Dim) -> Value:
+    if size is None:
+        return UNKNOWN
+    return Const(size) if isinstance(size, int) else size
+
+
+def shape_of(value: Value) -> Shape | None:
+    """A shape from a tuple or list of dimensions (or one integer)."""
+    if isinstance(value, Seq):
+        return None if value.open else tuple(dim(item) for item in value.items)
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return (value.value,)
+    return None
+
+
+def truth(value: Value) -> bool | None:
+    """Whether the value is true where the text decides it."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Seq):
+        return True if value.items else None if value.open else False
+    if isinstance(value, Ref):
+        return None if value.optional else True
+    if isinstance(value, Func | Class):
+        return True
+    if isinstance(value, Choice):
+        known = {truth(option) for option in value.options}
+        return known.pop() if len(known) == 1 else None
+    return None

@@ -1,0 +1,1 @@
+"""What an edit leaves as it was."""

@@ -1,0 +1,1 @@
+"""A run over files: the project, results kept from earlier runs, fixing."""

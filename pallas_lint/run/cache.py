@@ -1,0 +1,234 @@
+"""Results kept from earlier runs, found by the content they were made from."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from pallas_lint import __version__, plugins
+from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.report.json import finding_document
+from pallas_lint.run import user_cache
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.run.project import Project
+
+_LAYOUT = 3  # of the entries; a new number makes all old entries void
+
+
+@frozen
+class Verdict:
+    """What linting one file came to; of what `lint_source` returns, all that a run needs."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[LintError, ...] = ()
+    kernels: int = 0
+    dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
+    used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
+    notes: tuple[str, ...] = ()  # why it was not judged
+    traceback: str | None = None  # of an internal error
+
+
+@define
+class Cache:
+    """A folder with one entry for each file linted, in JSON.
+
+    Everything that can go wrong with it is silent: it is only a cache.
+    """
+
+    folder: Path
+    cwd: Path
+    project: Project
+    _digests: dict[str, str] = field(factory=dict)
+    _cleaned: bool = False
+
+    def key(self, shown: str, data: bytes, settings_fingerprint: str) -> str:
+        """What a verdict rests on, dependencies apart."""
+        parts = (shown, settings_fingerprint, str(_LAYOUT), tool_fingerprint(), digest(data))
+        return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+    def get(self, shown: str, key: str) -> Verdict | None:
+        """The verdict stored for this file under this key, if all it depends on is unchanged."""
+        try:
+            entry = json.loads(files.read(self._file(shown)))
+            if entry["key"] != key:
+                return None
+            if any(_time(path) != known for path, known in entry["plugins"].items()):
+                return None
+            if any(self._digest(path) != known for path, known in entry["dependencies"].items()):
+                return None
+            return Verdict(
+                shown,
+                tuple(decode(document) for document in entry["findings"]),
+                kernels=int(entry["kernels"]),
+                dependencies=tuple(entry["dependencies"]),
+                used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def put(self, verdict: Verdict, key: str) -> None:
+        """Store a verdict, unless it is one of failure."""
+        if verdict.errors or verdict.notes or verdict.traceback:
+            return
+        entry = {
+            "key": key,
+            "plugins": _plugins(),
+            "kernels": verdict.kernels,
+            "dependencies": {path: self._digest(path) for path in verdict.dependencies},
+            "used_suppressions": verdict.used_suppressions,
+            "findings": [finding_document(finding) for finding in verdict.findings],
+        }
+        with contextlib.suppress(OSError):
+            user_cache.keep(self._file(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
+            if not self._cleaned:
+                self._cleaned = True
+                user_cache.forget_old(self.folder)
+
+    def _file(self, shown: str) -> Path:
+        # Named by path, so that an edited file replaces its entry and the folder does not grow.
+        name = digest(os.fsencode(self.cwd / shown))
+        return self.folder / name[:2] / f"{name[2:]}.json"
+
+    def _digest(self, path: str) -> str:
+        """The digest of a file a verdict depends on, empty where there is none; of a project's folder, what that says.
+
+        A verdict rests on the folder where the backend of a launch was presumed, or might have been.
+        """
+        known = self._digests.get(path)
+        if known is None:
+            place = self.cwd / path
+            try:
+                known = digest(repr(self.project.evidence(place)).encode() if place.is_dir() else files.read(place))
+            except OSError:
+                known = ""
+            self._digests[path] = known
+        return known
+
+
+def folder(project: Path) -> Path | None:
+    """Where verdicts on the code in a folder are kept; None for nowhere."""
+    place = user_cache.folder(project)
+    return place / "lint" if place is not None else None
+
+
+def digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+_tool: str | None = None
+
+
+def tool_fingerprint() -> str:
+    """A digest of this version of the tool.
+
+    That is its number, the times of its files (for those who work on it), the Python version, and the rules that
+    other packages offer.
+    """
+    global _tool
+    if _tool is None:
+        folder = Path(__file__).parents[1]
+        rules = _folder_of("pallas_lint.rules")
+        newest = max(_newest(str(place)) for place in (folder, rules) if place is not None)
+        _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {plugins.installed()}".encode())
+    return _tool
+
+
+def _folder_of(package: str) -> Path | None:
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0]) if places else None
+
+
+def _newest(folder: str) -> int:
+    newest = 0
+    with os.scandir(folder) as scan:
+        for entry in scan:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    newest = max(newest, _newest(entry.path))
+            else:
+                newest = max(newest, entry.stat().st_mtime_ns)
+    return newest
+
+
+_plugin_files: dict[str, int] | None = None
+
+
+def _plugins() -> dict[str, int]:
+    """The files of rules that others added, with their times."""
+    global _plugin_files
+    if _plugin_files is None:
+        from importlib.util import find_spec
+
+        from pallas_lint.registry import all_rules
+
+        _plugin_files = {}
+        modules = {str(getattr(info, "module", "")) for info in all_rules().values()}
+        for name in sorted(name for name in modules if name and not name.startswith("pallas_lint.")):
+            with contextlib.suppress(ImportError, ValueError):
+                spec = find_spec(name)
+                if spec is not None and spec.origin:
+                    _plugin_files[spec.origin] = _time(spec.origin)
+    return _plugin_files
+
+
+def _time(path: str) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def decode(document: dict[str, Any]) -> Finding:
+    """The finding that `finding_document` wrote.
+
+    Raises KeyError, TypeError or ValueError for anything else.
+    """
+    return Finding(
+        code=document["code"],
+        name=document["name"],
+        severity=Severity(document["severity"]),
+        message=document["message"],
+        span=_span(document),
+        help=document["help"],
+        kernel=document["kernel"],
+        backend=document["backend"],
+        device=document["device"],
+        jax=document["jax"],
+        dtype=document["dtype"],
+        origin=document["origin"],
+        related=tuple(Related(_span(related), related["message"]) for related in document["related"]),
+        fixes=tuple(_fix(fix) for fix in document["fixes"]),
+        page=None if plugins.OWN.fullmatch(document["code"]) else document["url"],
+    )
+
+
+def _position(document: dict[str, int]) -> Position:
+    return Position(int(document["line"]), int(document["column"]))
+
+
+def _span(document: dict[str, Any]) -> Span:
+    return Span(document["path"], _position(document["start"]), _position(document["end"]), document["cell"])
+
+
+def _fix(document: dict[str, Any]) -> Fix:
+    edits: Iterable[dict[str, Any]] = document["edits"]
+    return Fix(
+        document["title"],
+        document["applicability"],
+        tuple(Edit(_span(edit), str(edit["text"])) for edit in edits),
+    )

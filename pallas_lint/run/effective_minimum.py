@@ -1,0 +1,55 @@
+"""What a project's minimum of jax is in effect: said once, not at each name that the declared one lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint import compat
+from pallas_lint.finding import Related
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pallas_lint.config.targets import JaxVersions
+    from pallas_lint.finding import Finding
+
+_CODE = "PAL703"
+_MOST_PLACES = 5  # of other uses that are shown
+
+
+def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
+    """The findings, with one PAL703 for each range of jax that files are judged for: the one that asks for most.
+
+    Raising the minimum for it settles all the others. What the newest jax of the range lacks is told at each place.
+    `jax_of`: by path of the file.
+    """
+    found = list(findings)
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        jax = jax_of.get(finding.span.path)
+        if finding.code == _CODE and jax is not None and _newest_without(finding) in jax.versions[:-1]:
+            groups.setdefault(jax.text, []).append(finding)
+    instead: dict[int, Finding | None] = {}
+    for group in groups.values():
+        known = compat.known_versions()
+        top = max(group, key=lambda finding: known.index(_newest_without(finding)))
+        instead.update((id(finding), None) for finding in group)
+        instead[id(top)] = _minimum(top, [finding for finding in group if finding is not top])
+    return [kept for finding in found if (kept := instead.get(id(finding), finding)) is not None]
+
+
+def _newest_without(finding: Finding) -> str:
+    return (finding.jax or "").rpartition(" ")[2]
+
+
+def _minimum(finding: Finding, others: list[Finding]) -> Finding:
+    known = compat.known_versions()
+    first = known[known.index(_newest_without(finding)) + 1]
+    message = f"{finding.message}; the effective minimum is jax {first}"
+    places = {other.message: Related(other.span, other.message) for other in reversed(others)}
+    if others:
+        message += f" ({len(others)} more use{'s' if len(others) > 1 else ''} of what the declared one lacks)"
+    shown = list(reversed(places.values()))[:_MOST_PLACES]
+    return evolve(finding, message=message, related=(*finding.related, *shown))

@@ -1,0 +1,383 @@
+"""The files of a run: which are linted, and what stands in them."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from attrs import define, field, frozen
+
+from pallas_lint.config.patterns import Patterns
+from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
+from pallas_lint.finding import LintError
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
+    from pallas_lint.memo.recall import Recall
+    from pallas_lint.presumption import Evidence, ProjectEvidence
+    from pallas_lint.text.source import Source
+
+SUFFIXES = (".py", ".ipynb")
+# A file without any of these words holds no kernel and launches none; it is not even decoded.
+_WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
+
+
+def concerns_pallas(data: bytes) -> bool:
+    """Whether a file with these bytes may hold or launch a kernel."""
+    return any(word in data for word in _WORDS)
+
+
+def project_root(cwd: Path) -> Path:
+    """Where settings belong: the nearest folder upward with settings or a repository, else `cwd`."""
+    return _marked(cwd) or cwd
+
+
+def is_in_project(file: Path, root: Path) -> bool:
+    """Whether a file belongs to the project in the folder `root`, or to any other."""
+    return file.is_relative_to(root) or _marked(file.parent) is not None
+
+
+def _marked(place: Path) -> Path | None:
+    """The nearest folder upward with settings or a repository."""
+    marks = (*CONFIG_NAMES, ".git")
+    return next((folder for folder in (place, *place.parents) if any((folder / mark).exists() for mark in marks)), None)
+
+
+def bounds(folder: Path) -> Path:
+    """What of the disk is the project's, as far as writing goes: the repository around `folder`.
+
+    Without one it is the nearest folder upward with settings, else `folder` itself.
+    """
+    repository = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    return repository or project_root(folder)
+
+
+def bounds_of(file: Path, cwd: Path) -> Path:
+    """What writing a file that was named or found in a run must not leave: the run's project, else the file's own."""
+    file, own = normal(cwd / file), bounds(cwd)
+    return own if file.is_relative_to(own) else bounds(file.parent)
+
+
+@frozen(eq=False)
+class InputFile:
+    """One file to lint. `shown` is its path as the user reads it."""
+
+    path: Path
+    shown: str
+    settings: Settings
+
+
+@define(slots=False, eq=False)
+class Project:
+    """What the analysis sees of the files on disk.
+
+    `overlay` (absolute file -> text) goes before what is on disk.
+    """
+
+    cwd: Path = field(factory=Path.cwd)
+    overlay: Mapping[Path, Source] = field(factory=dict)
+    incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
+    absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
+
+    _recalls: dict[Path, Recall] = field(factory=dict, init=False)
+
+    @cached_property
+    def _syntax(self) -> SyntaxCache:
+        from pallas_lint.kernels.interpreter.modules import SyntaxCache
+
+        return SyntaxCache(incremental=self.incremental)
+
+    @cached_property
+    def _evidence(self) -> ProjectEvidence:
+        from pallas_lint.presumption import ProjectEvidence
+
+        return ProjectEvidence()
+
+    def evidence(self, folder: Path) -> Evidence:
+        """What the project in a folder says of backends."""
+        return self._evidence.of(folder, self.overlay)
+
+    def graph(self) -> ModuleGraph:
+        """The modules of the project for one analysis; what has been parsed is shared with earlier ones."""
+        from pallas_lint.kernels.interpreter.modules import ModuleGraph
+
+        self._syntax.trim()
+        return ModuleGraph(self.overlay, self._syntax, self.absolute_names)
+
+    def recall(self, file: Path | None) -> Recall | None:
+        """What was found in a file the last time; None where that is not kept."""
+        from pallas_lint.memo.recall import Recall
+
+        if not self.incremental or file is None:
+            return None
+        return self._recalls.setdefault(file, Recall())
+
+    def forget(self, file: Path) -> None:
+        """The file has changed on disk: what was read of it does not count any more."""
+        self._syntax.forget(file)
+        self._evidence.forget(file)
+
+    def forget_requirements(self) -> None:
+        """Files that say what a project requires may have changed."""
+        self._evidence.forget_requirements()
+
+    def file(self, shown: str) -> Path:
+        """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""
+        return normal(self.cwd / shown)
+
+
+@define
+class Discovery:
+    """What the paths of the command line come to."""
+
+    files: list[InputFile] = field(factory=list)
+    errors: list[LintError] = field(factory=list)
+    notes: list[str] = field(factory=list)
+
+
+def discover(
+    paths: Sequence[str | Path],
+    finder: SettingsFinder,
+    *,
+    cwd: Path | None = None,
+    exclude: Sequence[str] = (),
+    force_exclude: bool = False,
+) -> Discovery:
+    """The files to lint, sorted as shown: those named are in unless `force_exclude`, folders are searched for the rest.
+
+    `exclude` are patterns relative to `cwd`. Missing paths and folders with bad settings become errors.
+    """
+    cwd = cwd or Path.cwd()
+    found: dict[str, InputFile] = {}
+    result = Discovery()
+    walk = _Walk(finder, cwd, exclude, result)
+    for given in paths:
+        path = cwd / given
+        try:
+            is_folder = path.is_dir()
+            exists = is_folder or path.exists()
+            is_file = path.is_file()
+        except (OSError, ValueError) as error:
+            result.errors.append(LintError(str(given), f"cannot be read: {error}"))
+            continue
+        if not exists:
+            result.errors.append(LintError(shown_path(path, cwd), "no such file or folder"))
+        elif not is_folder and not is_file:
+            # Reading a pipe or a device may never end.
+            result.errors.append(LintError(shown_path(path, cwd), "neither a file nor a folder"))
+        elif is_folder:
+            before = len(found), len(result.errors)
+            for file in walk.folder(path):
+                found.setdefault(_identity(file.path), file)
+            if (len(found), len(result.errors)) == before and not any(walk.folder(path)):
+                result.notes.append(f"no Python files in {shown_path(path, cwd)}")
+        else:
+            settings = walk.settings(path.parent)
+            left_out = force_exclude and normal(path).is_relative_to(cwd)
+            left_out = left_out and settings is not None and is_excluded(normal(path), cwd, finder, exclude=exclude)
+            if settings is not None and not left_out:
+                # One named twice, or named and in a folder, is linted once.
+                found.setdefault(_identity(path), InputFile(normal(path), shown_path(normal(path), cwd), settings))
+    result.files = sorted(found.values(), key=lambda file: file.shown)
+    result.errors = list(dict.fromkeys(result.errors))
+    return result
+
+
+def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str] = ()) -> bool:
+    """Whether a search of the folder `top` would leave out `path` below it, whatever .gitignore files say.
+
+    `exclude` are patterns relative to `top`. Raises SettingsError.
+    """
+    place, parts = top, path.relative_to(top).parts
+    for depth, name in enumerate(parts, start=1):
+        excludes = _Excludes.of(finder.for_folder(place), exclude, top)
+        place /= name
+        if excludes.match(str(place), name, is_folder=depth < len(parts)):
+            return True
+    return False
+
+
+def normal(path: Path) -> Path:
+    """`path` without `..` and `.`, links kept."""
+    return Path(os.path.normpath(path))
+
+
+def _identity(path: Path) -> str:
+    """What two names of one file have in common; only links cost a look at the disk."""
+    return os.path.realpath(path) if path.is_symlink() else os.path.normpath(path)
+
+
+class _Walk:
+    """A search through folders, with their settings and ignore files."""
+
+    def __init__(self, finder: SettingsFinder, cwd: Path, exclude: Sequence[str], result: Discovery) -> None:
+        self.finder = finder
+        self.cwd = cwd
+        self.exclude = exclude
+        self.result = result
+        self._excludes: dict[int, _Excludes] = {}
+
+    def settings(self, folder: Path) -> Settings | None:
+        """The settings for `folder`, or None (and an error noted) where they are bad."""
+        try:
+            settings = self.finder.for_folder(normal(folder))
+        except SettingsError as error:
+            self.result.errors.append(LintError(error.path or "", error.message, error.line))
+            return None
+        if settings.jax.problem is not None:
+            self.result.errors.append(settings.jax.problem)
+        return settings
+
+    def folder(self, top: Path) -> Iterator[InputFile]:
+        top = normal(top)
+        yield from self._visit(str(top), self._ignores_above(top))
+
+    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[InputFile]:
+        settings = self.settings(Path(folder))
+        if settings is None:
+            return
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            shown = shown_path(Path(folder), self.cwd)
+            self.result.errors.append(LintError(shown, f"cannot read the folder: {error.strerror or error}"))
+            return
+        excludes = self._excludes.get(id(settings))
+        if excludes is None:
+            excludes = self._excludes[id(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
+        respected: tuple[_IgnoreFile, ...] = ()
+        if settings.respect_gitignore:
+            own = self._ignore_file(folder) if any(e.name == ".gitignore" for e in entries) else None
+            respected = (*ignores, own) if own is not None else ignores
+        for entry in entries:
+            # Links to folders are not followed: they lead in circles, or to what is linted under its own
+            # name.
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
+                continue
+            if excludes.match(entry.path, entry.name, is_folder=is_folder):
+                continue
+            if _ignored(respected, entry.path, is_folder=is_folder):
+                continue
+            if is_folder:
+                yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
+            else:
+                path = Path(entry.path)
+                yield InputFile(path, shown_path(path, self.cwd), settings)
+
+    def _ignores_above(self, top: Path) -> tuple[_IgnoreFile, ...]:
+        """The .gitignore files above `top` in its repository.
+
+        None of them where they leave out `top` itself: it was named.
+        """
+        if (top / ".git").exists():
+            return ()
+        repository = next((folder for folder in top.parents if (folder / ".git").exists()), None)
+        if repository is None:
+            return ()
+        above: list[_IgnoreFile] = []
+        place = repository
+        for name in top.relative_to(repository).parts:
+            file = self._ignore_file(str(place))
+            if file is not None:
+                above.append(file)
+            place /= name
+            if _ignored(above, str(place), is_folder=True):
+                return ()
+        return tuple(above)
+
+    def _ignore_file(self, folder: str) -> _IgnoreFile | None:
+        """What .gitignore in a folder says; None (and an error noted) where it is no file that can be taken."""
+        file = Path(folder, ".gitignore")
+        try:
+            return _IgnoreFile.read(file)
+        except files.Refused as error:
+            self.result.errors.append(LintError(shown_path(file, self.cwd), f"cannot read the file: {error.strerror}"))
+        except OSError:
+            pass
+        return None
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether there is a file behind `entry`; a link to itself leads to none."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+class _Excludes(NamedTuple):
+    """What settings and command line leave out."""
+
+    names: frozenset[str]  # plain names: no pattern matching needed
+    patterns: tuple[tuple[str, Patterns], ...]  # with the folder that they are relative to
+
+    @classmethod
+    def of(cls, settings: Settings, extra: Iterable[str], cwd: Path) -> _Excludes:
+        configured = (*settings.exclude, *settings.extend_exclude)
+        names = frozenset(p for p in (*configured, *extra) if not set(p) & set("*?[]!/\\"))
+        relative = []
+        for base, given in ((settings.root, configured), (cwd, extra)):
+            rest = [pattern for pattern in given if pattern not in names]
+            if rest:
+                relative.append((_prefix(str(base)), Patterns(_as_git(pattern, base) for pattern in rest)))
+        return cls(names, tuple(relative))
+
+    def match(self, path: str, name: str, *, is_folder: bool) -> bool:
+        if name in self.names:
+            return True
+        return any(
+            path.startswith(base) and patterns.verdict(_below(base, path), is_folder=is_folder)
+            for base, patterns in self.patterns
+        )
+
+
+def _prefix(folder: str) -> str:
+    """What the paths of all that is in `folder` begin with."""
+    return f"{folder.rstrip(os.sep)}{os.sep}"
+
+
+def _below(prefix: str, path: str) -> str:
+    return path[len(prefix) :].replace(os.sep, "/")
+
+
+def _as_git(pattern: str, base: Path) -> str:
+    """`./src/old`, `/abs/path/src/old` and `src\\old` as .gitignore patterns relative to `base`."""
+    if os.sep == "\\":
+        pattern = pattern.replace("\\", "/")
+    if Path(pattern).is_absolute():
+        try:
+            return "/" + Path(pattern).relative_to(base).as_posix()
+        except ValueError:
+            return pattern
+    return "/" + pattern.removeprefix("./") if pattern.startswith("./") else pattern
+
+
+class _IgnoreFile(NamedTuple):
+    """The patterns of one .gitignore file."""
+
+    base: str  # its folder, with a separator at the end
+    patterns: Patterns
+
+    @classmethod
+    def read(cls, file: Path) -> _IgnoreFile | None:
+        """None for a file without patterns. Raises OSError."""
+        text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8-sig", "surrogateescape")
+        patterns = Patterns(text.replace("\r\n", "\n").split("\n"))
+        return cls(_prefix(str(file.parent)), patterns) if patterns else None
+
+
+def _ignored(files: Sequence[_IgnoreFile], path: str, *, is_folder: bool) -> bool:
+    """Whether the .gitignore files, of which the innermost comes last, leave `path` out."""
+    for file in reversed(files):
+        verdict = file.patterns.verdict(_below(file.base, path), is_folder=is_folder)
+        if verdict is not None:
+            return verdict
+    return False

@@ -1,0 +1,282 @@
+"""Linting many files: cheap ways out first, then in this process or in several, always in one order."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attrs import frozen
+
+from pallas_lint.finding import Finding, LintError
+from pallas_lint.run.cache import Cache, Verdict
+from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
+from pallas_lint.text.files import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.text.source import Source
+
+# A process costs a quarter of a second before it judges its first line (its imports, mostly); a hundred
+# kilobytes of kernels take about as long.
+_BYTES_THAT_PAY = 400_000
+_BYTES_PER_PROCESS = 150_000
+_FILES_PER_TASK = 8
+UNUSED_SUPPRESSION = "PAL002"
+
+
+@frozen
+class RunResult:
+    """The verdicts on all files, put together."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[LintError, ...] = ()
+    kernels: int = 0
+    files: int = 0
+    tracebacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # of files that were not judged
+
+
+class _Task(NamedTuple):
+    """A file that has to be judged; settings by index, since they travel to a process once."""
+
+    path: Path
+    shown: str
+    settings: int
+    key: str | None
+
+
+@frozen(eq=False)
+class _Bench:
+    """What judging needs, sent to each process once."""
+
+    cwd: Path
+    settings: tuple[Settings, ...]
+    cache_folder: Path | None
+    project: Project
+
+
+def run(
+    files: Sequence[InputFile],
+    *,
+    cwd: Path,
+    jobs: int | None = None,
+    cache_folder: Path | None = None,
+    afresh: bool = False,
+) -> RunResult:
+    """Lint `files`.
+
+    `jobs` None chooses; `cache_folder` None means no cache; `afresh`: whatever finds something is judged now. The
+    result never depends on `jobs`.
+    """
+    project = Project(cwd)
+    cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
+    settings = list({id(file.settings): file.settings for file in files}.values())
+    index = {id(item): number for number, item in enumerate(settings)}
+    fingerprints = [item.fingerprint() for item in settings] if cache else []
+    root = project_root(cwd)
+    verdicts: dict[str, Verdict] = {}
+    tasks: list[_Task] = []
+    size = 0
+    for file in files:
+        try:
+            data = read(file.path)
+        except OSError as error:
+            verdicts[file.shown] = _failed(file.shown, f"cannot read the file: {error.strerror or error}")
+            continue
+        if not concerns_pallas(data):
+            verdicts[file.shown] = Verdict(file.shown)
+            continue
+        number = index[id(file.settings)]
+        # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
+        keeping = cache is not None and is_in_project(file.path, root)
+        key = cache.key(file.shown, data, fingerprints[number]) if cache and keeping else None
+        known = cache.get(file.shown, key) if cache and key else None
+        if known is not None and not (afresh and known.findings):
+            verdicts[file.shown] = known
+            continue
+        tasks.append(_Task(file.path, file.shown, number, key))
+        size += len(data)
+    bench = _Bench(cwd, tuple(settings), cache_folder, project)
+    processes = _processes(jobs, size, len(tasks))
+    if processes > 1 and _can_start_safely():
+        with _started_safely():
+            judged = _judge_in_processes(bench, tasks, processes)
+    else:
+        judged = _judge(bench, tasks)
+    verdicts.update((verdict.path, verdict) for verdict in judged)
+    return combine([verdicts[file.shown] for file in files])
+
+
+def combine(verdicts: Sequence[Verdict]) -> RunResult:
+    """The verdicts as one result: findings without repetitions, sorted."""
+    findings = {finding: None for verdict in verdicts for finding in verdict.findings}
+    # A comment in a helper may silence what only the kernel in another file makes of it.
+    used = {place for verdict in verdicts for place in verdict.used_suppressions}
+    kept = [f for f in findings if f.code != UNUSED_SUPPRESSION or (f.span.path, f.span.start.line) not in used]
+    errors = {error: None for verdict in verdicts for error in verdict.errors}
+    return RunResult(
+        tuple(verdicts),
+        tuple(sorted(kept, key=lambda finding: finding.sort_key)),
+        tuple(sorted(errors, key=lambda error: (error.path, error.line or 0, error.message))),
+        sum(verdict.kernels for verdict in verdicts),
+        len(verdicts),
+        tuple(verdict.traceback for verdict in verdicts if verdict.traceback),
+        tuple(note for verdict in verdicts for note in verdict.notes),
+    )
+
+
+def judge_source(source: Source, settings: Settings, project: Project) -> Verdict:
+    """The verdict on one text; a crash becomes an error of that file."""
+    if source.note is not None:
+        return Verdict(source.path, notes=(source.note,))
+    try:
+        from pallas_lint.lint import lint_source
+
+        result: Any = lint_source(source, settings, project)
+    except Exception as error:
+        return _crashed(source.path, error)
+    return Verdict(
+        source.path,
+        tuple(result.findings),
+        tuple(result.errors),
+        result.kernels,
+        tuple(getattr(result, "dependencies", ())),
+        tuple(getattr(result, "used_suppressions", ())),
+        traceback=getattr(result, "traceback", None),
+    )
+
+
+def collect_rarely() -> None:
+    """Have Python look for garbage less often.
+
+    Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
+    a quarter of the time, and in an editor an edit that meets a full collection takes twice as long.
+    """
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
+    """The verdicts on `tasks`, made in this process."""
+    from pallas_lint.notebooks import notebook
+    from pallas_lint.text.source import SourceError
+
+    cache = Cache(bench.cache_folder, bench.cwd, bench.project) if bench.cache_folder is not None else None
+    verdicts: list[Verdict] = []
+    collect_rarely()
+    for task in tasks:
+        try:
+            source = notebook.read(task.path, task.shown)
+        except SourceError as error:
+            verdicts.append(_failed(task.shown, error.message, error.line))
+            continue
+        except Exception as error:
+            verdicts.append(_crashed(task.shown, error))
+            continue
+        verdict = judge_source(source, bench.settings[task.settings], bench.project)
+        if cache and task.key:
+            cache.put(verdict, task.key)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _failed(shown: str, message: str, line: int | None = None) -> Verdict:
+    return Verdict(shown, errors=(LintError(shown, message, line),))
+
+
+def _crashed(shown: str, error: Exception) -> Verdict:
+    import traceback
+
+    detail = str(error).strip().splitlines()
+    message = f"internal error: {type(error).__name__}{': ' + detail[0] if detail else ''} (-v shows where)"
+    return Verdict(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
+
+
+def _processes(jobs: int | None, size: int, files: int) -> int:
+    """How many processes to use for `size` bytes of kernels in `files` files."""
+    if jobs is not None:
+        return min(jobs, files)
+    if size < _BYTES_THAT_PAY:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, size // _BYTES_PER_PROCESS, files))
+
+
+_bench: _Bench | None = None  # of a worker process
+
+
+def _start_worker(bench: _Bench) -> None:
+    import signal
+
+    global _bench
+    _bench = bench
+    # Ctrl-C reaches every process of the terminal; the parent alone answers it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(tasks: list[_Task]) -> list[Verdict]:
+    assert _bench is not None
+    return _judge(_bench, tasks)
+
+
+def _can_start_safely() -> bool:
+    """Before Python 3.11 only a fork starts without the current folder, the project, on its import path."""
+    if sys.version_info >= (3, 11):
+        return True
+    import multiprocessing
+
+    return multiprocessing.get_start_method() == "fork"
+
+
+@contextmanager
+def _started_safely() -> Iterator[None]:
+    """Processes started meanwhile leave the current folder out: `multiprocessing` starts some by `python -c`."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
+
+
+def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[Verdict]:
+    """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    count = max(1, min(_FILES_PER_TASK, -(-len(tasks) // (processes * 4))))
+    portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
+    verdicts: list[Verdict] = []
+    left: list[_Task] = []
+    pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(bench,))
+    try:
+        futures: list[tuple[list[_Task], Future[list[Verdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
+        for portion, future in futures:
+            try:
+                verdicts += future.result()
+            except BrokenProcessPool:
+                left += portion
+    except KeyboardInterrupt:
+        import multiprocessing
+
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+    for task in left:
+        with ProcessPoolExecutor(1, initializer=_start_worker, initargs=(bench,)) as alone:
+            try:
+                verdicts += alone.submit(_work, [task]).result()
+            except BrokenProcessPool:
+                verdicts.append(_failed(task.shown, "internal error: the process that judged it died"))
+    return verdicts
