@@ -1,263 +1,100 @@
-"""How long an editor waits for diagnostics: pallas-lint's server beside ruff's and fixit's, over standard streams.
+"""How long an editor waits: pallas-lint's server beside ruff's and fixit's, over standard streams.
 
-    python benchmarks/latency.py                        files made of the rules' examples, 350 to 6300 lines
-    python benchmarks/latency.py FILE...                these files
+    python benchmarks/latency.py                        the rules' examples, and kernels of the installed jax
+    python benchmarks/latency.py --quick                one file of each, fewer samples: a few minutes
+    python benchmarks/latency.py FILE...                copies of these files
+    python benchmarks/latency.py --beside PYTHON        the pallas-lint of another environment too, on the same texts
     python benchmarks/latency.py --fixit PATH/fixit     a server from another environment
 
-Every edit is one `textDocument/didChange`, sent when the diagnostics of the edit before have come. What counts is the
-wall-clock time from sending it to receiving diagnostics: those of this very version where the server says the version.
-A server that is not installed is left out and named.
+Every edit is one `textDocument/didChange`, and after it all that an editor asks: diagnostics (waited for where a
+server pushes them), code actions at the cursor, inlay hints of what is visible, code lenses. The next edit is made when
+all of that is answered. Printed are milliseconds, median / 95th percentile: from sending the edit to its diagnostics,
+to the last of the answers, and the CPU time of the server's process.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import contextlib
-import inspect
-import json
 import os
-import queue
-import re
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import scenarios, texts
+from benchmarks.client import Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
 
+    from benchmarks.client import Waited
+    from benchmarks.scenarios import Samples
+
+ROOT = Path(__file__).resolve().parent.parent
 LINES = (350, 1700, 6300)
-TYPED = "scale = 2 * 3"
-PLACES = 6  # edits of one kind are made at so many places, spread over the file
-PATIENCE = 120.0  # seconds after which a server is taken to be silent
-_KERNEL = re.compile(r"^[ \t]*def \w+\((?:self, )?[^)]*(?:_ref\b|_ref,|refs\b)")
-# Code that has a whole file judged anew at each edit: one example would speak for all.
-_WHOLE = re.compile(r"checkify|triton_call|jax_triton|__main__")
-_FUNCTION = re.compile(r"^[ \t]*def \w+\(")
+OURS = "pallas-lint"
 
 
-class Edit(NamedTuple):
-    """Replace a range, lines and characters counted from 0, by a text."""
-
-    kind: str
-    start: tuple[int, int]
-    end: tuple[int, int]
-    text: str
-
-
-class Server:
-    """A language server in a process of its own, and a client for it."""
-
-    def __init__(self, command: list[str], folder: Path) -> None:
-        begin = time.perf_counter()
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+def main() -> None:
+    """Measure and print."""
+    options = _options()
+    commands = _servers(options)
+    samples = options.samples or (10 if options.quick else 30)
+    print("Milliseconds, median / 95th percentile (of the first server's 95th).")
+    for name, text in _texts(options).items():
+        title = f"{name}, {text.count(chr(10))} lines"
+        _measure(title, commands, lambda each: scenarios.edited(each, text, samples, options.most))  # noqa: B023
+    if not options.files:
+        small, large = texts.composed(LINES[0]), texts.composed(LINES[-1])
+        _measure(
+            f"{LINES[0]} lines, while {LINES[-1]} lines that were just opened are being judged",
+            {name: command for name, command in commands.items() if name.startswith(OURS)},
+            lambda each: scenarios.beside(each, small, large, samples, options.most),
         )
-        self.messages: queue.Queue[tuple[float, dict[str, Any]]] = queue.Queue()
-        self.number = 0
-        threading.Thread(target=self._read, daemon=True).start()
-        params = {
-            "processId": os.getpid(),
-            "rootUri": folder.as_uri(),
-            "capabilities": {"textDocument": {"publishDiagnostics": {"versionSupport": True}}},
-            "workspaceFolders": [{"uri": folder.as_uri(), "name": folder.name}],
-        }
-        wanted = self._send("initialize", params, request=True)
-        at, answer = self._until(lambda message: message.get("id") == wanted)
-        self.start = at - begin
-        sync = answer["result"]["capabilities"].get("textDocumentSync", 1)
-        self.incremental = (sync if isinstance(sync, int) else sync.get("change", 1)) == 2
-        self._send("initialized", {})
-
-    def _read(self) -> None:
-        stream = self.process.stdout
-        assert stream is not None
-        while True:
-            length = 0
-            while line := stream.readline().strip():
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            if not length:
-                return
-            message = json.loads(stream.read(length))
-            self.messages.put((time.perf_counter(), message))
-
-    def _send(self, method: str, params: Any, *, request: bool = False) -> int:
-        self.number += 1
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-        if request:
-            message["id"] = self.number
-        self._write(message)
-        return self.number
-
-    def _write(self, message: dict[str, Any]) -> None:
-        data = json.dumps(message).encode()
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-        self.process.stdin.flush()
-
-    def _until(self, fits: Any) -> tuple[float, dict[str, Any]]:
-        while True:
-            at, message = self.messages.get(timeout=PATIENCE)
-            if "id" in message and "method" in message:
-                many = len(message["params"].get("items", ())) if message["method"] == "workspace/configuration" else 0
-                self._write({"jsonrpc": "2.0", "id": message["id"], "result": [None] * many if many else None})
-            elif fits(message):
-                return at, message
-
-    def _diagnostics(self, uri: str, version: int) -> float:
-        def fits(message: dict[str, Any]) -> bool:
-            if message.get("method") != "textDocument/publishDiagnostics" or message["params"]["uri"] != uri:
-                return False
-            return message["params"].get("version", version) in (version, None)
-
-        return self._until(fits)[0]
-
-    def open(self, uri: str, text: str) -> float:
-        """Seconds until the diagnostics of a document that is opened."""
-        begin = time.perf_counter()
-        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
-        self._send("textDocument/didOpen", {"textDocument": item})
-        return self._diagnostics(uri, 1) - begin
-
-    def change(self, uri: str, version: int, edit: Edit, text: str) -> float:
-        """Seconds until the diagnostics after an edit; `text` is the whole document after it."""
-        with contextlib.suppress(queue.Empty):
-            while True:  # what a server says a second time belongs to the edit before
-                self.messages.get_nowait()
-        change: dict[str, Any] = {"text": text}
-        if self.incremental:
-            places = {"start": edit.start, "end": edit.end}
-            where = {name: {"line": line, "character": character} for name, (line, character) in places.items()}
-            change = {"range": where, "text": edit.text}
-        begin = time.perf_counter()
-        document = {"uri": uri, "version": version}
-        self._send("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
-        return self._diagnostics(uri, version) - begin
-
-    def stop(self) -> None:
-        self._send("shutdown", None, request=True)
-        self._send("exit", None)
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    if options.probe:
+        _probes({name: command for name, command in commands.items() if name.startswith(OURS)})
 
 
-def applied(text: str, edit: Edit) -> str:
-    """The text after an edit."""
-    lines = text.splitlines(keepends=True)
-    (first, column), (last, end) = edit.start, edit.end
-    before, after = "".join(lines[:first]) + lines[first][:column], lines[last][end:] + "".join(lines[last + 1 :])
-    return before + edit.text + after
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="files to edit copies of")
+    parser.add_argument("--beside", action="append", metavar="PYTHON", help="another Python with pallas-lint in it")
+    parser.add_argument("--ruff", metavar="PATH", help="the ruff to start")
+    parser.add_argument("--fixit", metavar="PATH", help="the fixit to start; it needs `fixit[lsp]`")
+    parser.add_argument("--only", action="append", metavar="NAME", help="only this server")
+    parser.add_argument("--quick", action="store_true", help="two files, ten samples of each kind of edit")
+    parser.add_argument("--samples", type=int, metavar="N", help="samples of each kind of edit (default: 30)")
+    parser.add_argument("--probe", action="store_true", help="probe an example from the editor, which needs jax[tpu]")
+    parser.add_argument(
+        "--most", type=float, default=120.0, metavar="SECONDS", help="stop editing a file after this (default: 120)"
+    )
+    return parser.parse_args()
 
 
-def edits(text: str) -> Iterator[Edit]:
-    """What somebody does to the text; it is back to what it was after each group."""
-    lines = text.splitlines()
-    kernels, others = bodies(lines, kernels=True), bodies(lines, kernels=False)
-    for at in spread(kernels):
-        yield from typing("typing in a kernel", lines, at)
-    for at in spread(others):
-        yield from typing("typing elsewhere", lines, at)
-    for at in spread(kernels + others):
-        block = "".join(f"{lines[at][: indent(lines[at])]}pasted_{n} = {n} * 2\n" for n in range(20))
-        yield Edit("pasting 20 lines", (at, 0), (at, 0), block)
-        yield Edit("taking them out", (at, 0), (at + 20, 0), "")
-        end = len(lines[at])
-        yield Edit("breaking the syntax", (at, end), (at, end), " + (")
-        yield Edit("mending it", (at, end), (at, end + 4), "")
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    if options.files:
+        return {file.name: file.read_text(encoding="utf-8") for file in options.files}
+    real = texts.real()
+    if not real:
+        print("left out, not installed: jax", file=sys.stderr)
+    if options.quick:
+        return {"The rules' examples": texts.composed(LINES[1]), **dict(list(real.items())[:1])}
+    found = {f"The rules' examples, about {count}": texts.composed(count) for count in LINES}
+    found["The rules' examples with checkify, jax-triton and `__main__`"] = texts.composed(LINES[1], whole=True)
+    return {**found, **real}
 
 
-def typing(kind: str, lines: list[str], at: int) -> Iterator[Edit]:
-    """A statement on a line of its own, letter by letter; then the line is taken out."""
-    space = lines[at][: indent(lines[at])]
-    yield Edit(kind, (at, 0), (at, 0), f"{space}\n")
-    for n, letter in enumerate(TYPED):
-        column = len(space) + n
-        yield Edit(kind, (at, column), (at, column), letter)
-    yield Edit(kind, (at, 0), (at + 1, 0), "")
-
-
-def bodies(lines: list[str], *, kernels: bool) -> list[int]:
-    """Lines on which the first statement of a function begins, one with refs for parameters or one without."""
-    found = []
-    for at, line in enumerate(lines):
-        if _FUNCTION.match(line) and bool(_KERNEL.match(line)) is kernels and line.rstrip().endswith(":"):
-            below = at + 1
-            inner = indent(lines[below]) if below < len(lines) else 0
-            if inner > indent(line) and not lines[below].lstrip().startswith(('"', "'", "@", "#")):
-                found.append(below)
-    return found
-
-
-def indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def spread(places: list[int]) -> list[int]:
-    """A few of many, first to last."""
-    if len(places) <= PLACES:
-        return places
-    return [places[n * (len(places) - 1) // (PLACES - 1)] for n in range(PLACES)]
-
-
-def composed(lines: int) -> str:
-    """A module of about so many lines: the examples of all rules, each with names of its own."""
-    from pallas_lint.registry import all_rules
-
-    imports: dict[str, None] = {}
-    parts: list[str] = []
-    count = 0
-    while count < lines:
-        for entry in all_rules().values():
-            for example in (*entry.rule.invalid, *entry.rule.valid):
-                if _WHOLE.search(example.code):
-                    continue
-                try:
-                    code = renamed(inspect.cleandoc(example.code), len(parts), imports)
-                except SyntaxError:
-                    continue
-                parts.append(code)
-                count += code.count("\n") + 3
-                if count >= lines:
-                    return "\n".join(imports) + "\n\n\n" + "\n\n\n".join(parts) + "\n"
-    raise AssertionError("there are examples")
-
-
-def renamed(code: str, number: int, imports: dict[str, None]) -> str:
-    """An example without its imports, which are collected; what it binds gets a number. Raises SyntaxError."""
-    tree = ast.parse(code)
-    lines = code.splitlines()
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset == 0:
-            imports.update(dict.fromkeys([ast.unparse(node)]))
-            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    text = "\n".join(lines).strip("\n")
-    for name in names:
-        text = re.sub(rf"(?<![.\w]){name}\b(?!\s*=[^=][^\n]*[,)]$)", f"{name}_{number}", text)
-    return text
-
-
-def servers(options: argparse.Namespace) -> dict[str, list[str]]:
+def _servers(options: argparse.Namespace) -> dict[str, list[str]]:
     """The command of each server; those that are not there are named on standard error."""
-    beside = str(Path(sys.executable).parent)
-    found = {"pallas-lint": [sys.executable, "-m", "pallas_lint", "server"]}
+    here = str(Path(sys.executable).parent)
+    found = {OURS: _ours(sys.executable)}
+    found |= {f"{OURS} of {python}": _ours(python) for python in options.beside or ()}
     missing = []
     for name, given, arguments in (("ruff", options.ruff, ["server"]), ("fixit", options.fixit, ["lsp"])):
-        path = shutil.which(given or name, path=None if given else os.pathsep.join((beside, os.environ["PATH"])))
+        path = shutil.which(given or name, path=None if given else os.pathsep.join((here, os.environ["PATH"])))
         if path is None:
             missing.append(name)
         else:
@@ -267,78 +104,76 @@ def servers(options: argparse.Namespace) -> dict[str, list[str]]:
     return {name: command for name, command in found.items() if not options.only or name in options.only}
 
 
-def measured(command: list[str], text: str, folder: Path, most: int) -> dict[str, list[float]]:
-    """Seconds by kind of event: every start, opening and edit."""
-    file = folder / "kernels.py"
-    file.write_text(text)
-    server = Server(command, folder)
-    times: dict[str, list[float]] = {"start to initialize": [server.start]}
-    try:
-        times["opening"] = [server.open(file.as_uri(), text)]
-        begin = time.perf_counter()
-        for version, edit in enumerate(edits(text), 2):
-            text = applied(text, edit)
-            seconds = server.change(file.as_uri(), version, edit, text)
-            times.setdefault(edit.kind, []).append(seconds)
-            if time.perf_counter() - begin > most:
-                break
-    except queue.Empty:
-        print(f"{command[0]} fell silent", file=sys.stderr)
-    finally:
-        server.stop()
-    changes = [each for kind, some in times.items() for each in some if kind not in ("start to initialize", "opening")]
-    return {**times, "all edits": changes}
+def _ours(python: str) -> list[str]:
+    return [python, "-m", "pallas_lint", "server"]
 
 
-def report(name: str, results: dict[str, dict[str, list[float]]]) -> None:
+def _measure(title: str, commands: dict[str, list[str]], session: Callable[[Sequence[str]], Samples]) -> None:
+    results: dict[str, Samples] = {}
+    for name, command in commands.items():
+        try:
+            results[name] = session(command)
+        except Silent as error:
+            print(f"{name}: {error}", file=sys.stderr)
+    if results:
+        _report(title, results)
+
+
+def _report(title: str, results: dict[str, Samples]) -> None:
     """The table of one file, as Markdown."""
-    kinds = list(dict.fromkeys(kind for times in results.values() for kind in times))
     first = next(iter(results))
-    print(f"\n{name}\n\n| | {' | '.join(results)} |\n|---|{'---:|' * len(results)}")
-    for kind in kinds:
-        cells = []
-        for server, times in results.items():
-            values = times.get(kind)
-            if not values:
-                cells.append("")
-                continue
-            cell = f"{percentile(values, 50):.0f} / {percentile(values, 95):.0f}"
-            base = results[first].get(kind)
-            if server != first and base:
-                cell += f" ({percentile(values, 95) / percentile(base, 95):.2f} x)"
-            cells.append(cell)
-        print(f"| {kind} | {' | '.join(cells)} |")
+    columns = [f"{name}: {what}" for name in results for what in ("diagnostics", "all answers", "CPU")]
+    print(f"\n{title}\n\n| | samples | {' | '.join(columns)} |\n|---|---:|{'---:|' * len(columns)}", flush=True)
+    for kind in dict.fromkeys(kind for found in results.values() for kind in found):
+        base = results[first].get(kind, [])
+        cells = [str(len(base))]
+        for name, found in results.items():
+            some = found.get(kind, [])
+            others = None if name == first else base
+            cells += [_cell(some, what, others) for what in ("diagnostics", "everything", "cpu")]
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
 
 
-def percentile(values: list[float], percent: int) -> float:
+def _cell(some: Sequence[Waited], what: str, base: Sequence[Waited] | None) -> str:
+    """ "31 / 47 (1.20 x)", as far as it is known."""
+    values, others = (
+        [each for each in (getattr(waited, what) for waited in given) if each is not None]
+        for given in (some, base or ())
+    )
+    if not values:
+        return ""
+    cell = f"{_percentile(values, 50):.0f} / {_percentile(values, 95):.0f}" if len(values) > 1 else _one(values[0])
+    return f"{cell} ({_percentile(values, 95) / _percentile(others, 95):.2f} x)" if others else cell
+
+
+def _one(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}"
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
     """In milliseconds."""
     if len(values) == 1:
         return values[0] * 1000
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] * 1000
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="files to edit copies of")
-    parser.add_argument("--ruff", metavar="PATH", help="the ruff to start")
-    parser.add_argument("--fixit", metavar="PATH", help="the fixit to start; it needs `fixit[lsp]`")
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this server")
-    parser.add_argument(
-        "--most", type=float, default=60.0, metavar="SECONDS", help="stop editing a file after this (default: 60)"
-    )
-    options = parser.parse_args()
-    texts = {file.name: file.read_text() for file in options.files}
-    if not texts:
-        texts = {f"The rules' examples, {count} lines": composed(count) for count in LINES}
-    commands = servers(options)
-    print("Milliseconds, median / 95th percentile (of pallas-lint's 95th).")
-    for name, text in texts.items():
-        results = {}
-        for server, command in commands.items():
-            with tempfile.TemporaryDirectory() as folder:
-                results[server] = measured(command, text, Path(folder).resolve(), options.most)
-        report(f"{name} ({text.count(chr(10))} lines)" if options.files else name, results)
+def _probes(commands: dict[str, list[str]]) -> None:
+    file = ROOT / "examples" / "matmul_tpu.py"
+    arrays = "f32[512,512], f32[512,512]"
+    columns = " | ".join(f"{name}: wall | CPU" for name in commands)
+    print(f"\nA probe of `{file.name}` for v5e from the editor, seconds\n\n| | {columns} |")
+    print(f"|---|{'---:|' * 2 * len(commands)}", flush=True)
+    found = {}
+    for name, command in commands.items():
+        try:
+            found[name] = scenarios.probed(command, file, "matmul", arrays, "tpu:v5e")
+        except Silent as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            found[name] = {}
+    for kind in dict.fromkeys(kind for times in found.values() for kind in times):
+        told = [times.get(kind, (None, None)) for times in found.values()]
+        cells = ["" if value is None else f"{value:.2f}" for pair in told for value in pair]
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.latency import composed
+from benchmarks.texts import composed
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.lint import judge

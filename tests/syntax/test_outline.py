@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pallas_lint
-from benchmarks.latency import composed
+from benchmarks.texts import composed
 from pallas_lint.finding import Position
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.text.source import Source
