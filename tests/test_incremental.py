@@ -160,3 +160,15 @@ def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
         judge(source, CHOSEN, project, lambda: next(asked))
     edited = text.replace("128", "256", 1)
     assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+
+
+def test_two_distant_edits_at_once_run_only_what_reaches_them() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = composed(250)
+    result(text, project)
+    replay = project.graph().syntax.replay(FILE)
+    every = len(replay.runs)
+    head, _, tail = text.rpartition("\n    o_ref[...]")
+    edited = f"{head}\n\n    o_ref[...]{tail}".replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1)
+    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+    assert every - 3 <= replay.again < every

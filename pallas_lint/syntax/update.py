@@ -6,12 +6,13 @@ stand where the code now stands.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, AnyStr
 
 from pallas_lint.syntax.outline import Outline, last_line, outline, parser
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Hashable
 
     import tree_sitter
 
@@ -159,23 +160,19 @@ def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
 def _adopted(
     earlier: list[Piece], found: list[Piece], kept: dict[int, Piece], taken: Container[int] = ()
 ) -> list[Piece]:
-    """`found` with earlier pieces in place of the same ones, looked for from both ends; those taken are in place.
+    """`found` with earlier pieces in place of those that say the same, wherever they stood; those taken are in place.
 
     `kept` is told by the id of the new one.
     """
-    old = [piece for piece in earlier if id(piece) not in taken]
-    places = [at for at, piece in enumerate(found) if id(piece) not in taken]
-    new = [found[at] for at in places]
+    left: dict[Hashable, deque[Piece]] = {}
+    for piece in earlier:
+        if id(piece) not in taken and not _is_refused(piece):
+            left.setdefault(_content(piece), deque()).append(piece)
     result = list(found)
-    most = min(len(old), len(new))
-    head = 0
-    while head < most and _is_same(old[head], new[head]):
-        head += 1
-    tail = 0
-    while tail < most - head and _is_same(old[-1 - tail], new[-1 - tail]):
-        tail += 1
-    for at in (*range(head), *range(-tail, 0)):
-        result[places[at]] = _moved(old[at], new[at], kept, taken)
+    for at, piece in enumerate(found):
+        same = left.get(_content(piece)) if left and id(piece) not in taken else None
+        if same:
+            result[at] = _moved(same.popleft(), piece, kept, taken)
     return result
 
 
@@ -184,16 +181,11 @@ def _is_refused(piece: Piece) -> bool:
     return not piece.suspect and piece.was_parsed and piece.problem is not None
 
 
-def _is_same(old: Piece, new: Piece) -> bool:
-    if (old.kind, old.names, old.nested, old.deep) != (new.kind, new.names, new.nested, new.deep):
-        return False
-    if _is_refused(old):
-        return False
-    if old.suspect != new.suspect or _error_below(old) != _error_below(new):
-        return False
-    if old.members and new.members:
-        return old.header == new.header
-    return not old.members and not new.members and old.text == new.text
+def _content(piece: Piece) -> Hashable:
+    """Equal for pieces of which nobody can tell, but by their places, which is which."""
+    text = piece.header if piece.members else piece.text
+    about = piece.kind, piece.names, piece.nested, piece.deep, piece.suspect, _error_below(piece)
+    return *about, bool(piece.members), text
 
 
 def _error_below(piece: Piece) -> tuple[int, int] | None:
