@@ -6,14 +6,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.features import requests
-from pallas_lint.server.probing import prober
 from pallas_lint.server.probing.probed import Probed
+from pallas_lint.server.probing.prober import Prober
 from pallas_lint.server.protocol.session import Session
+from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.sweeping import Sweeper
-from pallas_lint.server.views import probe_page
-from pallas_lint.server.workspace import configuring, notebooks
+from pallas_lint.server.workspace import notebooks
 from pallas_lint.server.workspace.documents import Documents
 from pallas_lint.server.workspace.folders import Folders
 from pygls.exceptions import FeatureNotificationError
@@ -49,7 +48,7 @@ class PallasServer(LanguageServer):
         self.documents = Documents(self.folders, self.reporter.judged, self.failed, Probed(trusted))
         self.notebooks = notebooks.Notebooks(self)
         self.sweeper = Sweeper(self)
-        self.prober = prober.Prober()
+        self.prober = Prober()
         self.initial_settings: object = None  # those that came with `initialize`
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer
@@ -87,9 +86,5 @@ def create(*, allow_probe: bool = False, trusted: bool = True) -> PallasServer:
     For a workspace that is not `trusted` it tells nothing that probes found before.
     """
     server = PallasServer(allow_probe=allow_probe, trusted=trusted)
-    configuring.register(server)
-    requests.register(server)
-    prober.register(server)
-    probe_page.register(server)
-    notebooks.register(server)
+    register(server)
     return server

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Edit, Finding, Fix

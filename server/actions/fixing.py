@@ -16,7 +16,7 @@ from pallas_lint.run import fixer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Fix

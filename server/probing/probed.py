@@ -12,7 +12,7 @@ from pallas_lint.probe import facts, footing, settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.probe.facts import Run
     from pallas_lint.probe.results import LaunchResult

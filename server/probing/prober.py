@@ -9,15 +9,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, evolve, field, frozen
-from lsprotocol import types as lsp
-from pallas_lint.server.protocol.progress import Progress
-from pallas_lint.server.protocol.session import argument
-from pallas_lint.server.workspace.client_settings import client_commands
+from attrs import define, field, frozen
 
-from pallas_lint.config.environment import InterpreterError, find_python
-from pallas_lint.config.options import TARGETS, OptionError
-from pallas_lint.notebooks.notebook import SUFFIX
 from pallas_lint.probe import facts, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.session import Conditions, Session
@@ -25,23 +18,18 @@ from pallas_lint.report.lines import Lines
 from pallas_lint.run.project import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pallas_lint.server.app import PallasServer
     from pallas_lint.server.probing.probe_targets import Chosen
-    from pallas_lint.server.workspace.documents import Judged
     from pallas_lint.server.workspace.folders import Folder
+    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.text.source import Source
 
 T = TypeVar("T")
 
 IDLE = 600.0  # seconds after which a worker that nobody asks is ended
-NOT_ALLOWED = (
-    "the probe runs the project's code, which this server was not started for: in VS Code trust the workspace and turn"
-    " on the setting pallasLint.probe.enable, in another editor start it as `pallas-lint server --allow-probe`"
-)
 _DOING = {
     "load": "importing the file",
     "trace": "tracing",
@@ -96,7 +84,7 @@ class Prober:
         loop = asyncio.get_running_loop()
         async with self._turn:
             if cancelled.is_set():
-                return _answer("cancelled", "the probe was cancelled")
+                return answer_of("cancelled", "the probe was cancelled")
             if self._idle is not None:
                 self._idle.cancel()
             key = asked.python, asked.root
@@ -157,7 +145,7 @@ async def on_own_thread(work: Callable[[], T]) -> T:
     return await future
 
 
-def _answer(outcome: str, message: str, **more: Any) -> dict[str, Any]:
+def answer_of(outcome: str, message: str, **more: Any) -> dict[str, Any]:
     return {"outcome": outcome, "message": message, "function": None, "launches": 0, "findings": 0, **more}
 
 
@@ -176,11 +164,11 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
     try:
         result = Session(worker, asked.root, asked.conditions, progress, texts).probe(asked.spec)
     except _Cancelled:
-        return _answer("cancelled", "the probe was cancelled")
+        return answer_of("cancelled", "the probe was cancelled")
     except WorkerError as error:
         raise Failed(str(error)) from error
     if cancelled.is_set():
-        return _answer("cancelled", "the probe was cancelled")
+        return answer_of("cancelled", "the probe was cancelled")
     lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
     findings, errors = all_findings([result], asked.root, lines.line)
     if result.launches:
@@ -189,7 +177,7 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
         raise Failed(". ".join(error.message for error in errors))
     told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
     message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
-    return _answer(
+    return answer_of(
         "done",
         ". ".join((message, *(error.message for error in errors))),
         launches=len(result.launches),
@@ -214,186 +202,3 @@ def _shown(file: Path, root: Path) -> str:
         return file.relative_to(root).as_posix()
     except ValueError:
         return file.as_posix()
-
-
-# -- the commands ------------------------------------------------------------------------------------------------------
-
-
-def register(server: PallasServer) -> None:
-    """Have the server answer the commands."""
-    server.command("pallasLint.probe")(probe)
-    server.command("pallasLint.writeProbeComment")(write_comment)
-
-
-async def probe(ls: PallasServer, given: object = None) -> dict[str, Any]:
-    """`pallasLint.probe`: what came of it; another editor than VS Code is told in a message too."""
-    request = argument(given)
-    try:
-        answer = await _answered(ls, request)
-    except Failed as error:
-        answer = _answer("failed", str(error))
-    if not client_commands(ls.initial_settings):
-        kind = {"done": lsp.MessageType.Info, "cancelled": lsp.MessageType.Info}.get(
-            answer["outcome"], lsp.MessageType.Warning
-        )
-        message = f"pallas-lint: {answer['message']}"
-        ls.window_show_message(lsp.ShowMessageParams(type=kind, message=message))
-    return answer
-
-
-async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, Any]:
-    asking = request.get("ask") is True  # what the user is to be asked is all that is wanted: nothing is run
-    if not ls.probe_allowed and not asking:
-        return _answer("not-allowed", NOT_ALLOWED)
-    uri, function, line, arguments = (request.get(key) for key in ("uri", "function", "line", "arguments"))
-    targets = request.get("targets") or ()
-    if not (
-        isinstance(uri, str)
-        and isinstance(function, str | None)
-        and isinstance(line, int | None)
-        and isinstance(arguments, str | None)
-        and isinstance(targets, list | tuple)
-    ):
-        raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
-    judged, chosen = await _chosen(ls, uri, function, line)
-    spec = _spec(ls, judged, chosen, arguments)
-    file = ls.documents.path(uri)
-    if spec is None or asking:
-        from pallas_lint.server.probing import probe_targets
-
-        assert judged.judgement is not None and judged.judgement.analysis is not None
-        analysis, runs = judged.judgement.analysis, ls.documents.probed.runs(file)
-        suggested = await ls.documents.on_thread(probe_targets.suggestion, chosen, analysis, runs)
-        suggested = spec.spelled if spec is not None and spec.spelled else suggested
-        message = (
-            f"with what arguments is `{chosen.name}` to be probed? Write them into a comment above it:"
-            f" # pallas-lint: probe({suggested})"
-        )
-        return _answer("needs-arguments", message, function=chosen.document(suggested))
-    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets)
-    return await _with_progress(ls, asked)
-
-
-async def _chosen(ls: PallasServer, uri: str, function: str | None, line: int | None) -> tuple[Judged, Chosen]:
-    """The document and the function that a request is about. Raises Failed."""
-    if uri.startswith("vscode-notebook-cell:") or ls.documents.path(uri).suffix == SUFFIX:
-        raise Failed("cells of a notebook cannot be probed: put the kernel and its launch into a module")
-    judged = await ls.documents.judged(uri)
-    if judged is None:
-        raise Failed("the file is not open")
-    if judged.judgement is None:
-        raise Failed(judged.problem or "the file could not be judged")
-    analysis = judged.judgement.analysis
-    if analysis is None:
-        raise Failed("no kernel is launched in this file")
-    from pallas_lint.server.probing import probe_targets
-
-    at = None if line is None else line + 1
-    try:
-        return judged, await ls.documents.on_thread(probe_targets.choose, analysis, function, at)
-    except probe_targets.NoFunction as error:
-        raise Failed(str(error)) from error
-
-
-def _spec(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
-    """What to probe; None where the user has to say with what arguments. Raises Failed."""
-    file = str(ls.documents.path(judged.uri))
-    try:
-        if arguments is not None:
-            return specs.parse_arguments(arguments, file, chosen.name)
-        commented = [spec for spec in specs.comments_in(judged.source.text, file) if spec.function == chosen.name]
-    except specs.SpecError as error:
-        raise Failed(str(error)) from error
-    if commented:
-        return commented[-1]
-    return None if chosen.needs_arguments else specs.Spec(file, chosen.name)
-
-
-def _asked(ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object]) -> Asked:
-    """With which interpreter and under which conditions: of the client, else of the project's settings."""
-    file = ls.documents.path(judged.uri)
-    folder = ls.folders.of(file)
-    client = folder.client
-    told = judged.settings.probe if judged.settings is not None else {}
-    try:
-        python = find_python(file.parent, client.interpreter or told.get("python"))
-        wanted = tuple(str(target) for target in TARGETS.parse(list(targets)))
-    except (InterpreterError, OptionError) as error:
-        raise Failed(str(error)) from error
-    configured = Conditions.of(told, wanted or client.probe_targets)
-    conditions = evolve(
-        configured,
-        timeout=client.probe_timeout or configured.timeout,
-        memory_limit=client.probe_memory or configured.memory_limit,
-    )
-    return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing())
-
-
-async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:
-    """Run it, tell the client how far it is, and have it stop where the client says so."""
-    cancelled = threading.Event()
-    loop = asyncio.get_running_loop()
-    stopping: set[asyncio.Task[None]] = set()
-
-    def stop() -> None:
-        cancelled.set()
-        stopping.add(loop.create_task(ls.prober.stop(cancelled)))
-
-    async with Progress(ls, f"Probing {asked.spec.function}", cancellable=True) as progress:
-        progress.on_cancel(stop)
-        answer = await ls.prober.run(asked, progress.say, cancelled)
-    if answer["launches"]:
-        await _show(ls, asked.judged.uri)
-    return answer
-
-
-async def _show(ls: PallasServer, uri: str) -> None:
-    """Have the client show what is new about a document."""
-    ls.documents.was_probed(uri)
-    await ls.documents.judged(uri)
-    ls.protocol.notify("pallasLint/probed", {"uri": uri})
-    workspace = ls.client_capabilities.workspace
-    if workspace is None:
-        return
-    for can, refresh in (
-        (workspace.diagnostics if ls.reporter.pulls else None, ls.workspace_diagnostic_refresh),
-        (workspace.code_lens, ls.workspace_code_lens_refresh),
-        (workspace.inlay_hint, ls.workspace_inlay_hint_refresh),
-    ):
-        if can is not None and can.refresh_support:
-            refresh(None)
-
-
-async def write_comment(ls: PallasServer, given: object = None) -> bool:
-    """`pallasLint.writeProbeComment`: write the arguments above the function; whether the client took the edit."""
-    request = argument(given)
-    uri, function, arguments = (request.get(key) for key in ("uri", "function", "arguments"))
-    if not (isinstance(uri, str) and isinstance(function, str) and isinstance(arguments, str)):
-        return False
-    try:
-        judged, chosen = await _chosen(ls, uri, function, None)
-        text = specs.parse_arguments(arguments, judged.source.path, function).spelled
-    except (Failed, specs.SpecError) as error:
-        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=f"pallas-lint: {error}"))
-        return False
-    edit = comment_edit(judged.source, chosen, f"# pallas-lint: probe({text})")
-    changes = lsp.WorkspaceEdit(changes={uri: [edit]})
-    label = f"Probe comment of {function}"
-    done = await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=changes, label=label))
-    return done.applied
-
-
-def comment_edit(source: Source, chosen: Chosen, comment: str) -> lsp.TextEdit:
-    """The edit that writes a probe comment above a function and its decorators, in place of the one that is there."""
-    first = source.line(chosen.line)
-    indent = first[: len(first) - len(first.lstrip())]
-    above = chosen.line - 1
-    while above and source.line(above).strip().startswith("#") and not specs.is_comment(source.line(above)):
-        above -= 1
-    if above and specs.is_comment(source.line(above)):
-        old = len(source.line(above))  # of a line without astral characters: it is a probe comment
-        start, end = lsp.Position(above - 1, 0), lsp.Position(above - 1, old)
-        return lsp.TextEdit(range=lsp.Range(start, end), new_text=f"{indent}{comment}")
-    place = lsp.Position(chosen.line - 1, 0)
-    newline = "\r\n" if "\r\n" in source.text else "\n"
-    return lsp.TextEdit(range=lsp.Range(place, place), new_text=f"{indent}{comment}{newline}")

@@ -16,7 +16,7 @@ from pallas_lint.run.cache import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.run.cache import Verdict
 
 _PORTION = 50  # reports of files in one partial result
-
-
 _NO_DIAGNOSTICS = Diagnostics()
 _NOTHING = _NO_DIAGNOSTICS.identify([])
 

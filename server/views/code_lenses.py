@@ -17,7 +17,7 @@ from pallas_lint.server.views.figures import known_of, launch_name, memory_text,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Span

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.server.probing.probed import launches_at
 
@@ -12,11 +12,15 @@ from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
 from pallas_lint.kernels.model.values import Sym
 
 if TYPE_CHECKING:
-    from pallas_lint.server.workspace.documents import Judged
+    from collections.abc import Iterator
 
+    from pallas_lint.server.workspace.judged import Judged
+
+    from pallas_lint.finding import Span
     from pallas_lint.kernels.facts.memory_budget import Budget
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Shape
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Ref, Shape
     from pallas_lint.probe.results import LaunchResult
 
 
@@ -131,3 +135,26 @@ def _size(value: object) -> str:
 
 def _dim(size: int | Sym) -> str:
     return size.text if isinstance(size, Sym) else str(size)
+
+
+def bracketed(sizes: list[int]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"
+
+
+def operand_of(probed: LaunchResult | None, ref: Ref) -> dict[str, Any] | None:
+    """What a probe saw of a ref."""
+    operands = probed.facts["operands"] if probed is not None else ()
+    return next((each for each in operands if each["name"] == ref.parameter), None)
+
+
+def ref_parameters(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Ref, Span]]:
+    """The refs of a kernel with the places of their parameters, where each is one."""
+    by_name = {ref.parameter: ref for ref in trace.refs}
+    for body in trace.launch.bodies:
+        if body.piece.source.path != judged.source.path:
+            continue
+        parameters = body.node.params
+        for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params):
+            ref = by_name.get(parameter.name.value)
+            if ref is not None and parameter.annotation is None:
+                yield ref, body.piece.span(parameter.name)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
-
-from pallas_lint.server.protocol.session import argument
 
 from pallas_lint.report.lines import Lines
 
@@ -13,34 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.documents import Judged
+    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.text.source import Source
-
-
-def register(server: PallasServer) -> None:
-    """Have the server answer the request."""
-    server.feature("pallasLint/report")(_report)
-
-
-async def _report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
-    asked = argument(params)
-    document, position = argument(asked.get("textDocument")), argument(asked.get("position"))
-    uri, line = document.get("uri"), position.get("line")
-    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
-    if judged is None:
-        return None
-    at = line + 1 if isinstance(line, int) else None
-    texts = {path: source for path in _paths(judged) if (source := ls.documents.text_of(path)) is not None}
-    return await asyncio.to_thread(
-        report, judged, ls.documents.path(judged.uri), texts, at, bool(asked.get("standalone"))
-    )
-
-
-def _paths(judged: Judged) -> set[str]:
-    return {finding.span.path for finding in judged.probe_findings}
 
 
 def report(

@@ -11,17 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from pallas_lint.server.probing.probed import Probed
-from pallas_lint.server.workspace.client_settings import ClientSettings
 from pallas_lint.server.workspace.folders import file_of
+from pallas_lint.server.workspace.judged import Judged
 
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import notebook
 from pallas_lint.notebooks.notebook import SUFFIX, Notebook
 from pallas_lint.presumption import backends_named
-from pallas_lint.run.cache import Verdict
-from pallas_lint.run.fixer import SYNTAX_ERROR
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
 
@@ -31,60 +29,12 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.workspace.folders import Folders
 
-    from pallas_lint.config.settings import Settings
-    from pallas_lint.finding import Finding
-    from pallas_lint.lint import Judgement
     from pallas_lint.presumption import Named
-    from pallas_lint.probe.facts import Run
 
 LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@frozen
-class Judged:
-    """One version of a document with its verdict. `problem`: why there is none."""
-
-    uri: str
-    version: int | None
-    source: Source
-    settings: Settings | None
-    judgement: Judgement | None = None
-    problem: SettingsError | str | None = None
-    remark: str | None = None  # why it was not even tried
-    crash: str | None = None  # where the engine or a rule failed
-    client: ClientSettings = field(factory=ClientSettings)
-    probed: tuple[Run, ...] = ()  # what was probed and still holds
-    probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
-    probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What the user wants to see of the verdict."""
-        if self.judgement is None or not self.client.enable:
-            return ()
-        found = self.judgement.result.findings
-        return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
-
-    @property
-    def rests_on(self) -> frozenset[str]:
-        """The other files that the verdict rests on."""
-        return self.probe_rests_on.union(self.judgement.result.dependencies if self.judgement is not None else ())
-
-    @property
-    def verdict(self) -> Verdict:
-        """The same as a run over files would keep it."""
-        if self.judgement is None:
-            return Verdict(self.source.path)
-        result = self.judgement.result
-        return Verdict(
-            result.path,
-            self.findings,
-            dependencies=result.dependencies,
-            used_suppressions=result.used_suppressions,
-        )
 
 
 @define(eq=False)
@@ -371,14 +321,12 @@ class Documents:
     def _overlay(self) -> dict[Path, Source]:
         return {self.path(uri): source for uri, (_, source) in list(self._texts.items())}
 
-    async def fixed(self, judged: Judged, line: int) -> Source | None:
-        """A document with all its safe fixes, a notebook with those of the cell at a line; None: nothing changes."""
-        from pallas_lint.server.actions import fixing
+    def project_apart(self) -> Project:
+        """A project that has the open documents, apart from the one that judges them.
 
-        cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
-        # Not the project that judges the documents: what it keeps of them moves with the texts that it sees.
-        project = Project(Path(os.sep), self._overlay(), absolute_names=True)
-        return await self.on_thread(fixing.fixed, judged, project, cell=cell)
+        What that keeps of them moves with the texts that it sees.
+        """
+        return Project(Path(os.sep), self._overlay(), absolute_names=True)
 
     def warm_up(self) -> None:
         """Have the engine imported, which the first verdict would wait for."""

@@ -5,20 +5,18 @@ What a client asks of a cell is asked of the notebook, and what is found there i
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp, range_of
-from pallas_lint.server.workspace.configuring import take_changes
 from pallas_lint.server.workspace.documents import Documents
 
 from pallas_lint.finding import Edit, Span
 from pallas_lint.notebooks.notebook import Cell, Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.server.app import PallasServer
 
@@ -28,68 +26,7 @@ T = TypeVar("T")
 SYNC = lsp.NotebookDocumentSyncOptions(
     notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="jupyter-notebook")], save=True
 )
-# What is asked of a document at a place, or of all of it.
-_ASKED = (
-    lsp.TEXT_DOCUMENT_CODE_ACTION,
-    lsp.TEXT_DOCUMENT_CODE_LENS,
-    lsp.TEXT_DOCUMENT_COMPLETION,
-    lsp.TEXT_DOCUMENT_DIAGNOSTIC,
-    lsp.TEXT_DOCUMENT_HOVER,
-    lsp.TEXT_DOCUMENT_INLAY_HINT,
-)
 _PROBE = "pallasLint.probe"  # runs modules: a notebook is none
-
-
-def register(server: PallasServer) -> None:
-    """Take notebooks, and answer for their cells; to be called when all features are registered."""
-
-    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def opened(ls: PallasServer, params: lsp.DidOpenNotebookDocumentParams) -> None:
-        ls.reporter.opened(params.notebook_document.uri)
-        ls.notebooks.put(params.notebook_document.uri)
-
-    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def changed(ls: PallasServer, params: lsp.DidChangeNotebookDocumentParams) -> None:
-        ls.notebooks.put(params.notebook_document.uri)
-
-    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)
-    def saved(ls: PallasServer, params: lsp.DidSaveNotebookDocumentParams) -> None:
-        ls.documents.saved(params.notebook_document.uri)
-        take_changes(ls, {Documents.path(params.notebook_document.uri)})
-
-    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def closed(ls: PallasServer, params: lsp.DidCloseNotebookDocumentParams) -> None:
-        uri = params.notebook_document.uri
-        ls.documents.close(uri)
-        ls.reporter.closed(uri, Documents.shown(uri))
-        ls.notebooks.close(uri)
-
-    features = server.protocol.fm.features
-    for method in _ASKED:
-        features[method] = _of_cells(server, features[method])
-
-
-def _of_cells(server: PallasServer, feature: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The feature, for cells too."""
-
-    async def answered(params: Any) -> Any:
-        while True:
-            asked = params.text_document.uri
-            found = server.notebooks.of_cell(asked)
-            if found is None:
-                answer = feature(params)
-                answer = await answer if inspect.isawaitable(answer) else answer
-                return server.notebooks.located(answer)
-            uri, notebook, cell = found
-            answer = feature(
-                _moved(attrs.evolve(params, text_document=lsp.TextDocumentIdentifier(uri)), cell.first - 1)
-            )
-            answer = await answer if inspect.isawaitable(answer) else answer
-            # Cells may have come and gone meanwhile: the answer is about the newest.
-            if server.documents.source(uri) is notebook or server.notebooks.of_cell(asked) is None:
-                return server.notebooks.answer(answer, uri, notebook, cell)
-
-    return answered
 
 
 class Notebooks:
@@ -177,7 +114,7 @@ class Notebooks:
         if isinstance(answer, lsp.RelatedFullDocumentDiagnosticReport):
             return attrs.evolve(answer, items=self._in_cell(answer.items, notebook, cell))
         if isinstance(answer, lsp.Hover):
-            return _moved(answer, up)
+            return moved(answer, up)
         if not isinstance(answer, list):
             return answer
         kept: list[Any] = []
@@ -185,13 +122,13 @@ class Notebooks:
             if isinstance(each, lsp.CodeAction):
                 edit = self._edit(each.edit, uri, notebook) if each.edit is not None else None
                 if edit is not None:
-                    kept.append(attrs.evolve(each, edit=edit, diagnostics=_moved(each.diagnostics, up)))
+                    kept.append(attrs.evolve(each, edit=edit, diagnostics=moved(each.diagnostics, up)))
             elif isinstance(each, lsp.CodeLens):
                 runs_modules = each.command is not None and each.command.command == _PROBE
                 if _is_in(each.range.start, cell) and not runs_modules:
-                    kept.append(attrs.evolve(each, range=_moved(each.range, up)))
+                    kept.append(attrs.evolve(each, range=moved(each.range, up)))
             elif not isinstance(each, lsp.InlayHint) or _is_in(each.position, cell):
-                kept.append(_moved(each, up))
+                kept.append(moved(each, up))
         return kept
 
     def _in_cell(self, found: Sequence[lsp.Diagnostic], notebook: Notebook, cell: Cell) -> list[lsp.Diagnostic]:
@@ -199,7 +136,7 @@ class Notebooks:
         inside = [each for each in found if _is_in(each.range.start, cell)]
         if cell is notebook.cells[0]:  # what concerns the whole notebook
             inside = [each for each in found if each.range.start.line < cell.first - 1] + inside
-        return [self.located(attrs.evolve(each, range=_moved(each.range, 1 - cell.first))) for each in inside]
+        return [self.located(attrs.evolve(each, range=moved(each.range, 1 - cell.first))) for each in inside]
 
     def located(self, value: T) -> T:
         """Diagnostics, or a report of them, that point into cells where they would point into a notebook."""
@@ -220,7 +157,7 @@ class Notebooks:
         if not isinstance(source, Notebook) or not source.cells:
             return location
         cell = source.cell_at(location.range.start.line + 1)
-        return lsp.Location(cell.uri, _moved(location.range, 1 - cell.first))
+        return lsp.Location(cell.uri, moved(location.range, 1 - cell.first))
 
     def _edit(self, edit: lsp.WorkspaceEdit, uri: str, notebook: Notebook) -> lsp.WorkspaceEdit | None:
         """An edit of a notebook as one of its cells; None where it cannot be."""
@@ -234,7 +171,7 @@ class Notebooks:
             if settled is None:
                 return None
             cell = notebook.cell_at(settled.span.start.line)
-            where = _moved(range_of(notebook, settled.span, codec), 1 - cell.first)
+            where = moved(range_of(notebook, settled.span, codec), 1 - cell.first)
             changes.setdefault(cell.uri, []).append(lsp.TextEdit(where, settled.text))
         return attrs.evolve(edit, changes=changes)
 
@@ -247,16 +184,16 @@ def _lines(cell: Cell) -> int:
     return cell.text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
 
 
-def _moved(value: T, lines: int) -> T:
+def moved(value: T, lines: int) -> T:
     """A message with all its places moved down, at most to the top; it must have none in other documents."""
     if isinstance(value, lsp.Position):
         return attrs.evolve(value, line=max(value.line + lines, 0))
     if isinstance(value, list | tuple):
-        return [_moved(each, lines) for each in value]  # type: ignore[return-value]
+        return [moved(each, lines) for each in value]  # type: ignore[return-value]
     if isinstance(value, lsp.DiagnosticRelatedInformation) or not attrs.has(type(value)):
         return value
     message: Any = value
     fields = {field.name: getattr(message, field.name) for field in attrs.fields(type(message))}
-    changed = {name: _moved(each, lines) for name, each in fields.items()}
-    moved: T = attrs.evolve(message, **{name: each for name, each in changed.items() if each is not fields[name]})
-    return moved
+    changed = {name: moved(each, lines) for name, each in fields.items()}
+    copy: T = attrs.evolve(message, **{name: each for name, each in changed.items() if each is not fields[name]})
+    return copy

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pallas_lint.server.probing.probe_targets import NoFunction, choose, suggestion
-from pallas_lint.server.probing.prober import comment_edit
+from pallas_lint.server.features.probe_comment import comment_edit
+from pallas_lint.server.probing.probe_targets import NoFunction, choose
+from pallas_lint.server.probing.suggested_arguments import suggestion
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.lint import judge

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
-from pallas_lint.server.workspace import configuring
+from pallas_lint.server.features import configuration
 from pallas_lint.server.workspace.client_settings import ClientSettings, parse
 
 from pallas_lint import lint
@@ -130,7 +130,7 @@ async def test_each_folder_has_its_own(tmp_path: Path) -> None:
 
 
 async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuring, "_PATIENCE", 0.01)
+    monkeypatch.setattr(configuration, "_PATIENCE", 0.01)
     may_answer = asyncio.Event()
 
     def slow(server: PallasServer) -> None:

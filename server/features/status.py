@@ -1,22 +1,33 @@
-"""What a client shows about the server itself: its state for a file, and the pages of rules."""
+"""`pallasLint/status`: by what a file is judged."""
 
 from __future__ import annotations
 
 import platform
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.workspace.documents import Documents
+
 from pallas_lint import __version__
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.settings import SettingsError
-from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.folders import Folder
 
 
-def status(folder: Folder, file: Path, probe_allowed: bool) -> dict[str, Any]:
+async def status(ls: PallasServer, params: Any) -> dict[str, Any]:
+    uri = argument(params).get("uri")
+    first = next(iter(ls.folders), ls.folders.rest)
+    file = Documents.path(uri) if uri else first.path / "untitled.py"
+    folder = ls.folders.of(file)
+    return await ls.documents.on_thread(_status, folder, file, ls.probe_allowed)
+
+
+def _status(folder: Folder, file: Path, probe_allowed: bool) -> dict[str, Any]:
     """By what a file is judged: versions, settings, targets; and the first thing that is wrong with the settings."""
     problem = next(iter(folder.client.problems), None)
     interpreter = None
@@ -43,11 +54,3 @@ def status(folder: Folder, file: Path, probe_allowed: bool) -> dict[str, Any]:
         "probe": {"allowed": probe_allowed, "interpreter": interpreter},
         "problem": problem,
     }
-
-
-def rule_page(code: str) -> dict[str, str] | None:
-    """The page of a rule as Markdown, or None where there is no such rule."""
-    entry = all_rules().get(code.upper())
-    if entry is None:
-        return None
-    return {"title": f"{entry.code} {entry.name}", "markdown": entry.docs()}

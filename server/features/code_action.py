@@ -1,0 +1,40 @@
+"""Code actions: fixes, ways to silence a finding, and `source.fixAll`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+from pallas_lint.server.actions import code_actions, fixing
+
+from pallas_lint.notebooks.notebook import Notebook
+
+if TYPE_CHECKING:
+    from pallas_lint.server.app import PallasServer
+
+OPTIONS = lsp.CodeActionOptions(code_action_kinds=list(code_actions.KINDS))
+
+
+async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    judged = await ls.documents.judged(params.text_document.uri)
+    if judged is None:
+        return []
+    asked = code_actions.Asked(
+        judged,
+        ls.reporter.findings(judged.source.path),
+        params.range,
+        [str(getattr(kind, "value", kind)) for kind in params.context.only] if params.context.only else None,
+        params.context.diagnostics,
+        ls.workspace.position_codec,
+        ls.client_capabilities,
+        ls.documents.text_of,
+        ls.reporter.uri,
+    )
+    found = code_actions.quick_fixes(asked) if asked.wants_quick_fixes else []
+    # On save, or from the menu of source actions: never in the lightbulb.
+    if judged.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
+        line = params.range.start.line + 1
+        cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
+        after = await ls.documents.on_thread(fixing.fixed, judged, ls.documents.project_apart(), cell=cell)
+        found += code_actions.fix_all(judged, after, asked.codec)
+    return found

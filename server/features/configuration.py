@@ -1,0 +1,82 @@
+"""The client's settings: asked for folder by folder where it can be, else as it sent them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pallas_lint.server.workspace.client_settings import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.server.app import PallasServer
+    from pallas_lint.server.workspace.folders import Folder
+
+logger = logging.getLogger(__name__)
+SECTION = "pallasLint"
+_PATIENCE = 2.0  # seconds in which a client has to say what its settings are
+
+
+def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
+    async def take() -> None:
+        await reconfigure(ls, params.settings)
+        ls.sweeper.request()
+
+    # Not `async`, which would begin when the next message, maybe an edit, has been read.
+    ls.documents.wait_for_settings()
+    ls.configuring = asyncio.get_running_loop().create_task(take())
+
+
+async def reconfigure(ls: PallasServer, sent: object) -> None:
+    """Take the settings that hold now: asked for folder by folder where the client can, else those it has `sent`."""
+    workspace = ls.client_capabilities.workspace
+    folders = [ls.folders.rest, *ls.folders]
+    if workspace is None or not workspace.configuration:
+        _take_each(ls, folders, [], sent)
+        ls.documents.ready.set()
+        return
+    items = [lsp.ConfigurationItem(scope_uri=folder.uri, section=SECTION) for folder in folders]
+    asking = asyncio.ensure_future(ls.workspace_configuration_async(lsp.ConfigurationParams(items=items)))
+    ls.asking = asking
+    ls.documents.wait_for_settings()
+    try:
+        await asyncio.wait([asking], timeout=_PATIENCE)
+    finally:
+        if asking is ls.asking:
+            ls.documents.ready.set()
+
+    def late(asked: asyncio.Future[Any]) -> None:
+        if asked is ls.asking and not asked.cancelled():
+            _take_each(ls, folders, _answers(asked), sent)
+            ls.sweeper.request()
+
+    answered = asking.done()
+    _take_each(ls, folders, _answers(asking) if answered else [], sent)
+    if not answered:
+        logger.warning("the client has not said for %.0f s what its settings are: judging goes on without", _PATIENCE)
+        asking.add_done_callback(late)
+
+
+def _answers(asked: asyncio.Future[Any]) -> list[Any]:
+    try:
+        return list(asked.result())
+    except Exception as error:  # whatever the client answers: the settings that it sent are as good
+        logger.warning("the client gave no settings: %s", error)
+        return []
+
+
+def _take_each(ls: PallasServer, folders: list[Folder], answers: list[Any], sent: object) -> None:
+    for folder, answer in zip_longest(folders, answers[: len(folders)]):
+        take_settings(ls, answer or sent or ls.initial_settings, [folder])
+
+
+def take_settings(ls: PallasServer, given: object, folders: Iterable[Folder]) -> None:
+    client = parse(given)
+    ls.tell(client.problems)
+    for folder in folders:
+        if folder.configure(client):
+            ls.documents.reload(folder.path if folder.uri is not None else None)

@@ -1,0 +1,54 @@
+"""What is asked of a cell is asked of its notebook, and answered for the cell."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from lsprotocol import types as lsp
+from pallas_lint.server.workspace.notebooks import moved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.server.app import PallasServer
+
+
+# What is asked of a document at a place, or of all of it.
+_ASKED = (
+    lsp.TEXT_DOCUMENT_CODE_ACTION,
+    lsp.TEXT_DOCUMENT_CODE_LENS,
+    lsp.TEXT_DOCUMENT_COMPLETION,
+    lsp.TEXT_DOCUMENT_DIAGNOSTIC,
+    lsp.TEXT_DOCUMENT_HOVER,
+    lsp.TEXT_DOCUMENT_INLAY_HINT,
+)
+
+
+def answer_for_cells(server: PallasServer) -> None:
+    """Have the server answer for cells too; to be called when all features are registered."""
+    features = server.protocol.fm.features
+    for method in _ASKED:
+        features[method] = _of_cells(server, features[method])
+
+
+def _of_cells(server: PallasServer, feature: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The feature, for cells too."""
+
+    async def answered(params: Any) -> Any:
+        while True:
+            asked = params.text_document.uri
+            found = server.notebooks.of_cell(asked)
+            if found is None:
+                answer = feature(params)
+                answer = await answer if inspect.isawaitable(answer) else answer
+                return server.notebooks.located(answer)
+            uri, notebook, cell = found
+            answer = feature(moved(attrs.evolve(params, text_document=lsp.TextDocumentIdentifier(uri)), cell.first - 1))
+            answer = await answer if inspect.isawaitable(answer) else answer
+            # Cells may have come and gone meanwhile: the answer is about the newest.
+            if server.documents.source(uri) is notebook or server.notebooks.of_cell(asked) is None:
+                return server.notebooks.answer(answer, uri, notebook, cell)
+
+    return answered

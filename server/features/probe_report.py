@@ -1,0 +1,31 @@
+"""`pallasLint/report`: what probes found of a document, as a page."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.views.probe_page import report
+
+if TYPE_CHECKING:
+    from pallas_lint.server.app import PallasServer
+    from pallas_lint.server.workspace.judged import Judged
+
+
+async def probe_report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
+    asked = argument(params)
+    document, position = argument(asked.get("textDocument")), argument(asked.get("position"))
+    uri, line = document.get("uri"), position.get("line")
+    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
+    if judged is None:
+        return None
+    at = line + 1 if isinstance(line, int) else None
+    texts = {path: source for path in _paths(judged) if (source := ls.documents.text_of(path)) is not None}
+    return await asyncio.to_thread(
+        report, judged, ls.documents.path(judged.uri), texts, at, bool(asked.get("standalone"))
+    )
+
+
+def _paths(judged: Judged) -> set[str]:
+    return {finding.span.path for finding in judged.probe_findings}

@@ -1,0 +1,79 @@
+"""What the server answers: each notification, request and command, and the function that does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pallas_lint.server.features import (
+    code_action,
+    code_lens,
+    completion,
+    configuration,
+    create_config,
+    diagnostics,
+    hover,
+    inlay_hint,
+    lifecycle,
+    lint_workspace,
+    notebook_cells,
+    notebook_sync,
+    probe,
+    probe_comment,
+    probe_report,
+    rule_page,
+    status,
+    text_sync,
+    watched_files,
+    workspace_folders,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.server.app import PallasServer
+
+    Handler = Callable[..., Any]
+
+# Method, function, and what the client is told of it.
+FEATURES: tuple[tuple[str, Handler, Any], ...] = (
+    (lsp.INITIALIZE, lifecycle.initialize, None),
+    (lsp.INITIALIZED, lifecycle.initialized, None),
+    (lsp.SHUTDOWN, lifecycle.shutdown, None),
+    (lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration.changed_configuration, None),
+    (lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, workspace_folders.changed_folders, None),
+    (lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, watched_files.changed_files, None),
+    (lsp.TEXT_DOCUMENT_DID_OPEN, text_sync.opened, None),
+    (lsp.TEXT_DOCUMENT_DID_CHANGE, text_sync.changed, None),
+    (lsp.TEXT_DOCUMENT_DID_SAVE, text_sync.saved, None),
+    (lsp.TEXT_DOCUMENT_DID_CLOSE, text_sync.closed, None),
+    (lsp.NOTEBOOK_DOCUMENT_DID_OPEN, notebook_sync.opened, None),
+    (lsp.NOTEBOOK_DOCUMENT_DID_CHANGE, notebook_sync.changed, None),
+    (lsp.NOTEBOOK_DOCUMENT_DID_SAVE, notebook_sync.saved, None),
+    (lsp.NOTEBOOK_DOCUMENT_DID_CLOSE, notebook_sync.closed, None),
+    (lsp.TEXT_DOCUMENT_DIAGNOSTIC, diagnostics.pulled, diagnostics.OPTIONS),
+    (lsp.WORKSPACE_DIAGNOSTIC, diagnostics.pulled_workspace, None),
+    (lsp.TEXT_DOCUMENT_CODE_ACTION, code_action.code_action, code_action.OPTIONS),
+    (lsp.TEXT_DOCUMENT_HOVER, hover.hover, None),
+    (lsp.TEXT_DOCUMENT_INLAY_HINT, inlay_hint.inlay_hint, None),
+    (lsp.TEXT_DOCUMENT_CODE_LENS, code_lens.code_lens, code_lens.OPTIONS),
+    (lsp.TEXT_DOCUMENT_COMPLETION, completion.completion, completion.OPTIONS),
+    ("pallasLint/status", status.status, None),
+    ("pallasLint/rule", rule_page.rule_page, None),
+    ("pallasLint/report", probe_report.probe_report, None),
+)
+COMMANDS: tuple[tuple[str, Handler], ...] = (
+    ("pallasLint.lintWorkspace", lint_workspace.lint_workspace),
+    ("pallasLint.createConfig", create_config.create_config),
+    ("pallasLint.probe", probe.probe),
+    ("pallasLint.writeProbeComment", probe_comment.write_comment),
+)
+
+
+def register(server: PallasServer) -> None:
+    """Have a server answer all of it, for the cells of notebooks too."""
+    for method, handler, options in FEATURES:
+        server.feature(method, options)(handler)
+    for command, handler in COMMANDS:
+        server.command(command)(handler)
+    notebook_cells.answer_for_cells(server)

@@ -1,0 +1,62 @@
+"""One version of a document with its verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from pallas_lint.server.workspace.client_settings import ClientSettings
+
+from pallas_lint.run.cache import Verdict
+from pallas_lint.run.fixer import SYNTAX_ERROR
+
+if TYPE_CHECKING:
+    from pallas_lint.config.settings import Settings, SettingsError
+    from pallas_lint.finding import Finding
+    from pallas_lint.lint import Judgement
+    from pallas_lint.probe.facts import Run
+    from pallas_lint.text.source import Source
+
+
+@frozen
+class Judged:
+    """One version of a document with its verdict. `problem`: why there is none."""
+
+    uri: str
+    version: int | None
+    source: Source
+    settings: Settings | None
+    judgement: Judgement | None = None
+    problem: SettingsError | str | None = None
+    remark: str | None = None  # why it was not even tried
+    crash: str | None = None  # where the engine or a rule failed
+    client: ClientSettings = field(factory=ClientSettings)
+    probed: tuple[Run, ...] = ()  # what was probed and still holds
+    probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
+    probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the user wants to see of the verdict."""
+        if self.judgement is None or not self.client.enable:
+            return ()
+        found = self.judgement.result.findings
+        return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
+
+    @property
+    def rests_on(self) -> frozenset[str]:
+        """The other files that the verdict rests on."""
+        return self.probe_rests_on.union(self.judgement.result.dependencies if self.judgement is not None else ())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The same as a run over files would keep it."""
+        if self.judgement is None:
+            return Verdict(self.source.path)
+        result = self.judgement.result
+        return Verdict(
+            result.path,
+            self.findings,
+            dependencies=result.dependencies,
+            used_suppressions=result.used_suppressions,
+        )
