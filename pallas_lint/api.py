@@ -15,6 +15,7 @@ from pallas_lint.finding import Applicability, Edit, Finding, Fix, Position, Rel
 from pallas_lint.kernels.grid.blocks import Block, blocks_of
 from pallas_lint.kernels.grid.index_maps import IndexMap
 from pallas_lint.kernels.model.launch import BlockDim, BlockSpec, Launch
+from pallas_lint.kernels.model.launch_forms import LaunchForm
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Event, Guard, KernelTrace, Op
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -78,6 +79,7 @@ __all__ = [
     "JaxVersions",
     "KernelTrace",
     "Launch",
+    "LaunchForm",
     "Made",
     "Op",
     "Piece",

@@ -14,8 +14,8 @@ from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
 from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.launches.foreign_calls import FOREIGN_WORDS
 from pallas_lint.kernels.model.launch import Launch, block_spec
+from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import Made
 from pallas_lint.memo.recall import Maps

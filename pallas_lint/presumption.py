@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
+from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _BACKEND: dict[bytes, Backend] = {
     b"gpu": "triton",  # up to 0.4.34
     b"mosaic_gpu": "mosaic_gpu",
 }
-_LAUNCH = re.compile(rb"\b(?:pallas_call|core_map)\s*\(|\b(?:pl|plgpu|pltpu)\.kernel\s*\(")
+_LAUNCH = re.compile(rf"\b(?:{'|'.join(map(re.escape, FORMS.words))})\s*\(".encode())
 
 _GPU = "gpu"  # a platform with two backends: the jax version decides which a launch without parameters is for
 # What requirements say, in whatever syntax they are written.
@@ -175,7 +176,7 @@ def presume(analysis: Analysis, settings: Settings, project: Project) -> None:
 
 
 def _is_untold(launch: Launch) -> bool:
-    return launch.kind == "pallas_call" and launch.is_pallas and launch.backend is None and launch.evidence is None
+    return launch.form.is_over_blocks and launch.is_pallas and launch.backend is None and launch.evidence is None
 
 
 def _is_bare(launch: Launch) -> bool:

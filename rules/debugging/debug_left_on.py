@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.fixes.migration import argument_removed
 from pallas_lint.kernels.analysis.test_code import is_script, is_test
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.notebooks.notebook import SUFFIX
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.syntax.uses import Keyword, Use
 
-_LAUNCHERS = frozenset(
-    f"{PALLAS}.{name}" for name in ("pallas_call", "kernel", "core_map", "mosaic_gpu.kernel", "tpu.core_map")
-)
 _MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
 # Settings that make compilers write files or print what they do.
 _SWITCHES = (b"interpret", b"debug")
@@ -148,7 +145,9 @@ class DebugLeftOn(Rule):
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
         if use.imported:
             return
-        if use.name in _LAUNCHERS and not (is_test(use.node, context.module) or _is_optional(use.node, _OPTION)):
+        form = FORMS.by_name.get(use.name)
+        launches = form is not None and not form.is_inner
+        if launches and not (is_test(use.node, context.module) or _is_optional(use.node, _OPTION)):
             for keyword in use.keywords:
                 simulated = keyword.node.type == "call" and "InterpretParams" in keyword.text
                 on = keyword.text == "True" and keyword.name in ("debug", "interpret")

@@ -136,7 +136,7 @@ class BlockShapeTiling(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind != "pallas_call":
+        if not launch.form.is_over_blocks:
             return
         blocks = blocks_of(launch, context.analysis.interpreter)
         if blocks is None:

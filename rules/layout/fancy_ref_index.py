@@ -257,7 +257,7 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
             return None
         parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
         whole = any(part == Const(...) or isinstance(part, Slice) for part in parts)
-        if not whole and trace.launch.kind != "pallas_call":
+        if not whole and not trace.launch.form.is_over_blocks:
             return None  # one number: operands of `pl.kernel` lie where the caller put them
         return True if whole and load.ref.space is not None else "likely"
     if value.origin is None or depth > _DEPTH or value.origin.name.rpartition(".")[2] not in _ELEMENTWISE:

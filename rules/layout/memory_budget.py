@@ -163,7 +163,7 @@ class MemoryBudget(Rule):
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         target = context.target
-        if target is None or target.backend != "tpu" or launch.kind != "pallas_call":
+        if target is None or target.backend != "tpu" or not launch.form.is_over_blocks:
             return
         devices = (target.device,) if target.device is not None else tuple(VMEM)
         yield from _written_limit(launch, devices, context)

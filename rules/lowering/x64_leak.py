@@ -246,7 +246,7 @@ class X64Leak(Rule):
         """Outputs of 64 bits: with the flag Mosaic cannot hold them, without it nothing that is stored fits."""
         launch = trace.launch
         shapes = launch.out_shapes
-        if context.target is None or shapes is None or launch.kind != "pallas_call":
+        if context.target is None or shapes is None or not launch.form.is_over_blocks:
             return
         for struct in shapes.items:
             if not isinstance(struct, Made) or not struct.function.endswith("ShapeDtypeStruct"):

@@ -152,13 +152,13 @@ class AliasMismatch(Rule):
             yield from _zeroed(call, context)
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind == "pallas_call":
+        if launch.form.is_over_blocks:
             yield from _check(launch, context)
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         """Some of the outputs of an in-place kernel are aliased."""
         launch = trace.launch
-        if launch.kind != "pallas_call":
+        if not launch.form.is_over_blocks:
             return
         for ref, access in rows_kept(trace):
             yield context.finding(

@@ -118,7 +118,7 @@ class AliasOfEmpty(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         for call in context.analysis.interpreter.foreign_calls:
-            if call.kind != "triton_call" or call.operands is None:
+            if not call.form.is_triton or call.operands is None:
                 continue
             for output, value, at in _empties(call):
                 if _is_gathered(call, output):
@@ -126,7 +126,7 @@ class AliasOfEmpty(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call":
+        if not launch.form.is_over_blocks:
             return
         refs = {ref.index: ref for ref in outputs_of(trace)}
         for output, value, at in _empties(launch):

@@ -153,7 +153,7 @@ class DmaUnpaired(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         copies = copies_of(trace)
-        if not copies.complete or trace.launch.kind == "mpmd_map" or len(trace.launch.bodies) > 1:
+        if not copies.complete or trace.launch.form.kernels == "meshes" or len(trace.launch.bodies) > 1:
             return
         yield from _unmatched(copies, context)
         yield from _miscounted(copies, context)
@@ -168,7 +168,7 @@ class DmaUnpaired(Rule):
         seen: list[tuple[Launch, int]] = []
         for launch in context.analysis.launches:
             found = _collective_id(launch)
-            if found is None or launch.kind == "pipeline" or not _barriers(launch):
+            if found is None or launch.form.is_inner or not _barriers(launch):
                 continue
             number, where = found
             for other, taken in seen:
@@ -204,7 +204,7 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
 
 def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
     """More starts than waits, or more waits than starts, on one semaphore."""
-    if any(launch.kind == "pipeline" and copies.trace in launch.traces for launch in context.analysis.launches):
+    if any(launch.form.is_inner and copies.trace in launch.traces for launch in context.analysis.launches):
         return  # its body runs many times
     for found in miscounts(copies):
         signal = found.signal

@@ -166,7 +166,7 @@ class GridWriteRace(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
         interpreter = context.analysis.interpreter
-        blocks = blocks_of(launch, interpreter) if launch.kind == "pallas_call" else None
+        blocks = blocks_of(launch, interpreter) if launch.form.is_over_blocks else None
         if blocks is None or not blocks.grid.rank or holds_pipelines(trace, context.analysis):
             return
         if any(op.name.rpartition(".")[2] in _ORDERING for op in trace.ops()):

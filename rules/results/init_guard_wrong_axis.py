@@ -212,7 +212,7 @@ class InitGuardWrongAxis(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call" or holds_pipelines(trace, context.analysis):
+        if not launch.form.is_over_blocks or holds_pipelines(trace, context.analysis):
             return
         for buffer in buffers_of(trace, launch, context.analysis.interpreter):
             yield from self._check(buffer, launch, context)

@@ -147,7 +147,7 @@ class ParallelReductionAxis(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
         grid = grid_of(launch)
-        if launch.kind != "pallas_call" or grid is None or holds_pipelines(trace, context.analysis):
+        if not launch.form.is_over_blocks or grid is None or holds_pipelines(trace, context.analysis):
             return
         parallel = [axis for axis, name in enumerate(grid.semantics) if name in _PARALLEL and grid.sizes[axis] != 1]
         if not parallel:

@@ -142,7 +142,7 @@ class PartialOutputWrite(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind not in ("pallas_call", "kernel"):
+        if not launch.form.is_program:
             return
         taken = claimed(launch)
         if taken is None:

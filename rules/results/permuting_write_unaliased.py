@@ -213,7 +213,7 @@ class PermutingWriteUnaliased(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         for call in context.analysis.interpreter.foreign_calls:
-            if call.kind == "triton_call":
+            if call.form.is_triton:
                 for func in call.kernels:
                     kernel = triton_kernel(func)
                     if kernel is not None:
@@ -221,7 +221,7 @@ class PermutingWriteUnaliased(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call" or not trace.complete:
+        if not launch.form.is_over_blocks or not trace.complete:
             return
         taken, outputs = claimed(launch), output_leaves(launch)
         if taken is None or outputs is None or not set(range(len(outputs))) - taken:

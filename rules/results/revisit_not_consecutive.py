@@ -114,7 +114,7 @@ class RevisitNotConsecutive(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call" or holds_pipelines(trace, context.analysis):
+        if not launch.form.is_over_blocks or holds_pipelines(trace, context.analysis):
             return
         for buffer in buffers_of(trace, launch, context.analysis.interpreter):
             # A scratch buffer that sums up for one output is left and returned to with the output's block.

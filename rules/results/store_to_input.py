@@ -151,9 +151,9 @@ class StoreToInput(Rule):
 
 def _is_constant(ref: Ref, launch: Launch) -> bool:
     """Whether the operand is an array: those of `pl.kernel` may be refs, which are there to be written."""
-    if launch.kind != "kernel":
-        return launch.kind in ("pallas_call", "pipeline")
-    return isinstance(_operand(ref, launch), Array)
+    if launch.form.refs == "arrays":
+        return isinstance(_operand(ref, launch), Array)
+    return launch.form.refs == "blocks"
 
 
 def _is_done(store: Access, trace: KernelTrace) -> bool:
@@ -202,11 +202,11 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
 def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
     ref = store.ref
     on_gpu = launch.backend in _GPU
-    in_place = launch.kind != "pipeline" and (on_gpu or not is_copied(ref))
+    in_place = not launch.form.is_inner and (on_gpu or not is_copied(ref))
     aliased = _is_aliased(ref, launch)
     if launch.core is not None or (in_place and aliased is not False):
         return
-    if launch.kind == "pipeline" and aliased is None:
+    if launch.form.is_inner and aliased is None:
         return  # buffers that its caller made: code of its own may write them back
     doing = "copy" if isinstance(store.site.node, cst.Call) and "copy" in store.site.code.partition("(")[0] else "store"
     severity = Severity.WARNING
@@ -243,7 +243,7 @@ def _operand(ref: Ref, launch: Launch) -> Value:
 
 def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
     """Whether an input shares memory with an output; None where that is not known."""
-    if launch.kind == "pipeline":
+    if launch.form.is_inner:
         # Allocations that come with the call may be copied back.
         return None if launch.operands is None or launch.options - {"scratches"} else False
     found, prefetch = pairs(launch), launch.prefetch_count

@@ -212,13 +212,13 @@ class UninitialisedAccumulator(Rule):
                 continue
             done.add(event.ref.buffer)
             launch = event.ref.owner if isinstance(event.ref.owner, Launch) else trace.launch
-            if trace.launch.kind in ("pipeline", "core_map") and event.ref.owner is not trace.launch:
+            if trace.launch.form.may_nest and event.ref.owner is not trace.launch:
                 continue  # a body on its own: the buffers it closes over have a history that is not seen
             asked = any(target.backend == "tpu" for target in context.settings.target)
             if starts_unwritten(event.ref, launch):
                 yield from self._check(event.ref, trace, launch, context)
             elif (
-                launch.kind == "pallas_call"
+                launch.form.is_over_blocks
                 and event.ref.role == "out"
                 and event.ref.index in (claimed(launch) or ())
                 and starts_fresh(event.ref, launch, asked=asked) == "sure"
@@ -370,7 +370,7 @@ def _is_docstring(statement: cst.CSTNode) -> bool:
 
 def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> tuple[int, ...] | None:
     """The grid axes over which the buffer stays the same; None where that is not known."""
-    blocks = blocks_of(launch, context.analysis.interpreter) if launch.kind == "pallas_call" else None
+    blocks = blocks_of(launch, context.analysis.interpreter) if launch.form.is_over_blocks else None
     if blocks is None or not blocks.outputs:
         return None
     at = ref.index if ref.role == "out" else 0 if len(blocks.outputs) == 1 else None

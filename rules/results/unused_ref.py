@@ -149,7 +149,7 @@ class UnusedRef(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        if trace.launch.kind not in ("pallas_call", "kernel") or not all_seen(trace):
+        if not trace.launch.form.is_program or not all_seen(trace):
             return
         func = next((body for body in trace.launch.bodies if _is_traced(body, trace)), None)
         # One with aliases is no exercise: it may mean to leave its output as it came.

@@ -108,7 +108,7 @@ class BlockOutOfRange(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind not in ("pallas_call", "pipeline"):
+        if launch.form.refs != "blocks":
             return
         blocks = blocks_of(launch, context.analysis.interpreter)
         if blocks is None or not blocks.grid.rank:

@@ -151,7 +151,7 @@ class DimensionSemanticsLength(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind != "pallas_call" or not launch.is_pallas or launch.interpret:
+        if not launch.form.is_over_blocks or not launch.is_pallas or launch.interpret:
             return
         declared, grid = declared_semantics(launch), grid_of(launch)
         severity = Severity.ERROR if launch.certain else Severity.WARNING

@@ -120,7 +120,7 @@ class GridTooLarge(Rule):
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         target = context.target
-        if target is None or launch.kind not in ("pallas_call", "kernel"):
+        if target is None or not launch.form.is_program:
             return
         grid = grid_of(launch)
         sizes = None if grid is None else grid.literal
@@ -167,7 +167,7 @@ def _triton_x(sizes: tuple[int, ...]) -> int:
 
 def _launched(grid: Grid, sizes: tuple[int, ...], launch: Launch) -> tuple[int, ...] | None:
     """The axes that become CUDA's: sequential ones are loops. None where that is not known."""
-    if launch.kind == "kernel" or not launch.is_pallas:
+    if launch.form.grid == "mesh" or not launch.is_pallas:
         return sizes
     if None in grid.semantics:
         return None

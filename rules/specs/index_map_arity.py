@@ -141,7 +141,7 @@ class IndexMapArity(Rule):
         rank, prefetch = _grid_rank(launch), launch.prefetch_count
         if rank is None or prefetch is None:
             return
-        if launch.kind == "pipeline" and not index_map.spec.has_block_shape:
+        if launch.form.is_inner and not index_map.spec.has_block_shape:
             return  # a ref that is passed on whole needs no index
         func = index_map.func
         signature = signature_of(func)

@@ -115,7 +115,7 @@ class KernelArity(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if not launch.is_pallas or launch.kind not in ("pallas_call", "kernel", "pipeline"):
+        if not launch.is_pallas or launch.form.refs is None:
             return
         for func in launch.bodies:
             if not _is_decorated(func, launch):

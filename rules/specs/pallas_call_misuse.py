@@ -206,7 +206,7 @@ class PallasCallMisuse(Rule):
     # -- what the values show --------------------------------------------------------------------------------------
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.kind != "pallas_call" or not launch.is_pallas:
+        if not launch.form.is_over_blocks or not launch.is_pallas:
             return
         for message, help_ in _contradictions(launch):
             yield context.finding(launch.callee, message, help=help_)

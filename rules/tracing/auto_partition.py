@@ -107,7 +107,7 @@ class AutoPartition(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if context.target is None or not launch.is_pallas or launch.interpret or launch.core is not None:
             return
-        if launch.kind not in ("pallas_call", "kernel"):
+        if not launch.form.is_program:
             return
         spread = spread_by(launch)
         if spread is None:

@@ -35,7 +35,6 @@ _LIKE = frozenset(
 _COMPUTING = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy.", "jax.random.")
 _FROM_LIST = frozenset(("jax.numpy.array", "jax.numpy.asarray"))
 # From which release on a launch refuses arrays that its kernel closes over (measured; scalars and refs may stay).
-_SINCE = {"kernel": (0, 10, 2), "mpmd_map": (0, 10, 2), "core_map": (0, 11, 2)}
 _PASS = "pass it as an operand with a BlockSpec of its own (scalars: scalar prefetch, or a block in SMEM)"
 
 
@@ -139,10 +138,11 @@ class CapturedArray(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        since = _SINCE.get(launch.kind)
-        if launch.kind != "pallas_call" and since is None:
+        since = launch.form.captures_refused_since
+        if since is None:
             return
-        versions = context.versions if since is None else context.failing(lambda version: parse(version) >= since)
+        always = since == ()
+        versions = context.failing(lambda version: parse(version) >= since)
         if not versions:
             return
         outside = _Outside(launch)
@@ -152,7 +152,7 @@ class CapturedArray(Rule):
                 outside.add(event)
                 continue
             for value in _consumed(event):
-                found = outside.judge(value, event, arrays_only=since is not None)
+                found = outside.judge(value, event, arrays_only=not always)
                 if found is None or found.key in reported:
                     continue
                 reported.add(found.key)
@@ -162,8 +162,8 @@ class CapturedArray(Rule):
                     found.message,
                     help=_PASS,
                     severity=severity,
-                    version_dependent=since is not None,
-                    versions=versions if since is not None else None,
+                    version_dependent=not always,
+                    versions=None if always else versions,
                 )
             if isinstance(event, Op) and event.name in _FROM_LIST and _is_constant_list(event):
                 yield context.finding(
@@ -171,15 +171,15 @@ class CapturedArray(Rule):
                     "a list of numbers becomes an array constant, which a kernel cannot capture",
                     help="use Python numbers one by one, build it from `lax.broadcasted_iota`, or make it an operand",
                     severity=_lowered(Severity.ERROR, event, event.site, launch),
-                    version_dependent=since is not None,
-                    versions=versions if since is not None else None,
+                    version_dependent=not always,
+                    versions=None if always else versions,
                 )
 
     # -- index maps ------------------------------------------------------------------------------------------------
 
     def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         launch = index_map.launch
-        if launch is None or launch.kind != "pallas_call" or not launch.is_pallas:
+        if launch is None or not launch.form.is_over_blocks or not launch.is_pallas:
             return
         for name, subscript in _names(index_map.func.node.body):
             value = index_map.value_of(name)

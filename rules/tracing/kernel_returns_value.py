@@ -101,7 +101,7 @@ class KernelReturnsValue(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        if launch.kind != "pallas_call" or not launch.is_pallas or not trace.complete:
+        if not launch.form.is_over_blocks or not launch.is_pallas or not trace.complete:
             return
         found = [option for option in options(trace.returned) if _is_something(option)]
         func = next((body for body in options(launch.kernel) if isinstance(body, Func) and _is_of(body, trace)), None)

@@ -142,7 +142,7 @@ def _launches_through(launches: list[Launch]) -> dict[int, list[tuple[Launch, tu
     """The launches with the calls that lead to each, by every function on the way."""
     found: dict[int, list[tuple[Launch, tuple[Func, ...]]]] = {}
     for launch in launches:
-        if launch.kind in ("pallas_call", "kernel") and launch.is_pallas:
+        if launch.form.is_program and launch.is_pallas:
             for way in (launch.callers, *launch.called_by):
                 for node in {id(caller.node) for caller in way}:
                     found.setdefault(node, []).append((launch, way))
@@ -158,7 +158,7 @@ def _reaches(func: Func, way: tuple[Func, ...], derived: set[cst.CSTNode]) -> bo
 
 
 def _refusal(launch: Launch, transform: str) -> str | None:
-    if launch.kind == "kernel":
+    if not launch.form.forward_mode:
         return "which has no derivative"
     if transform in REVERSE:
         return "which has no reverse-mode derivative"
@@ -184,7 +184,7 @@ def _is_operand(func: Func, launch: Launch) -> bool:
 
 
 def _described(launch: Launch) -> str:
-    return "`pallas_call`" if launch.kind == "pallas_call" else f"`{launch.api.rpartition('.')[2]}`"
+    return f"`{launch.form.last_parts[0]}`"
 
 
 def _name_of(site: Site) -> Site:

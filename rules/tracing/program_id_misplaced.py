@@ -142,7 +142,7 @@ class ProgramIdMisplaced(Rule):
             if op.launch is not launch:
                 continue  # in the body of a pipeline, which has a grid of its own
             found = self._axis(op, launch, context) if op.certain else None
-            if found is None and launch.kind == "kernel":
+            if found is None and launch.form.refs == "arrays":
                 found = self._mesh(op, launch, context)
             if found is None and op.name == _PROGRAM_ID:
                 found = self._interpreted(op, launch, context)
@@ -153,7 +153,7 @@ class ProgramIdMisplaced(Rule):
         launchers = {
             id(launch.callers[-1].node)
             for launch in context.analysis.launches
-            if launch.kind in ("pallas_call", "kernel") and launch.callers and launch.is_pallas
+            if launch.form.is_program and launch.callers and launch.is_pallas
         }
         for op, stack in context.analysis.interpreter.notes.outside:
             if op.certain and any(id(func.node) in launchers for func in stack):
@@ -212,7 +212,7 @@ class ProgramIdMisplaced(Rule):
         if not failing:
             return None
         what = "axis_index" if op.name == _PROGRAM_ID else "axis_size"
-        if launch.api.endswith("mosaic_gpu.kernel"):
+        if launch.form.counts_programs:
             axis, names = op.argument("axis", 0), launch.argument("grid_names")
             fix = None
             if isinstance(axis, Const) and isinstance(axis.value, int) and isinstance(names, Seq) and not names.open:
@@ -248,7 +248,7 @@ class ProgramIdMisplaced(Rule):
     def _interpreted(op: Op, launch: Launch, context: Context) -> Finding | None:
         """`interpret=True` evaluates bodies of conditions and loops where no grid is known."""
         value = launch.argument("interpret")
-        if launch.kind != "pallas_call" or value != Const(True):
+        if not launch.form.is_over_blocks or value != Const(True):
             return None
         if not any(guard.kind in ("when", "cond", "loop") and _is_traced_body(guard.site.code) for guard in op.guards):
             return None
@@ -276,15 +276,11 @@ def _is_traced_body(text: str) -> bool:
 
 def _rank(launch: Launch) -> int | None:
     """The rank of the grid; 0 where there surely is none."""
-    if launch.kind == "pallas_call":
-        if launch.grid is not None:
-            return None if launch.grid.open else len(launch.grid.items)
-        return 0 if launch.has_grid is False else None
-    if launch.kind == "kernel" and launch.api.endswith("mosaic_gpu.kernel"):
-        if launch.grid is not None:
-            return None if launch.grid.open else len(launch.grid.items)
-        return 0 if launch.argument("grid") is None and not launch.open else None
-    return None
+    if launch.form.is_inner or not launch.form.counts_programs:
+        return None
+    if launch.grid is not None:
+        return None if launch.grid.open else len(launch.grid.items)
+    return 0 if launch.has_grid is False else None
 
 
 def _axis_edit(op: Op, text: str, context: Context) -> Fix | None:

@@ -194,7 +194,7 @@ def _finding(
 
 
 def _silence(launch: Launch, context: Context) -> _Silence | None:
-    if launch.kind != "pallas_call" or not launch.is_pallas:
+    if not launch.form.is_over_blocks or not launch.is_pallas:
         return None
     checked = [each for each in launch.around if _is_checked(each)]
     around = min(checked, key=lambda each: not each.sure, default=None)

@@ -16,9 +16,9 @@ from pallas_lint.kernels.analysis.version_guards import VersionGuards
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.kernels.launches import launching
-from pallas_lint.kernels.launches.foreign_calls import FOREIGN_LAUNCH, FOREIGN_WORDS
 from pallas_lint.kernels.library import spreading
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import Class, Func, Instance, Made
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
 
-# Words of which one stands in every function that launches something or prepares a launch's specs.
-LAUNCH_WORDS = re.compile(
-    r"pallas_call\s*[(,)]|\bcore_map\s*\(|emit_pipeline\w*\s*[(,)]|\bmpmd_map\s*\(|\brun_scoped\s*[(,]"
-    r"|(?:\.|@\w+\.|\()kernel\s*[(,]|BlockSpec\s*\(|GridSpec\s*\("
-)
-_IN_KERNELS = re.compile(r"\bemit_pipeline\w*\s*[(,]|\brun_scoped\s*[(,]")
-_LAUNCHING = re.compile(r"\b(?:pallas_call|core_map|mpmd_map)\s*[(,]|(?:\.|@\w+\.|\()kernel\s*[(,]")
 _DEF = re.compile(r"\bdef\b")
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
@@ -151,19 +144,19 @@ def _roots(module: Module) -> list[Piece]:
     if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module) | _renamed(module)
-    rare = (_CHECKIFY_WORD, _DERIVING, *((FOREIGN_LAUNCH,) if foreign else ()))
+    telling = (FORMS.preparing, _CHECKIFY_WORD, _DERIVING, *((FOREIGN_CALL,) if foreign else ()))
     return [
         piece
         for piece in module.outline.walk()
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
-        and (piece.has(LAUNCH_WORDS) or not leading.isdisjoint(piece.words) or any(piece.has(words) for words in rare))
+        and (not leading.isdisjoint(piece.words) or any(piece.has(words) for words in telling))
     ]
 
 
 def _is_kernel(piece: Piece) -> bool:
     """Whether what it launches can only be launched in a kernel."""
-    return piece.kind == "def" and piece.has(_IN_KERNELS) and not piece.has(_LAUNCHING)
+    return piece.kind == "def" and piece.has(FORMS.in_kernels) and not piece.has(FORMS.launching)
 
 
 def _has_run(i: Interpreter, piece: Piece) -> bool:
@@ -178,7 +171,7 @@ def _renamed(module: Module) -> set[str]:
         for target in targets
         if target.startswith("jax.experimental.pallas")
         and (name := target.rpartition(".")[2]) != alias
-        and LAUNCH_WORDS.search(f".{name}(")
+        and FORMS.preparing.search(f".{name}(")
     }
 
 
@@ -190,7 +183,7 @@ def _launches_by_name(module: Module) -> set[str]:
     return {
         name
         for piece in module.outline.pieces
-        if (piece.kind == "assign" and piece.has(LAUNCH_WORDS)) or _is_decorated_launch(piece)
+        if (piece.kind == "assign" and piece.has(FORMS.preparing)) or _is_decorated_launch(piece)
         for name in piece.names
     }
 
@@ -198,7 +191,7 @@ def _launches_by_name(module: Module) -> set[str]:
 def _is_decorated_launch(piece: Piece) -> bool:
     if piece.kind != "def" or not piece.text.startswith("@"):
         return False
-    return LAUNCH_WORDS.search(_DEF.split(piece.text, maxsplit=1)[0]) is not None
+    return FORMS.preparing.search(_DEF.split(piece.text, maxsplit=1)[0]) is not None
 
 
 def _leading_names(module: Module) -> set[str]:
@@ -212,7 +205,7 @@ def _leading_names(module: Module) -> set[str]:
         for candidate in (bound.target, parent if parent.strip(".") else bound.target[: bound.target.rfind(".") + 1]):
             found = module.graph.find(candidate, module) if candidate else None
             if found is not None:
-                if "pallas_call" in found.source.text or "pl.kernel" in found.source.text:
+                if FORMS.launched_in(found.source.text):
                     names.add(bound.name)
                 break
     return names
@@ -315,5 +308,5 @@ def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
     if not missing:
         return
     for piece in module.outline.walk():
-        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(LAUNCH_WORDS):
+        if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(FORMS.preparing):
             _run(replay, i, module, piece, "unresolved")

@@ -181,7 +181,7 @@ def _foreign_operands(call: ForeignCall) -> list[Leaf] | None:
         return None
     leaves = []
     for at, operand in enumerate(call.operands):
-        if call.kind == "triton_call":
+        if call.form.is_triton:
             scalar = is_scalar(operand)
             if not scalar:
                 leaves.append(Leaf(operand, scalar is False, at))

@@ -200,7 +200,7 @@ def starts_unwritten(ref: Ref, launch: Launch) -> bool:
         return True
     if ref.role != "out":
         return False
-    if launch.kind == "pipeline":
+    if launch.form.outputs == "operands":
         accumulates = launch.argument("should_accumulate_out") not in (None, NONE, Const(False))
         return not accumulates and not launch.open and launch.options <= {"scratches"}
     aliases = launch.argument("input_output_aliases")

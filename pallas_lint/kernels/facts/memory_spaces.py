@@ -12,10 +12,6 @@ from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dicti
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Access
 
-# Launches whose blocks are copied to VMEM unless their spec says otherwise. `pl.kernel` hands over whole arrays, which
-# stay where they are.
-_BLOCKED = ("pallas_call", "pipeline")
-
 
 def tpu_space(ref: Ref, launch: Launch) -> str | None:
     """The memory space that the ref surely has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not known.
@@ -27,14 +23,14 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
     owner = launch if ref.owner is None else ref.owner
     if not isinstance(owner, Launch):
         return None
-    if owner.core is not None or (ref.role == "out" and owner.kind != "pipeline" and not _is_plain(owner, ref.index)):
+    declared = ref.role == "out" and owner.form.outputs != "operands"
+    if owner.core is not None or (declared and not _is_plain(owner, ref.index)):
         return None
-    if owner.kind == "kernel":
+    if owner.form.refs == "arrays":
         plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
         return "any" if plain and _on_tensor_core(owner.argument("mesh")) else None
-    if owner.kind not in _BLOCKED:
-        return None
-    return "vmem" if _says_nothing(owner, ref.role, ref.index) else None
+    copied = owner.form.refs == "blocks"  # unless their specs say otherwise
+    return "vmem" if copied and _says_nothing(owner, ref.role, ref.index) else None
 
 
 def _is_plain(launch: Launch, at: int) -> bool:

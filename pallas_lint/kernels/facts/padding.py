@@ -222,7 +222,7 @@ class _Padding:
 def mixed_padding(trace: KernelTrace, interpreter: Interpreter) -> Iterator[Mixed]:
     """Every sum, maximum or product over an axis that is padded in the last block."""
     launch = trace.launch
-    if launch.kind != "pallas_call" or not trace.complete or launch.backend == "mosaic_gpu":
+    if not launch.form.is_over_blocks or not trace.complete or launch.backend == "mosaic_gpu":
         return  # TMA copies fill what lies beyond an array with zeros
     blocks = blocks_of(launch, interpreter)
     if blocks is None:

@@ -251,7 +251,7 @@ def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
     count_out = launch.output_count
     if count_out is not None:
         shapes = launch.out_shapes.items if launch.out_shapes is not None else None
-        if launch.kind == "pipeline":
+        if launch.form.outputs == "operands":
             shapes = None if operands is None or count is None else tuple(operands[count:])
         outputs = tuple(_block(launch, interpreter, grid, "out", at, _element(shapes, at)) for at in range(count_out))
     scratch = None
@@ -262,7 +262,7 @@ def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
 
 def grid_of(launch: Launch) -> Grid | None:
     """The grid with the semantics of its axes; None where it is not known how many axes there are."""
-    if launch.has_grid is False and launch.kind in ("pallas_call", "pipeline"):
+    if launch.has_grid is False and launch.form.grid == "argument":
         return Grid(launch, (), ())
     seq = launch.grid
     if seq is None and isinstance(launch.argument("grid"), Sym):

@@ -92,7 +92,7 @@ def _of_name(value: Sym, launch: Launch, depth: int) -> Reach | None:
 
 def _of_grid(op: Op, launch: Launch) -> Reach | None:
     axis, grid = number(op.argument("axis", 0)), launch.grid
-    if axis is None or grid is None or grid.open or not 0 <= axis < len(grid.items) or launch.kind != "pallas_call":
+    if axis is None or grid is None or grid.open or not 0 <= axis < len(grid.items) or not launch.form.is_over_blocks:
         return None
     return Reach(grid.items[axis], Const(1))
 

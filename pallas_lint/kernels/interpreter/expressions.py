@@ -11,7 +11,8 @@ import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
-from pallas_lint.kernels.library import arrays, externals, indexing, members
+from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.library import arrays, indexing, members
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.trace import Capture, Guard, turns
@@ -389,9 +390,9 @@ def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
             arguments.positional.append(value)
     if isinstance(callee, Made) and callee.function.startswith("method:"):
         return members.call_method(i, callee, arguments, node, env)
-    wrapper = externals.wrapper_name(node.func, callee)
+    wrapper = launching.wrapper(node.func, callee)
     if wrapper is not None:
-        return externals.call_wrapper(i, wrapper, callee, arguments, node)
+        return launching.call_wrapper(i, *wrapper, callee, arguments, node)
     return i.call(callee, arguments, node)
 
 

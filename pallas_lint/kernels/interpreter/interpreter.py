@@ -22,6 +22,7 @@ from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import Guard, KernelTrace, refs_in
@@ -308,7 +309,7 @@ class Interpreter(Recorder):
             self.lose_sight()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
-            if "pallas_call" in func.piece.text:
+            if FORMS.over_blocks_in(func.piece.text):
                 self.notes.not_entered.append((func, tuple(self.stack)))
                 if self.around.shard_map is not None and not self.around.hidden:
                     with spreading.inside(self, evolve(self.around, abroad=True)):
@@ -320,10 +321,9 @@ class Interpreter(Recorder):
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
         if arguments.bring_code:
             return True
-        text = func.piece.text
-        if "pallas_call" in text:
+        if FORMS.over_blocks_in(func.piece.text):
             return False  # that module's own analysis sees the launch, with nothing less known
-        return text.count("\n") <= _SHORT or "pallas" in func.module.source.text
+        return func.piece.text.count("\n") <= _SHORT or "pallas" in func.module.source.text
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

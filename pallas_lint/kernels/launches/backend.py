@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.launch_forms import KERNEL, PALLAS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (
+    NONE,
     Choice,
     Const,
     Dictionary,
@@ -68,8 +69,9 @@ def decide(i: Interpreter, launch: Launch) -> None:
 
 def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
-    yield "mesh", _backends_in([Const(None), launch.argument("mesh") or Const(None), External(launch.api)])
-    rest = [value for name, value in launch.arguments.items() if name not in ("kernel", "body", "compiler_params")]
+    made_for = set() if launch.form.backend is None else {launch.form.backend}
+    yield "mesh", _backends_in([launch.argument("mesh") or NONE]) | made_for
+    rest = [value for name, value in launch.arguments.items() if name not in (*KERNEL, "compiler_params")]
     yield "spec", _backends_in(rest)
     yield (
         "body",
@@ -147,7 +149,7 @@ def backend_aliases(module: Module, i: Interpreter) -> dict[str, Backend]:
 
 def _core(launch: Launch) -> str | None:
     """SparseCore, where the mesh or the specs are its own: the tensor core's tables say nothing of it."""
-    stack: list[Value] = [value for name, value in launch.arguments.items() if name not in ("kernel", "body")]
+    stack: list[Value] = [value for name, value in launch.arguments.items() if name not in KERNEL]
     while stack:
         value = stack.pop()
         name = value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""

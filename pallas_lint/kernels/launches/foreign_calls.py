@@ -7,11 +7,12 @@ which of them it says share memory.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from attrs import define
 
 from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Func, Made, Seq, Value, options
 
 if TYPE_CHECKING:
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.syntax import Site
 
-ForeignKind = Literal["triton_call", "ffi_call", "custom_call", "ffi_lowering"]
-FOREIGN_CALLS: dict[str, ForeignKind] = {
-    "jax_triton.triton_call": "triton_call",
-    "jax_triton.triton_lib.triton_call": "triton_call",
-    "jax.ffi.ffi_call": "ffi_call",
-    "jax.extend.ffi.ffi_call": "ffi_call",
-    "jax.ffi.ffi_lowering": "ffi_lowering",
-    "jax.extend.ffi.ffi_lowering": "ffi_lowering",
-    "jax.interpreters.mlir.custom_call": "custom_call",
-    "jax._src.interpreters.mlir.custom_call": "custom_call",
-    "jaxlib.hlo_helpers.custom_call": "custom_call",
-}
-# Words of which one stands in a file that makes such a call in a way that somebody here judges.
-FOREIGN_WORDS = ("jax_triton", "input_output_aliases", "operand_output_aliases")
-FOREIGN_LAUNCH = re.compile(r"\b(?:triton_call|ffi_call|custom_call|ffi_lowering)\s*[(,]")
 _MOST_CONTEXTS = 2  # of one call; see launches
 
 
@@ -44,7 +30,7 @@ _MOST_CONTEXTS = 2  # of one call; see launches
 class ForeignCall:
     """One such call as the interpreter met it. `operands` is None where they are not seen."""
 
-    kind: ForeignKind
+    form: ForeignForm
     made: Made
     module: Module
     operands: list[Value] | None = None
@@ -62,16 +48,12 @@ class ForeignCall:
     @property
     def aliases(self) -> Value | None:
         """What says which operands and outputs share memory; None where nothing was passed."""
-        return self.made.argument("input_output_aliases") or self.made.argument("operand_output_aliases")
+        return self.made.argument(self.form.aliases)
 
     @property
     def outputs(self) -> Seq | None:
         """The declarations of the outputs; None where their number is not known."""
-        position = 1 if self.kind == "ffi_call" else None
-        names = ("out_shape", "result_shape_dtypes", "result_types")
-        value = next((v for name in names if (v := self.made.argument(name)) is not None), None)
-        if value is None and position is not None:
-            value = self.made.argument("result_shape_dtypes", position)
+        value = self.made.argument(*self.form.outputs)
         if isinstance(value, Seq):
             return None if value.open else value
         return Seq((value,)) if isinstance(value, Made) and value.function.endswith("ShapeDtypeStruct") else None
@@ -92,16 +74,16 @@ def _functions(value: Value) -> list[Func]:
 
 def call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
-    kind = FOREIGN_CALLS[name]
+    form = FOREIGN_FORMS[name]
     made = Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
-    found = ForeignCall(kind, made, i.module)
+    found = ForeignCall(form, made, i.module)
     if sum(other.site.key == made.site.key for other in i.foreign_calls) < _MOST_CONTEXTS:
         i.foreign_calls.append(found)
-    if kind == "triton_call":
+    if form.operands == "here":
         found.operands, found.operands_open = list(arguments.positional), arguments.open
-        return launching.declared_arrays(made.argument("out_shape"))
-    if kind == "custom_call":
-        operands = made.argument("operands", 2)
+        return launching.declared_arrays(made.argument(*form.outputs))
+    if isinstance(form.operands, tuple):
+        operands = made.argument(*form.operands)
         if isinstance(operands, Seq):
             found.operands, found.operands_open = list(operands.items), operands.open
     return made
@@ -113,7 +95,7 @@ def call_result(i: Interpreter, callee: Made, arguments: Arguments) -> Value:
         if found.made is callee and found.operands is None:
             found.operands, found.operands_open = list(arguments.positional), arguments.open
             break
-    return launching.declared_arrays(callee.argument("result_shape_dtypes", 1))
+    return launching.declared_arrays(callee.argument(*FOREIGN_FORMS[callee.function].outputs))
 
 
 def is_scalar(value: Value) -> bool | None:

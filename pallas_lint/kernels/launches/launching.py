@@ -12,7 +12,8 @@ from pallas_lint.kernels.launches import backend
 from pallas_lint.kernels.launches.roles import Roles, assign
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.launch import PALLAS, Launch, LaunchKind
+from pallas_lint.kernels.model.launch import Launch
+from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
@@ -21,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Array,
     Const,
     Dictionary,
+    External,
     Func,
     Made,
     Seq,
@@ -34,50 +36,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
 
 _MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
 
-# Positional parameters of the launching functions. `pallas_call` took more of them before 0.4.36; nobody passed them.
-_POSITIONAL: dict[LaunchKind, tuple[str, ...]] = {
-    "pallas_call": ("kernel", "out_shape"),
-    "kernel": ("body", "out_shape"),
-    "core_map": ("mesh",),
-    "pipeline": ("body",),
-    "mpmd_map": ("body", "out_types"),
-}
-LAUNCHERS: dict[str, LaunchKind] = {
-    f"{PALLAS}.pallas_call": "pallas_call",
-    "jax_triton.pallas.pallas_call": "pallas_call",
-    f"{PALLAS}.kernel": "kernel",
-    f"{PALLAS}.mosaic_gpu.kernel": "kernel",
-    f"{PALLAS}.core_map": "core_map",
-    f"{PALLAS}.mosaic_gpu.core_map": "core_map",
-    f"{PALLAS}.tpu.core_map": "core_map",
-    f"{PALLAS}.tpu.emit_pipeline": "pipeline",
-    f"{PALLAS}.mosaic_gpu.emit_pipeline": "pipeline",
-    f"{PALLAS}.mosaic_gpu.emit_pipeline_warp_specialized": "pipeline",
-    f"{PALLAS}.tpu.emit_pipeline_with_allocations": "pipeline",
-    f"{PALLAS}.mpmd_map": "mpmd_map",
-    f"{PALLAS}.tpu.mpmd_map": "mpmd_map",
-    "jax._src.pallas.mpmd.mpmd_map": "mpmd_map",
-    "jax._src.pallas.mpmd.call": "mpmd_map",
-}
+
+def form_of(callee: Value) -> LaunchForm | None:
+    """The form of launching that a value is, if it is one."""
+    return FORMS.by_name.get(callee.name) if isinstance(callee, External) else None
 
 
-def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, site: Site) -> Value:
+def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, site: Site) -> Value:
     """Evaluate a launching call: a value that runs the kernel when it is called."""
-    named = dict(zip(_POSITIONAL[kind], arguments.positional, strict=False))
+    named = dict(zip(form.positional, arguments.positional, strict=False))
     named.update(arguments.keywords)
     beside = _beside_grid_spec(named)
     open_ = arguments.open
     open_ |= _fold_grid_spec(named)
     result = Launch(
-        kind,
+        form,
         api,
         site,
         i.module,
-        named.get("kernel", named.get("body", UNKNOWN)),
+        next((named[name] for name in KERNEL if name in named), UNKNOWN),
         named,
         open_,
         scope=i.stack[-1].name if i.stack else "",
@@ -95,7 +77,7 @@ def launch(i: Interpreter, api: str, kind: LaunchKind, arguments: Arguments, sit
         i.launches.append(result)
     if i.kernel is None and not i.around.abroad:
         i.pending.append(result)
-    elif i.kernel is not None and kind not in ("pipeline", "core_map"):
+    elif i.kernel is not None and not form.may_nest:
         i.lose_sight()  # programs within a kernel are not run
     result.returned = Made(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
@@ -141,7 +123,7 @@ def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
     i.change(made.launch.made_by)
     i.changes += 1
     made.launch.kernel = kernel
-    if made.launch.kind == "core_map":
+    if not made.launch.form.takes_operands:
         run_here(i, made.launch, Arguments())
     return made
 
@@ -154,7 +136,7 @@ def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) ->
     first = arguments.positional[0] if arguments.positional else None
     if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
         return attach_kernel(i, made, first)
-    if result.kind == "pipeline" or (result.kind == "core_map" and i.kernel is not None):
+    if result.form.is_inner or (result.form.may_nest and i.kernel is not None):
         run_here(i, result, arguments)
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
@@ -231,7 +213,7 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
             if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
             i.contexts[context] += not result.meant_to_fail
-        elif isinstance(body, Made) and body.launch is not None and body.launch.kind == "pipeline":
+        elif isinstance(body, Made) and body.launch is not None and body.launch.form.is_inner:
             _run_pipeline_kernel(i, result, body)
 
 
@@ -254,7 +236,7 @@ def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
 def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
     """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
     assert made.launch is not None
-    trace = KernelTrace("emit_pipeline", made.site, result)
+    trace = KernelTrace(made.launch.form.last_parts[0], made.site, result)
     result.traces.append(trace)
     pipeline = made.launch
     traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
@@ -304,7 +286,7 @@ def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
 def _over_grid_of(i: Interpreter, result: Launch) -> Iterator[None]:
     """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
     before = i.launch
-    if result.kind == "pipeline" and ".mosaic_gpu." not in result.api:
+    if result.form.is_inner and result.form.counts_programs:
         i.launch = result
     try:
         yield
@@ -319,3 +301,41 @@ def _definition_site(func: Func) -> Site:
 
 def _arguments(roles: Roles) -> Arguments:
     return Arguments(list(roles.positional), dict(roles.keywords), open=not roles.complete)
+
+
+# -- launches by functions of libraries -------------------------------------------------------------------------------
+
+_LAUNCH_KEYWORDS = frozenset(
+    "out_shape out_type in_specs out_specs grid grid_spec scratch_shapes scratch_types mesh compiler_params".split()
+)
+
+
+def wrapper(func: cst.BaseExpression, callee: Value) -> tuple[str, LaunchForm] | None:
+    """The name of a launch look-alike as spelled (`self.pallas_call`, `qpl.pallas_call`), and what it looks like."""
+    is_member = isinstance(func, cst.Attribute)
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    for known, form in FORMS.wrapped:
+        if form.wrapped_as == "suffix" and name.endswith(known):
+            launches = form_of(callee) is not None or (isinstance(callee, Made) and callee.launch is not None)
+            return None if launches else (name, form)
+        if form.wrapped_as == "method" and name == known and is_member:
+            return None if isinstance(callee, External | Func | Made) else (name, form)
+    return None
+
+
+def call_wrapper(
+    i: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: cst.Call
+) -> Value:
+    """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
+    if form.wrapped_as == "method" and not _LAUNCH_KEYWORDS & set(arguments.keywords):
+        return i.call(callee, arguments, node)
+    if isinstance(callee, Func):
+        before = len(i.launches)
+        result = i.call(callee, arguments, node)
+        made = [met for met in i.launches[before:] if met.kernel is not UNKNOWN]
+        if made:
+            for met in made:
+                met.site = i.site(node)  # the user's own call, not the wrapper's line
+            return result
+        del i.launches[before:]
+    return launch(i, name, form, arguments, i.site(node))

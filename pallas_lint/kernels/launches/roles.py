@@ -97,15 +97,14 @@ class Expected:
 def expected(launch: Launch) -> Expected:
     """The arguments that the kernel of `launch` is called with."""
     leading: tuple[Value, ...] = ()
-    trailing = False
     scratch = launch.scratch
-    if launch.kind == "pipeline":
-        if ".mosaic_gpu." in launch.api or launch.argument("_explicit_indices") not in (None, Const(False)):
-            grid = launch.grid
-            known = grid is not None and not grid.open
-            leading = (Seq((_INDEX,) * len(grid.items)) if grid is not None and known else Seq((), open=True),)
-        extras = ("init_carry", "compute_context", "manual_consumed_barriers")
-        trailing = any(launch.argument(name) not in (None, NONE, Const(False)) for name in extras)
+    form = launch.form
+    if form.indices is True or (form.indices and launch.argument(form.indices) not in (None, Const(False))):
+        grid = launch.grid
+        known = grid is not None and not grid.open
+        leading = (Seq((_INDEX,) * len(grid.items)) if grid is not None and known else Seq((), open=True),)
+    trailing = any(launch.argument(name) not in (None, NONE, Const(False)) for name in form.trailing)
+    if form.is_inner:
         scratches = launch.argument("scratches")
         if scratches not in (None, NONE):
             scratch = scratches if isinstance(scratches, Seq) and not scratches.open else None
@@ -152,7 +151,7 @@ class _Builder:
     @property
     def owner(self) -> Launch | None:
         """Parameters of a pipeline's body are other buffers than those of the kernel around it."""
-        return self.launch if self.launch.kind == "pipeline" else None
+        return self.launch if self.launch.form.is_inner else None
 
     def name(self, at: int) -> str:
         return self.names[at] if 0 <= at < len(self.names) else f"#{at}"
@@ -244,7 +243,7 @@ class _Builder:
 
     def _output(self, name: str, at: int) -> Value:
         shapes, spec = self.launch.out_shapes, self._spec(self.launch.out_specs, "out_specs", at)
-        if self.launch.kind == "pipeline":
+        if self.launch.form.outputs == "operands":
             operand = UNKNOWN if self.wanted.inputs is None else self._operand(self.wanted.inputs + at)
             return self._ref(name, "out", at, operand, spec)
         return self._ref(
@@ -303,7 +302,7 @@ class _Builder:
             return Dictionary(tuple(pairs), value.open)
         if isinstance(value, Instance):
             return UNKNOWN
-        if self.launch.kind == "pipeline":
+        if self.launch.form.is_inner:
             return Ref(name, owner=self.owner)  # some ref of the kernel around it
         return evolve(scratch_ref(name, value), owner=self.owner)
 

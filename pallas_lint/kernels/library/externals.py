@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.launches.launching import LAUNCHERS
 from pallas_lint.kernels.library import arrays, concretizations, derivatives, host_numbers, jit, members, spreading
 from pallas_lint.kernels.library.builtin_functions import BUILTINS
 from pallas_lint.kernels.library.control import CONTROL
@@ -16,7 +14,7 @@ from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import from_name
-from pallas_lint.kernels.model.launch import PALLAS, LaunchKind
+from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL, PALLAS
 from pallas_lint.kernels.model.trace import Guard
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
@@ -36,6 +34,8 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
 
 # Functions of jax that compute, and so are operations where a kernel calls them.
@@ -89,9 +89,9 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     name = callee.name
     concretizations.of_call(i, name, arguments, node)
     derivatives.note(i, name, arguments, node)
-    kind = LAUNCHERS.get(name)
-    if kind is not None:
-        return launching.launch(i, name, kind, arguments, i.site(node))
+    form = FORMS.by_name.get(name)
+    if form is not None:
+        return launching.launch(i, name, form, arguments, i.site(node))
     model = CONTROL.get(name) or PALLAS_FUNCTIONS.get(name) or BUILTINS.get(name)
     if model is not None:
         return model(i, name, arguments, node)
@@ -104,7 +104,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     if name in _FOREIGN:
         i.escape_refs(arguments, node)
         return _made(i, name, arguments, node)
-    if name in foreign_calls.FOREIGN_CALLS:
+    if name in FOREIGN_FORMS:
         return foreign_calls.call(i, name, arguments, node)
     if name == _CHECKIFY:
         mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
@@ -219,7 +219,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     if callee.function in _FOREIGN:
         i.escape_refs(arguments, node)
         return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
-    if callee.function in foreign_calls.FOREIGN_CALLS:
+    if callee.function in FOREIGN_FORMS:
         return foreign_calls.call_result(i, callee, arguments)
     if callee.function == "functools.partial" and callee.callee is not None:
         merged = Arguments(
@@ -227,8 +227,9 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
             {**dict(callee.keywords), **arguments.keywords},
             callee.open or arguments.open,
         )
-        if isinstance(callee.callee, External) and callee.callee.name in LAUNCHERS and _awaits_kernel(callee):
-            return launching.launch(i, callee.callee.name, LAUNCHERS[callee.callee.name], merged, callee.site)
+        form, has_kernel = launching.form_of(callee.callee), any(name in KERNEL for name, _ in callee.keywords)
+        if form is not None and isinstance(callee.callee, External) and not has_kernel:
+            return launching.launch(i, callee.callee.name, form, merged, callee.site)
         return i.call(callee.callee, merged, node)
     if callee.function in spreading.SHARD_MAPS and callee.argument("f", 0) is not None:
         return spreading.call_mapped(i, callee, node)
@@ -255,15 +256,12 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     return UNKNOWN
 
 
-def _awaits_kernel(callee: Made) -> bool:
-    return "kernel" not in dict(callee.keywords) and "body" not in dict(callee.keywords)
-
-
 def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode) -> Value:
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
-        if decorator.name in LAUNCHERS:
-            return launching.launch(i, decorator.name, LAUNCHERS[decorator.name], Arguments([target]), i.site(node))
+        form = FORMS.by_name.get(decorator.name)
+        if form is not None:
+            return launching.launch(i, decorator.name, form, Arguments([target]), i.site(node))
         derivatives.note(i, decorator.name, Arguments([target]), node)
         if decorator.name in jit.JIT:
             return _jitted(i, target, Arguments())
@@ -291,13 +289,13 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
     if decorator.function == "functools.partial" and decorator.callee is not None:
         inner = decorator.callee
-        if isinstance(inner, External) and inner.name in LAUNCHERS:
-            merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
-            if LAUNCHERS[inner.name] == "core_map" or decorator.args:
-                merged = Arguments(list(decorator.args), dict(decorator.keywords), decorator.open)
-                made = launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
-                return launching.attach_kernel(i, made, target) if isinstance(made, Made) else made
-            return launching.launch(i, inner.name, LAUNCHERS[inner.name], merged, decorator.site)
+        form = launching.form_of(inner)
+        if form is not None and isinstance(inner, External):
+            attached = form.awaits_kernel or bool(decorator.args)
+            given = [*decorator.args] if attached else [*decorator.args, target]
+            merged = Arguments(given, dict(decorator.keywords), decorator.open)
+            made = launching.launch(i, inner.name, form, merged, decorator.site)
+            return launching.attach_kernel(i, made, target) if attached and isinstance(made, Made) else made
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             derivatives.note(i, inner.name, Arguments([target]), node)
             return _jit_by(i, inner.name, decorator, target)
@@ -402,38 +400,3 @@ def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     _run_callbacks(i, name, arguments)
     i.op(name, node, arguments, UNKNOWN)
     return _made(i, name, arguments, node)
-
-
-# -- look-alikes and versions ----------------------------------------------------------------------------------
-
-_LAUNCH_KEYWORDS = frozenset(
-    "out_shape out_type in_specs out_specs grid grid_spec scratch_shapes scratch_types mesh compiler_params".split()
-)
-
-
-def wrapper_name(func: cst.BaseExpression, callee: Value) -> str | None:
-    """The spelled name of a launch look-alike (`self.pallas_call`, `qpl.pallas_call`); None for anything else."""
-    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-    if name.endswith("pallas_call"):
-        known = isinstance(callee, External) and callee.name in LAUNCHERS
-        return None if known or (isinstance(callee, Made) and callee.launch is not None) else name
-    if name == "kernel" and isinstance(func, cst.Attribute) and not isinstance(callee, External | Func | Made):
-        return name
-    return None
-
-
-def call_wrapper(i: Interpreter, name: str, callee: Value, arguments: Arguments, node: cst.Call) -> Value:
-    """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
-    if name == "kernel" and not _LAUNCH_KEYWORDS & set(arguments.keywords):
-        return i.call(callee, arguments, node)
-    if isinstance(callee, Func):
-        before = len(i.launches)
-        result = i.call(callee, arguments, node)
-        made = [launch for launch in i.launches[before:] if launch.kernel is not UNKNOWN]
-        if made:
-            for launch in made:
-                launch.site = i.site(node)  # the user's own call, not the wrapper's line
-            return result
-        del i.launches[before:]
-    kind: LaunchKind = "kernel" if name == "kernel" else "pallas_call"
-    return launching.launch(i, name, kind, arguments, i.site(node))

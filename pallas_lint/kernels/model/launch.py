@@ -8,6 +8,7 @@ import libcst as cst
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.model.dtypes import element_of
+from pallas_lint.kernels.model.launch_forms import PALLAS as PALLAS
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -34,11 +35,10 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.library.spreading import Around
     from pallas_lint.kernels.model.kinds import Element
+    from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
     from pallas_lint.kernels.model.trace import KernelTrace
 
-PALLAS = "jax.experimental.pallas"
-LaunchKind = Literal["pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"]
 Role = Literal["prefetch", "in", "out", "scratch"]
 
 _SPACES = {
@@ -106,7 +106,7 @@ class Launch:
     the text does not tell.
     """
 
-    kind: LaunchKind
+    form: LaunchForm
     api: str  # canonical name of the launching function; for look-alikes the name as spelled
     site: Site
     module: Module
@@ -144,14 +144,19 @@ class Launch:
         return Site(self.site.piece, node.func) if isinstance(node, cst.Call) else self.site
 
     @property
+    def kind(self) -> str:
+        """What rules of other packages ask; ours ask the form for what they want to know of it."""
+        return self.form.kind
+
+    @property
     def is_pallas(self) -> bool:
-        """Whether it surely is Pallas's own function, not a look-alike with arguments of its own."""
-        return self.api.startswith("jax")
+        """Whether it surely is the function itself, not a look-alike with arguments of its own."""
+        return self.api in self.form.names
 
     @property
     def bodies(self) -> tuple[Func, ...]:
         """The kernels that it surely runs; none where a branch decides which."""
-        bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.kind == "kernel" else (self.kernel,)
+        bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.form.kernels == "list" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
 
     @property
@@ -228,10 +233,10 @@ class Launch:
     def input_count(self) -> int | None:
         """How many arguments the kernel gets for inputs."""
         specs = self.argument("in_specs")
-        if self.kind == "core_map":
+        if not self.form.takes_operands:
             return 0
-        if self.kind == "pipeline":
-            return self._pipeline_count("in_specs")
+        if self.form.outputs == "operands":
+            return self._count_of_specs("in_specs")
         if isinstance(specs, Seq):
             return None if specs.open else len(specs.items)
         if specs in (None, NONE) and not self.open and self.operands is not None and not self.operands_open:
@@ -242,15 +247,15 @@ class Launch:
     @property
     def output_count(self) -> int | None:
         """How many arguments the kernel gets for outputs."""
-        if self.kind == "pipeline":
-            return self._pipeline_count("out_specs")
+        if self.form.outputs == "operands":
+            return self._count_of_specs("out_specs")
         shapes = self.argument("out_shape", "out_type", "out_types")
         if shapes is None or shapes == NONE:
-            return 0 if self.kind in ("kernel", "core_map") and not self.open else None
+            return 0 if self.form.outputs == "optional" and not self.open else None
         known = self.out_shapes
         return None if known is None else len(known.items)
 
-    def _pipeline_count(self, name: str) -> int | None:
+    def _count_of_specs(self, name: str) -> int | None:
         specs = self.argument(name)
         if specs is None:
             # The specs may come with the allocations instead.

@@ -1,0 +1,292 @@
+"""The forms of launching a kernel: one row for each, which says all in which it differs from the others.
+
+The interpreter and the rules ask a row for what they need to know of it; nobody compares names. What is true of a
+form was measured or read on jax 0.4.35 to 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from attrs import evolve, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.config.targets import Backend
+
+PALLAS = "jax.experimental.pallas"
+
+
+@frozen(eq=False)
+class LaunchForm:
+    """One way of launching a kernel."""
+
+    kind: str
+    """What rules of other packages know it by: "pallas_call", "kernel", "core_map", "pipeline", "mpmd_map"; forms that
+    differ in little share one."""
+    names: tuple[str, ...]
+    """The canonical names of the launching function."""
+
+    # -- how the call is read --------------------------------------------------------------------------------------
+
+    positional: tuple[str, ...]
+    """Parameters that may be passed by position. Without the kernel among them, it is what the result is applied to."""
+    kernels: Literal["one", "list", "meshes"] = "one"
+    """One kernel; or a list of them too, which all run; or pairs of a mesh and the kernel that runs there."""
+    wrapped_as: Literal["suffix", "method"] | None = None
+    """Libraries have their own: functions whose name ends like it, or methods and members of that name."""
+
+    # -- what is run -----------------------------------------------------------------------------------------------
+
+    nesting: Literal["own", "either", "inner"] = "own"
+    """A program of its own; or, in a kernel, a part of that one too; or always a part of a kernel."""
+    takes_operands: bool = True
+    """Whether its result is called with operands. Without them it runs when it has its kernel."""
+    grid: Literal["argument", "mesh"] = "argument"
+    """What the kernel runs over: `grid` alone, and once without it, or a mesh."""
+    counts_programs: bool = True
+    """Whether `pl.program_id` in the kernel counts in the `grid` of this launch."""
+
+    # -- what the kernel is passed ---------------------------------------------------------------------------------
+
+    refs: Literal["blocks", "arrays"] | None = None
+    """Refs of blocks, in fast memory, or of whole arrays, which stay where they are; None where it is not said which
+    refs it gets, if any."""
+    outputs: Literal["declared", "optional", "operands"] = "declared"
+    """The outputs are declared; or declared where there are any; or passed with the operands."""
+    indices: bool | str = False
+    """Whether the grid's indices come first; the name of the argument that asks for them."""
+    trailing: tuple[str, ...] = ()
+    """Arguments that make it pass more, of unknown number, after the refs."""
+
+    # -- what it is good for ---------------------------------------------------------------------------------------
+
+    backend: Backend | None = None
+    """The one that it is made for; None where other things tell."""
+    captures_refused_since: tuple[int, ...] | None = None
+    """The jax release that began to refuse kernels which capture arrays, () for all; None where it takes them."""
+    forward_mode: bool = False
+    """Whether jax can differentiate it at all, which is in forward mode then."""
+
+    # -- how it looks in text, where the last parts of its names do not tell enough or too much ----------------------
+
+    words: tuple[str, ...] = ()
+    """What stands in a text that surely speaks of it."""
+    pattern: str | None = None
+    """Matches wherever it is called or handed on."""
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    @property
+    def last_parts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name.rpartition(".")[2] for name in self.names))
+
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        return self.words or self.last_parts
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether it is always a part of the kernel around it, whose refs it is passed."""
+        return self.nesting == "inner"
+
+    @property
+    def may_nest(self) -> bool:
+        """Whether it can be a part of the kernel around it."""
+        return self.nesting != "own"
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it is a program of its own of which it is known what refs its kernel gets."""
+        return self.nesting == "own" and self.refs is not None
+
+    @property
+    def is_over_blocks(self) -> bool:
+        """Whether it is a program of its own that runs over a grid of blocks."""
+        return self.nesting == "own" and self.refs == "blocks"
+
+    @property
+    def awaits_kernel(self) -> bool:
+        """Whether the kernel is what its result is applied to."""
+        return not any(name in self.positional for name in KERNEL)
+
+
+KERNEL = ("kernel", "body")
+"""The parameters of launching functions that take the kernel."""
+
+_PALLAS_CALL = LaunchForm(
+    "pallas_call",
+    (f"{PALLAS}.pallas_call", "jax_triton.pallas.pallas_call"),
+    ("kernel", "out_shape"),  # up to 0.4.35 it took more of them by position; nobody passed them
+    wrapped_as="suffix",
+    refs="blocks",
+    captures_refused_since=(),
+    forward_mode=True,
+)
+_KERNEL = LaunchForm(
+    "kernel",
+    (f"{PALLAS}.kernel",),
+    ("body", "out_shape"),
+    kernels="list",
+    wrapped_as="method",
+    grid="mesh",
+    counts_programs=False,
+    refs="arrays",
+    outputs="optional",
+    captures_refused_since=(0, 10, 2),
+    words=("pl.kernel", "plgpu.kernel", "pltpu.kernel"),  # the name alone stands for anything
+    pattern=r"(?:\.|@\w+\.|\()kernel\s*[(,]",
+)
+_CORE_MAP = LaunchForm(
+    "core_map",
+    (f"{PALLAS}.core_map",),
+    ("mesh",),
+    nesting="either",
+    takes_operands=False,
+    grid="mesh",
+    counts_programs=False,
+    outputs="optional",
+    captures_refused_since=(0, 11, 2),
+)
+_MPMD_MAP = LaunchForm(
+    "mpmd_map",
+    (f"{PALLAS}.mpmd_map", "jax._src.pallas.mpmd.mpmd_map", "jax._src.pallas.mpmd.call"),
+    ("body", "out_types"),
+    kernels="meshes",
+    grid="mesh",
+    counts_programs=False,
+    captures_refused_since=(0, 10, 2),
+    words=("mpmd_map",),
+    pattern=r"\bmpmd_map\s*[(,)]",  # not of its `call`, a word that means nothing
+)
+_PIPELINE = LaunchForm(
+    "pipeline",
+    (f"{PALLAS}.tpu.emit_pipeline", f"{PALLAS}.tpu.emit_pipeline_with_allocations"),
+    ("body",),
+    nesting="inner",
+    refs="blocks",
+    outputs="operands",
+    indices="_explicit_indices",
+    trailing=("init_carry", "compute_context", "manual_consumed_barriers"),
+    backend="tpu",
+)
+_GPU_PIPELINES = (f"{PALLAS}.mosaic_gpu.emit_pipeline", f"{PALLAS}.mosaic_gpu.emit_pipeline_warp_specialized")
+
+ROWS = (
+    _PALLAS_CALL,
+    _KERNEL,
+    evolve(_KERNEL, names=(f"{PALLAS}.mosaic_gpu.kernel",), counts_programs=True, backend="mosaic_gpu"),
+    _CORE_MAP,
+    evolve(_CORE_MAP, names=(f"{PALLAS}.tpu.core_map",), backend="tpu"),
+    evolve(_CORE_MAP, names=(f"{PALLAS}.mosaic_gpu.core_map",), backend="mosaic_gpu"),
+    _PIPELINE,
+    evolve(_PIPELINE, names=_GPU_PIPELINES, counts_programs=False, indices=True, backend="mosaic_gpu"),
+    _MPMD_MAP,
+    evolve(_MPMD_MAP, names=(f"{PALLAS}.tpu.mpmd_map",), backend="tpu"),
+)
+
+
+@frozen(eq=False, slots=False)
+class LaunchForms:
+    """The table, by what one looks for in it."""
+
+    rows: tuple[LaunchForm, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, LaunchForm]:
+        return {name: row for row in self.rows for name in row.names}
+
+    @cached_property
+    def wrapped(self) -> tuple[tuple[str, LaunchForm], ...]:
+        """The forms of which libraries have their own, with the name that is looked for."""
+        found: dict[str, LaunchForm] = {}
+        for row in self.rows:
+            if row.wrapped_as is not None:
+                found.setdefault(row.last_parts[0], row)
+        return tuple(found.items())
+
+    @cached_property
+    def preparing(self) -> re.Pattern[str]:
+        """Matches in every function that launches something or prepares a launch's specs."""
+        return re.compile(rf"{_either(self.rows)}|\brun_scoped\s*[(,]|BlockSpec\s*\(|GridSpec\s*\(")
+
+    @cached_property
+    def launching(self) -> re.Pattern[str]:
+        """Matches in functions that launch what can stand outside of kernels."""
+        return re.compile(_either(row for row in self.rows if not row.is_inner))
+
+    @cached_property
+    def in_kernels(self) -> re.Pattern[str]:
+        """Matches in functions that do what only kernels can."""
+        return re.compile(rf"{_either(row for row in self.rows if row.is_inner)}|\brun_scoped\s*[(,]")
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """What surely speaks of something that is launched outside of kernels."""
+        return tuple(dict.fromkeys(word for row in self.rows if not row.is_inner for word in row.all_words))
+
+    @cached_property
+    def _words_over_blocks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(word for row in self.rows if row.is_over_blocks for word in row.all_words))
+
+    def launched_in(self, text: str) -> bool:
+        """Whether the text surely launches something outside of kernels."""
+        return any(word in text for word in self.words)
+
+    def over_blocks_in(self, text: str) -> bool:
+        """... something that runs over a grid of blocks."""
+        return any(word in text for word in self._words_over_blocks)
+
+
+def _either(rows: Iterable[LaunchForm]) -> str:
+    return "|".join(dict.fromkeys(row.pattern or rf"(?:{'|'.join(row.last_parts)})\s*[(,)]" for row in rows))
+
+
+FORMS = LaunchForms(ROWS)
+
+
+@frozen(eq=False)
+class ForeignForm:
+    """One way of calling a kernel that is not Pallas's: it is judged by what the call says of operands and outputs."""
+
+    names: tuple[str, ...]
+    operands: Literal["here", "result"] | tuple[str, int]
+    """The positional arguments of the call; or of the call of what it returns; or one argument, by name and place."""
+    outputs: tuple[str, int | None]
+    """The argument that declares the outputs, and where it stands if it may be passed by position."""
+    aliases: str = "input_output_aliases"
+    """The argument that says which operands and outputs share memory."""
+    is_triton: bool = False
+    """Whether it runs a Triton function, which gets numbers too beside arrays."""
+
+
+FOREIGN_ROWS = (
+    ForeignForm(
+        ("jax_triton.triton_call", "jax_triton.triton_lib.triton_call"), "here", ("out_shape", None), is_triton=True
+    ),
+    ForeignForm(("jax.ffi.ffi_call", "jax.extend.ffi.ffi_call"), "result", ("result_shape_dtypes", 1)),
+    ForeignForm(
+        (
+            "jax.interpreters.mlir.custom_call",
+            "jax._src.interpreters.mlir.custom_call",
+            "jaxlib.hlo_helpers.custom_call",
+        ),
+        ("operands", 2),
+        ("result_types", None),
+        aliases="operand_output_aliases",
+    ),
+    ForeignForm(
+        ("jax.ffi.ffi_lowering", "jax.extend.ffi.ffi_lowering"),
+        "result",
+        ("result_types", None),
+        aliases="operand_output_aliases",
+    ),
+)
+FOREIGN_FORMS = {name: row for row in FOREIGN_ROWS for name in row.names}
+_FOREIGN_NAMES = "|".join(dict.fromkeys(name.rpartition(".")[2] for name in FOREIGN_FORMS))
+FOREIGN_CALL = re.compile(rf"\b(?:{_FOREIGN_NAMES})\s*[(,]")
+# Words of which one stands in a file that makes such a call in a way that somebody here judges.
+FOREIGN_WORDS = ("jax_triton", *dict.fromkeys(row.aliases for row in FOREIGN_ROWS))
