@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mkdocs.structure.files import File
 
 from pallas_lint import compat
-from pallas_lint.cli import support
+from pallas_lint.compat import support
 from pallas_lint.cli.rule import markdown
 from pallas_lint.registry import all_rules
 from pallas_lint.config.settings import Settings, configurable, schema
@@ -207,7 +207,7 @@ def _function(name: str, backends: tuple[str, ...]) -> dict[str, Any]:
 
 def _apis() -> Iterator[dict[str, Any]]:
     """Names of the Pallas modules: since when, until when, and what to use instead."""
-    for module in support._PALLAS_MODULES:
+    for module in support.PALLAS_MODULES:
         names = {name for version in compat.known_versions() for name in compat.names_in(module, version)}
         for name in sorted(names):
             full = f"{module}.{name}"
@@ -252,7 +252,7 @@ def _changed_names(old: str, new: str) -> Iterator[str]:
     gone: list[str] = []
     came: list[str] = []
     deprecated: list[str] = []
-    for module in support._PALLAS_MODULES:
+    for module in support.PALLAS_MODULES:
         were, are = compat.names_in(module, old), compat.names_in(module, new)
         gone += [_gone(f"{module}.{name}") for name in sorted(were - are)]
         came += [f"`{support.short(f'{module}.{name}')}`" for name in sorted(are - were)]

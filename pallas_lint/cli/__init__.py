@@ -9,93 +9,13 @@ import sys
 
 from pallas_lint import __version__
 
-# 0: nothing to complain about, 1: findings, 2: bad usage, bad settings, unreadable input or an internal
-# error.
-OK, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
-
-COMMANDS = ("rule", "support", "probe", "server", "config", "completion")
-
-
-class UsageError(Exception):
-    """The command line cannot be followed; the message is one line that says why."""
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and return the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
         print(f"pallas-lint {__version__}")
-        return OK
-    from pallas_lint.cli import terminal
+        return 0
+    from pallas_lint.cli import dispatch
 
-    terminal.prepare()
-    try:
-        status = _dispatch(arguments)
-        return terminal.finish(status)
-    except UsageError as error:
-        return terminal.finish(terminal.fail(str(error)))
-    except SystemExit as error:  # argparse after --help
-        return terminal.finish(error.code if isinstance(error.code, int) else TROUBLE)
-    except KeyboardInterrupt:
-        terminal.say("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        terminal.abandon()
-        return OK
-    except Exception as error:  # a bug of ours: one line, and the traceback for who asks
-        return terminal.finish(terminal.crash(error, verbose=bool({"-v", "--verbose"} & set(arguments))))
-
-
-def _dispatch(arguments: list[str]) -> int:
-    from pallas_lint.cli import parser
-
-    arguments = parser.for_hook(arguments)
-    command = parser.command_in(arguments, COMMANDS)
-    # Options before the command's own module: --help must not wait for its imports.
-    if command is None:
-        options = parser.parse_lint(arguments)
-        if options.watch:
-            from pallas_lint.cli import watch
-
-            return watch.run(options)
-        from pallas_lint.cli import lint
-
-        return lint.run(options)
-    rest = [word for index, word in enumerate(arguments) if index != command]
-    match arguments[command]:
-        case "rule":
-            options = parser.parse_rule(rest)
-            from pallas_lint.cli import rule
-
-            return rule.run(options)
-        case "config":
-            options = parser.parse_config(rest)
-            from pallas_lint.cli import config
-
-            return config.run(options)
-        case "probe":
-            options = parser.parse_probe(rest)
-            from pallas_lint.cli import probe
-
-            return probe.run(options)
-        case "server":
-            options = parser.parse_server(rest)
-            from pallas_lint.cli import server
-
-            return server.run(options)
-        case "completion":
-            options = parser.parse_completion(rest)
-            from pallas_lint.cli import completion
-
-            return completion.run(options)
-        case "support":
-            options = parser.parse_support(rest)
-            from pallas_lint.cli import support
-
-            return support.run(
-                options.query,
-                output_format=options.output_format,
-                target=options.target,
-                jax_version=options.jax_version,
-            )
-    raise UsageError(f"the command `{arguments[command]}` is not available in this version")
+    return dispatch.run(arguments)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.cli import UsageError
+from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.report.footer import count

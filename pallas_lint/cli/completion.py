@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.cli import OK, terminal
+from pallas_lint.cli import terminal
+from pallas_lint.cli.exit import OK
 
 if TYPE_CHECKING:
     import argparse

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.cli import OK, UsageError, overrides, terminal
+from pallas_lint.cli import terminal
+from pallas_lint.cli.exit import OK
+from pallas_lint.config import overrides
+from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity

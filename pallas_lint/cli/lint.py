@@ -12,7 +12,11 @@ from attrs import evolve, field, frozen
 
 from pallas_lint import plugins
 from pallas_lint import report as reports
-from pallas_lint.cli import COMMANDS, FINDINGS, OK, TROUBLE, UsageError, baselines, overrides, terminal
+from pallas_lint.cli import baselines, terminal
+from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
+from pallas_lint.cli.parser import COMMANDS
+from pallas_lint.config import overrides
+from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.report.footer import count as counted

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint import report as reports
-from pallas_lint.cli import FINDINGS, OK, TROUBLE, UsageError, progress, terminal
+from pallas_lint.cli import progress, terminal
+from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import facts, settle, specs

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.cli import UsageError, progress
+from pallas_lint.cli import progress
 from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import facts, settle, specs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of

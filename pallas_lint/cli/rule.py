@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.cli import OK, UsageError, terminal
+from pallas_lint.cli import terminal
+from pallas_lint.cli.exit import OK
+from pallas_lint.config.flags import UsageError
 from pallas_lint.registry import PluginError
 from pallas_lint.report.style import Style, wants_colour
 

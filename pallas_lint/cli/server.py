@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.cli import UsageError
+from pallas_lint.config.flags import UsageError
 
 if TYPE_CHECKING:
     import argparse

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.cli import TROUBLE
+from pallas_lint.cli.exit import TROUBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.cli import OK, UsageError, lint, terminal
+from pallas_lint.cli import lint, terminal
+from pallas_lint.cli.exit import OK
+from pallas_lint.config.flags import UsageError
 
 if TYPE_CHECKING:
     import argparse

@@ -190,6 +190,14 @@ def memory_in(text: str) -> int:
     return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")) if match else 0
 
 
+def memory_bytes(text: str) -> int:
+    """Bytes that "4G" or "512MiB" stands for. Raises OptionError."""
+    value = memory_in(text)
+    if value < LEAST_MEMORY:
+        raise OptionError(f"'{text}' is no amount of memory: write 4G or 500M")
+    return value
+
+
 def _memory(value: object) -> int:
     """Bytes, from a number or an amount with a unit: 512M, 16GiB."""
     if not isinstance(value, str):

@@ -23,7 +23,7 @@ from pallas_lint.server.views.figures import (
 from pallas_lint.server.views.markdown import code, plain
 from pallas_lint.server.views.support_text import support_text
 
-from pallas_lint.cli import support
+from pallas_lint.compat import support
 from pallas_lint.finding import Position, Span
 from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.model.trace import Op

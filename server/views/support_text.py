@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
 from pallas_lint.backend_failures import BACKENDS
-from pallas_lint.cli import support
+from pallas_lint.compat import support
 
 if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged

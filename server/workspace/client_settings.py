@@ -58,15 +58,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _memory(value: object) -> int:
-    """Bytes of "4G". Raises OptionError."""
-    import argparse
-
-    from pallas_lint.cli.parser import memory_bytes
-
-    try:
-        return memory_bytes(str(value))
-    except argparse.ArgumentTypeError as error:
-        raise OptionError(str(error)) from error
+    return options.memory_bytes(str(value))
 
 
 def _targets(value: object) -> tuple[str, ...]:
@@ -219,9 +211,8 @@ def _check(values: dict[str, Any], name: str, value: object, key: str, problems:
 
 def _with_arguments(settings: ClientSettings, words: Sequence[str], problems: list[str]) -> ClientSettings:
     """The settings with `args` below them, read by the command line's own parser."""
-    from pallas_lint.cli import UsageError
-    from pallas_lint.cli.overrides import from_options
-    from pallas_lint.cli.parser import parse_lint
+    from pallas_lint.config.flags import UsageError, parse_lint
+    from pallas_lint.config.overrides import from_options
 
     if not words:
         return settings

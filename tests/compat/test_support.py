@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from pallas_lint.cli.support import candidates, run
+from pallas_lint.cli.support import run
+from pallas_lint.compat.support import candidates
 
 
 @pytest.mark.parametrize("query", ["jnp.cumsum", "cumsum", "jax.numpy.mod", "is_finite", "%"])

@@ -45,8 +45,6 @@ FLOORS = (
     ("pallas_lint.cli",),
     ("pallas_lint.__main__", "pallas_lint.server.__main__"),
 )
-# The server still takes the flags, and the answers to `support`, from the command line.
-NOT_YET = ("pallas_lint.server", "pallas_lint.cli")
 # What nobody in a room may import although nothing above would be in the way, by the beginnings of dotted names.
 BARRED = {
     "pallas_lint.compat": ("libcst",),
@@ -101,8 +99,7 @@ def imported(name: str, *, types: bool = False) -> frozenset[str]:
 
 def needed(name: str) -> set[str]:
     """The modules of ours that one imports when it runs."""
-    targets = imported(name) & MODULES.keys()
-    return {each for each in targets if not (below(name, NOT_YET[0]) and below(each, NOT_YET[1]))}
+    return imported(name) & MODULES.keys()
 
 
 def below(name: str, package: str) -> bool:
@@ -128,8 +125,6 @@ def test_imports_point_down() -> None:
             there = room_of(target)
             if here is not None and there is not None and here[1] != there[1] and there[0] >= here[0]:
                 wrong.append(f"{name} imports {target}")
-    # The server shares the flags and the answers to `support` with the command line.
-    wrong = [each for each in wrong if " imports pallas_lint.cli" not in each or "pallas_lint.server." not in each]
     assert not wrong, "\n".join(sorted(wrong))
 
 
