@@ -128,7 +128,7 @@ class Context:
             told = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
             help = f"{help} (assuming {told})".strip()
         target = self.target if self.rule.backends is not None else None
-        presumed = self.analysis.presumed.get(id(self.launch)) if target is not None else None
+        presumed = self.analysis.presumed.get(self.launch) if target is not None and self.launch is not None else None
         if presumed is not None:  # a fix that is safe for one backend may not be for another
             message = f"{message} ({presumed.text})"
             fixes = [evolve(fix, applicability="unsafe") for fix in fixes]

@@ -27,6 +27,8 @@ from pallas_lint.triage import suppressions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    import libcst as cst
+
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -170,7 +172,7 @@ class _Run:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         interpreter = self.analysis.interpreter
         failing = [launch for launch in interpreter.launches if launch.meant_to_fail] if rules else []
-        used = {id(each.func.node) for launch in failing for each in index_maps_of(launch, interpreter)}
+        used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, interpreter)}
         specs = [made for made in interpreter.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             known = None if recall is None else recall.of_maps(what, used)
@@ -180,10 +182,10 @@ class _Run:
             else:
                 before, entered = self._asked, set(interpreter.entered)
                 every = list(_maps(what, interpreter))
-                unseen = [each for each in every if each.launch is not None or id(each.func.node) not in used]
+                unseen = [each for each in every if each.launch is not None or each.func.node not in used]
                 found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
                 ran = {node: interpreter.entered[node] for node in interpreter.entered.keys() - entered}
-                maps = Maps(frozenset(id(each.func.node) for each in every), ran)
+                maps = Maps(frozenset(each.func.node for each in every), ran)
                 if recall is not None and self._asked == before:
                     recall.keep_maps(what, maps, used, found)
             if isinstance(what, Launch):
@@ -246,7 +248,7 @@ class _Run:
         found: list[Finding] = []
         for target in _targets_for(rule, targets):
             found += self._guarded(rule, check, launch, trace, target)
-        presumed = self.analysis.presumed.get(id(launch)) if targets == () and rule.backends is not None else None
+        presumed = self.analysis.presumed.get(launch) if targets == () and rule.backends is not None else None
         if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
             return found
         found = [finding for finding in found if finding.severity is not Severity.INFO]

@@ -172,7 +172,7 @@ def presume(analysis: Analysis, settings: Settings, project: Project) -> None:
         return
     for launch in untold:
         if found.backend == "tpu" or not _is_bare(launch) or _default(versions) == found.backend:
-            analysis.presumed[id(launch)] = found
+            analysis.presumed[launch] = found
 
 
 def _is_untold(launch: Launch) -> bool:

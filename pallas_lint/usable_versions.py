@@ -21,21 +21,21 @@ def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
     All of them where none has everything.
     """
     usable = context.analysis.usable
-    known = usable.get(id(launch))
+    known = usable.get(launch)
     if known is None:
         outline = context.module.outline
         pieces = [*(piece for piece in outline.pieces if piece.kind == "import"), launch.site.piece]
         pieces += [body.piece for body in launch.bodies]
-        own = {id(piece): piece for piece in pieces if piece.source is context.module.source}
-        early: frozenset[str] = frozenset().union(*(_early(piece, context) for piece in own.values()))
+        own = dict.fromkeys(piece for piece in pieces if piece.source is context.module.source)
+        early: frozenset[str] = frozenset().union(*(_early(piece, context) for piece in own))
         told = context.jax.versions
-        known = usable[id(launch)] = tuple(version for version in told if version not in early) or told
+        known = usable[launch] = tuple(version for version in told if version not in early) or told
     return known
 
 
 def _early(piece: Piece, context: Context) -> frozenset[str]:
     """The versions that do not have yet what the piece names."""
-    known = context.analysis.early.get(id(piece))
+    known = context.analysis.early.get(piece)
     if known is None:
         everywhere = evolve(context, launch=None)
         uses, _ = context.module.uses.within(piece.first, piece.last)
@@ -49,5 +49,5 @@ def _early(piece: Piece, context: Context) -> frozenset[str]:
             called = api_name(use, called=True)
             for _, history, failing in () if called is None else keywords(called, everywhere):
                 found.update(version for version in failing if history.status(version) == "not-yet")
-        known = context.analysis.early[id(piece)] = frozenset(found)
+        known = context.analysis.early[piece] = frozenset(found)
     return known

@@ -19,6 +19,7 @@ from pallas_lint.config import overrides
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError, Severity
+from pallas_lint.identity import Same
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
@@ -373,7 +374,7 @@ def _write_baseline(linted: _Run, known: baselines.Run) -> int:
 
 def _told(linted: _Run) -> list[str]:
     """For -v: which settings and which jax version were used."""
-    distinct = {id(file.settings): file.settings for file in linted.files}.values()
+    distinct = {Same(file.settings): file.settings for file in linted.files}.values()
     return [
         f"settings of {shown_path(s.config_file, linted.cwd) if s.config_file else 'no file'}, "
         f"{len(s.enabled)} rules, jax {s.jax.text} ({s.jax.source})"

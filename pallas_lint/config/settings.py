@@ -18,6 +18,7 @@ from pallas_lint.config.patterns import covers
 from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
 from pallas_lint.finding import Severity
+from pallas_lint.identity import Same
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class SettingsFinder:
         self._defaults = _underlaid(Settings(root=self._cwd), self._below)
         self._by_folder: dict[Path, Settings] = {}
         self._evidence_folders: dict[Path, Path] = {}
-        self._completed: dict[tuple[int, Path], Settings] = {}
+        self._completed: dict[tuple[Same, Path], Settings] = {}
         self._by_file: dict[Path, Settings | None] = {}
         self._named: Settings | None = None
         if self._overrides.config_file is not None:
@@ -189,9 +190,9 @@ class SettingsFinder:
             base = self._base(folder)
             told = self._command_line.get("jax-version", base.jax_version) != "auto"
             place = self._cwd if told or self._overrides.isolated else self._evidence_folder(folder)
-            known = self._completed.get((id(base), place))
+            known = self._completed.get((Same(base), place))
             if known is None:
-                known = self._completed[id(base), place] = self._complete(base, place)
+                known = self._completed[Same(base), place] = self._complete(base, place)
             self._by_folder[folder] = known
         return known
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
+from pallas_lint.identity import Same
+from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import Frame, Made
 
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
     from collections.abc import Set as AbstractSet
 
+    import libcst as cst
+
     from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Outline, Piece
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
@@ -37,15 +40,15 @@ class _Said:
     """Findings, and for each the pieces that its lines belong to: line -> (piece, lines below its first)."""
 
     condition: Hashable
-    about: tuple[object, ...]  # kept alive, so that no other object gets the id of one of them
+    about: tuple[object, ...]
     findings: list[Finding]
     lines: list[dict[int, tuple[Piece, int]]]
     maps: Maps | None = None
     stood: list[tuple[Piece, int]] = field(init=False)  # the pieces, and on which line each began
 
     def __attrs_post_init__(self) -> None:
-        pieces = {id(piece): piece for lines in self.lines for piece, _ in lines.values()}
-        self.stood = [(piece, piece.first) for piece in pieces.values()]
+        pieces = dict.fromkeys(piece for lines in self.lines for piece, _ in lines.values())
+        self.stood = [(piece, piece.first) for piece in pieces]
 
     def now(self, source: Source) -> list[Finding] | None:
         """The findings where their code stands in `source`; None where some of it is gone."""
@@ -63,10 +66,10 @@ class _Said:
 
 @frozen
 class Maps:
-    """The index maps of a launch or of a spec: the ids of their functions, and the functions that ran with them."""
+    """The index maps of a launch or of a spec: their functions, and the functions that ran with them."""
 
-    nodes: frozenset[int]
-    entered: dict[int, Piece]
+    nodes: frozenset[cst.CSTNode]
+    entered: dict[cst.CSTNode, Piece]
 
 
 @define(eq=False)
@@ -80,17 +83,17 @@ class Recall:
     _source: Source | None = None
     _outline: Outline | None = None
     _lines: _Lines | None = None
-    _neighbours: dict[int, tuple[Launch, ...]] = field(factory=dict)
-    _shared: dict[int, tuple[Launch, frozenset[int]]] = field(factory=dict)  # what a launch may share, by its id
+    _neighbours: dict[Launch, tuple[Launch, ...]] = field(factory=dict)
+    _shared: dict[Launch, frozenset[object]] = field(factory=dict)  # what a launch may share
     _asked: Hashable = None
     _frame: Hashable = None  # what a use of a name may depend on wherever it stands
     _analysis: Analysis | None = None
     _module: Module | None = None
-    _uses: dict[int, tuple[list[Use], set[str]]] = field(factory=dict)  # by piece, of this text
+    _uses: dict[Piece, tuple[list[Use], set[str]]] = field(factory=dict)  # by piece, of this text
     # By piece: the names that are assigned in it, and what its uses begin with and stand for.
-    _stored: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(factory=dict)
+    _stored: dict[Piece, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(factory=dict)
     _all_stored: frozenset[str] = frozenset()
-    _specs: dict[int, list[Made]] = field(factory=dict)  # those made in each piece
+    _specs: dict[Piece, list[Made]] = field(factory=dict)  # those made in each piece
 
     def begin(self, source: Source, outline: Outline, analysis: Analysis, settings: Settings) -> None:
         """The file is judged again."""
@@ -99,12 +102,12 @@ class Recall:
         self.settings, self._source = settings, source
         self._outline, self._lines = outline, None
         launches = analysis.launches
-        self._shared = {id(each): self._shared.get(id(each)) or (each, _shared(each)) for each in launches}
+        self._shared = {each: self._shared.get(each) or _shared(each) for each in launches}
         self._neighbours = _neighbours(launches, self._shared)
         self._asked = _kept(self._asked, _asked_by_all(analysis))
         self._analysis, self._specs = analysis, {}
         for made in analysis.interpreter.notes.specs_made:
-            self._specs.setdefault(id(made.site.piece), []).append(made)
+            self._specs.setdefault(made.site.piece, []).append(made)
         replay = analysis.replay
         assert replay is not None
         asking = tuple(replay.reached_from(each) for each in analysis.guards.asking_pieces)
@@ -116,41 +119,43 @@ class Recall:
 
     def of_launch(self, launch: Launch) -> list[Finding] | None:
         """What is to be said of a launch; None where that has to be found out."""
-        known = self._before.get(id(launch))
+        known = self._before.get(launch)
         if known is None or known.condition != self._condition(launch):
             return None
-        return self._again(id(launch), known)
+        return self._again(launch, known)
 
-    def of_maps(self, what: Launch | Made, used: AbstractSet[int]) -> tuple[list[Finding], Maps] | None:
+    def of_maps(self, what: Launch | Made, used: AbstractSet[cst.CSTNode]) -> tuple[list[Finding], Maps] | None:
         """What is to be said of the index maps of a launch, or of a spec of which the maps in `used` are judged."""
-        known = self._before.get((id(what), "maps"))
+        known = self._before.get((Same(what), "maps"))
         if known is None or known.maps is None or known.condition != self._maps_condition(what, known.maps, used):
             return None
-        found = self._again((id(what), "maps"), known)
+        found = self._again((Same(what), "maps"), known)
         return None if found is None else (found, known.maps)
 
-    def keep_maps(self, what: Launch | Made, maps: Maps, used: AbstractSet[int], findings: list[Finding]) -> None:
+    def keep_maps(
+        self, what: Launch | Made, maps: Maps, used: AbstractSet[cst.CSTNode], findings: list[Finding]
+    ) -> None:
         """Remember what was found out of index maps."""
-        about = (what, *self._neighbours.get(id(what), ()))
-        self._keep((id(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
+        about = (what, *self._neighbours.get(what, ())) if isinstance(what, Launch) else (what,)
+        self._keep((Same(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
 
-    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[int]) -> Hashable:
+    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[cst.CSTNode]) -> Hashable:
         return maps.nodes & used if isinstance(what, Made) else self._condition(what)
 
     def stored_names(self, module: Module) -> frozenset[str]:
         """The names of jax that something in the file assigns: nothing is said of their uses anywhere."""
-        kept: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = {}
+        kept: dict[Piece, tuple[frozenset[str], frozenset[tuple[str, str]]]] = {}
         stored = []
         self._uses = {}
         for piece in module.outline.walk():
-            names = self._stored.get(id(piece)) if id(piece) in self._before else None
+            names = self._stored.get(piece) if piece in self._before else None
             if names is not None:
-                kept[id(piece)] = names
+                kept[piece] = names
             if names is None or not piece.in_tree:
                 uses, assigned = self._read_uses(piece, module)
                 names = frozenset(assigned), frozenset((use.alias, use.name) for use in uses if not use.imported)
                 if piece.in_tree:
-                    kept[id(piece)] = names
+                    kept[piece] = names
             stored.append(names)
         self._module, self._stored = module, kept
         all_stored: frozenset[str] = frozenset().union(*(names for names, _ in stored))
@@ -161,10 +166,10 @@ class Recall:
         return self._all_stored
 
     def _read_uses(self, piece: Piece, module: Module) -> tuple[list[Use], set[str]]:
-        known = self._uses.get(id(piece))
+        known = self._uses.get(piece)
         if known is None:
             last = piece.members[0].first - 1 if piece.members else piece.last
-            known = self._uses[id(piece)] = module.uses.within(piece.first, last)
+            known = self._uses[piece] = module.uses.within(piece.first, last)
         return known
 
     def uses_in(self, piece: Piece) -> list[Use]:
@@ -174,24 +179,24 @@ class Recall:
 
     def of_piece(self, piece: Piece) -> list[Finding] | None:
         """What is to be said of the uses in a piece; None where that has to be found out."""
-        known = self._before.get(id(piece))
+        known = self._before.get(piece)
         if known is not None and not piece.in_tree:
-            self._said[id(piece)] = known  # for when the text around it is whole again
+            self._said[piece] = known  # for when the text around it is whole again
             return None
         if known is None or known.condition != self._uses_condition(piece):
             return None
-        return self._again(id(piece), known)
+        return self._again(piece, known)
 
     def keep_piece(self, piece: Piece, findings: list[Finding]) -> None:
         """Remember what was found out of the uses in a piece."""
         if not piece.in_tree:
             return  # what stands in a broken tree depends on what is broken
-        self._keep(id(piece), self._uses_condition(piece), (*self._specs.get(id(piece), ()), piece), findings)
+        self._keep(piece, self._uses_condition(piece), (*self._specs.get(piece, ()), piece), findings)
 
     def keep(self, launch: Launch, findings: list[Finding]) -> None:
         """Remember what was found out of a launch."""
-        about = (launch, *self._neighbours.get(id(launch), ()))
-        self._keep(id(launch), self._condition(launch), about, findings)
+        about = (launch, *self._neighbours.get(launch, ()))
+        self._keep(launch, self._condition(launch), about, findings)
 
     def _keep(
         self,
@@ -226,13 +231,13 @@ class Recall:
     def _uses_condition(self, piece: Piece) -> Hashable:
         """Specs tell what a use of BlockSpec was given."""
         assert self._analysis is not None and self._analysis.replay is not None
-        made = tuple(map(id, self._specs.get(id(piece), ())))
+        made = tuple(map(Same, self._specs.get(piece, ())))
         return self._analysis.replay.reached_from(piece), made, self._frame, self._all_stored
 
     def _condition(self, launch: Launch) -> Hashable:
         assert self._analysis is not None
-        presumed = self._analysis.presumed.get(id(launch))
-        return tuple(map(id, self._neighbours.get(id(launch), ()))), self._asked, self._all_stored, presumed
+        presumed = self._analysis.presumed.get(launch)
+        return tuple(map(Same, self._neighbours.get(launch, ()))), self._asked, self._all_stored, presumed
 
 
 class _Lines:
@@ -280,26 +285,24 @@ def _kept(before: T, now: T) -> T:
     return before if before == now else now
 
 
-def _shared(launch: Launch) -> frozenset[int]:
+def _shared(launch: Launch) -> frozenset[object]:
     """A place, a kernel and traces, by which a launch may be tied to others."""
-    shared = {id(launch), launch.site.key, *(id(body.node) for body in launch.bodies)}
+    shared: set[object] = {launch, launch.site.key, *(body.node for body in launch.bodies)}
     for trace in launch.traces:
-        shared |= {id(trace), trace.site.key, id(trace.launch)}
+        shared |= {trace, trace.site.key, trace.launch}
     return frozenset(shared)
 
 
-def _neighbours(
-    launches: list[Launch], shared: dict[int, tuple[Launch, frozenset[int]]]
-) -> dict[int, tuple[Launch, ...]]:
-    """For each launch, by its id, those that share something with it and itself, in order."""
-    sharing: dict[int, list[int]] = {}
+def _neighbours(launches: list[Launch], shared: dict[Launch, frozenset[object]]) -> dict[Launch, tuple[Launch, ...]]:
+    """For each launch, those that share something with it and itself, in order."""
+    sharing: dict[object, list[int]] = {}
     for at, launch in enumerate(launches):
-        for key in shared[id(launch)][1]:
+        for key in shared[launch]:
             sharing.setdefault(key, []).append(at)
     found = {}
     for launch in launches:
-        places = {at for key in shared[id(launch)][1] for at in sharing[key]}
-        found[id(launch)] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
+        places = {at for key in shared[launch] for at in sharing[key]}
+        found[launch] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
     return found
 
 

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from pallas_lint import compat
 from pallas_lint.finding import Related
+from pallas_lint.identity import Same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,13 +32,13 @@ def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) ->
         jax = jax_of.get(finding.span.path)
         if finding.code == _CODE and jax is not None and _newest_without(finding) in jax.versions[:-1]:
             groups.setdefault(jax.text, []).append(finding)
-    instead: dict[int, Finding | None] = {}
+    instead: dict[Same, Finding | None] = {}
     for group in groups.values():
         known = compat.known_versions()
         top = max(group, key=lambda finding: known.index(_newest_without(finding)))
-        instead.update((id(finding), None) for finding in group)
-        instead[id(top)] = _minimum(top, [finding for finding in group if finding is not top])
-    return [kept for finding in found if (kept := instead.get(id(finding), finding)) is not None]
+        instead.update((Same(finding), None) for finding in group)
+        instead[Same(top)] = _minimum(top, [finding for finding in group if finding is not top])
+    return [kept for finding in found if (kept := instead.get(Same(finding), finding)) is not None]
 
 
 def _newest_without(finding: Finding) -> str:

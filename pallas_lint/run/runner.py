@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attrs import frozen
 
 from pallas_lint.finding import Finding, LintError
+from pallas_lint.identity import Same
 from pallas_lint.run.cache import Cache, Verdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.text.files import read
@@ -77,8 +78,8 @@ def run(
     """
     project = Project(cwd)
     cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
-    settings = list({id(file.settings): file.settings for file in files}.values())
-    index = {id(item): number for number, item in enumerate(settings)}
+    settings = list({Same(file.settings): file.settings for file in files}.values())
+    index = {Same(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
     root = project_root(cwd)
     verdicts: dict[str, Verdict] = {}
@@ -93,7 +94,7 @@ def run(
         if not concerns_pallas(data):
             verdicts[file.shown] = Verdict(file.shown)
             continue
-        number = index[id(file.settings)]
+        number = index[Same(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
         key = cache.key(file.shown, data, fingerprints[number]) if cache and keeping else None

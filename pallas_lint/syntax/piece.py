@@ -210,6 +210,6 @@ class Site:
         return self.piece.code(self.node)
 
     @property
-    def key(self) -> int:
+    def key(self) -> cst.CSTNode:
         """Equal for the same node: sites are made anew at each visit."""
-        return id(self.node)
+        return self.node

@@ -26,10 +26,10 @@ def updated(before: Outline, source: Source) -> Outline:
     untouched = _Untouched(before, source)
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole
-    kept: dict[int, Piece] = {}
+    kept: dict[Piece, Piece] = {}
     result.pieces = _adopted(before.pieces, result.pieces, kept, untouched.taken)
-    result.imports = [(kept.get(id(piece), piece), bound) for piece, bound in result.imports]
-    result.star_imports = [(kept.get(id(piece), piece), module) for piece, module in result.star_imports]
+    result.imports = [(kept.get(piece, piece), bound) for piece, bound in result.imports]
+    result.star_imports = [(kept.get(piece, piece), module) for piece, module in result.star_imports]
     return result
 
 
@@ -37,11 +37,11 @@ class _Untouched:
     """The pieces on lines above and below all that differs between two texts."""
 
     def __init__(self, before: Outline, source: Source) -> None:
-        self.taken: set[int] = set()  # pieces that were, by their ids; not those within
+        self.taken: set[Piece] = set()  # pieces that were; not those within
         self._before, self._source = before, source
         self._known: dict[tuple[int, int], Piece] = {}
-        self._imports: dict[int, list[Import]] = {}
-        self._stars: dict[int, list[str]] = {}
+        self._imports: dict[Piece, list[Import]] = {}
+        self._stars: dict[Piece, list[str]] = {}
         # The last line above, the first one below, and how far that has moved.
         self._head, self._tail, self._shift = 0, source.line_count + 1, 0
         old = before.pieces[0].source if before.pieces else source
@@ -55,9 +55,9 @@ class _Untouched:
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
         self._shift = source.line_count - old.line_count
         for piece, bound in before.imports:
-            self._imports.setdefault(id(piece), []).append(bound)
+            self._imports.setdefault(piece, []).append(bound)
         for piece, module in before.star_imports:
-            self._stars.setdefault(id(piece), []).append(module)
+            self._stars.setdefault(piece, []).append(module)
 
     def split(self, root: tree_sitter.Node) -> tuple[list[Piece], list[tree_sitter.Node], list[Piece]]:
         pieces, whole = self._before.pieces, self._before.whole
@@ -99,12 +99,12 @@ class _Untouched:
         return piece
 
     def _move(self, piece: Piece, shift: int) -> None:
-        self.taken.add(id(piece))
+        self.taken.add(piece)
         for each in (piece, *piece.members):
             each.move(self._source, shift)
 
     def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
-        return self._imports.get(id(piece), []), self._stars.get(id(piece), [])
+        return self._imports.get(piece, []), self._stars.get(piece, [])
 
 
 def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
@@ -158,19 +158,19 @@ def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
 
 
 def _adopted(
-    earlier: list[Piece], found: list[Piece], kept: dict[int, Piece], taken: Container[int] = ()
+    earlier: list[Piece], found: list[Piece], kept: dict[Piece, Piece], taken: Container[Piece] = ()
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those that say the same, wherever they stood; those taken are in place.
 
-    `kept` is told by the id of the new one.
+    `kept` is told by the new one.
     """
     left: dict[Hashable, deque[Piece]] = {}
     for piece in earlier:
-        if id(piece) not in taken and not _is_refused(piece):
+        if piece not in taken and not _is_refused(piece):
             left.setdefault(_content(piece), deque()).append(piece)
     result = list(found)
     for at, piece in enumerate(found):
-        same = left.get(_content(piece)) if left and id(piece) not in taken else None
+        same = left.get(_content(piece)) if left and piece not in taken else None
         if same:
             result[at] = _moved(same.popleft(), piece, kept, taken)
     return result
@@ -193,7 +193,7 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
     return None if at is None else (at.line - piece.first, at.column)
 
 
-def _moved(old: Piece, new: Piece, kept: dict[int, Piece], taken: Container[int]) -> Piece:
+def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], taken: Container[Piece]) -> Piece:
     if old.members:
         members = _adopted(old.members, new.members, kept, taken)
         old.forget_text()  # between members may be comments
@@ -201,5 +201,5 @@ def _moved(old: Piece, new: Piece, kept: dict[int, Piece], taken: Container[int]
     old.error_at, old.in_tree = new.error_at, new.in_tree
     old.move(new.source, new.first - old.first)
     old.last, old.header_end = new.last, new.header_end
-    kept[id(new)] = old
+    kept[new] = old
     return old

@@ -8,6 +8,7 @@ import libcst as cst
 
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
+from pallas_lint.identity import Same
 from pallas_lint.kernels.model.launch import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
@@ -145,7 +146,7 @@ class MissingGuard(Rule):
         if any(True for _ in trace.ops(*_CHECKS)):
             return
         loaded = {
-            id(event.value): event for event in trace.events if isinstance(event, Access) and event.kind == "load"
+            Same(event.value): event for event in trace.events if isinstance(event, Access) and event.kind == "load"
         }
         for event in trace.events:
             if isinstance(event, Op) and event.name in _RISKY:
@@ -169,7 +170,7 @@ class MissingGuard(Rule):
                 )
 
 
-def _is_indexed_by_data(access: Access, loaded: dict[int, Access]) -> bool:
+def _is_indexed_by_data(access: Access, loaded: dict[Same, Access]) -> bool:
     if access.kind not in ("load", "store", "accumulate"):
         return False
     return any(_is_raw(part, loaded, 0) for part in _index_parts(access.index))
@@ -181,11 +182,11 @@ def _index_parts(index: Value) -> Iterator[Value]:
 
 
 @asked_once
-def _is_raw(value: Value, loaded: dict[int, Access], depth: int) -> bool:
+def _is_raw(value: Value, loaded: dict[Same, Access], depth: int) -> bool:
     """Whether the value is what was loaded, through nothing that keeps it from being anything."""
     if not isinstance(value, Array) or depth > 8:
         return False
-    if id(value) in loaded:
+    if Same(value) in loaded:
         return True
     origin = value.origin
     if origin is None or origin.name in _GUARDING:

@@ -295,11 +295,11 @@ def _fixes(op: Op, mask: Array, context: Context) -> list[Fix]:
 
 def _with(piece: object, comparison: cst.Comparison, expanded: list[tuple[cst.BaseExpression, str]]) -> str:
     """The comparison's text, without parentheses around it, with its sides expanded."""
-    texts = {id(side): text for side, text in expanded}
+    texts = dict(expanded)
     target = comparison.comparisons[0]
 
     def text(side: cst.BaseExpression) -> str:
-        return texts.get(id(side)) or Site(piece, side).code  # type: ignore[arg-type]
+        return texts.get(side) or Site(piece, side).code  # type: ignore[arg-type]
 
     operator = Site(piece, target.operator).code  # type: ignore[arg-type]
     return f"{text(comparison.left)} {operator.strip()} {text(target.comparator)}"

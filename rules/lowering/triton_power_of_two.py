@@ -179,9 +179,9 @@ class _Odd:
     defaults: dict[str, int]
 
 
-def _used(trace: KernelTrace) -> set[int]:
+def _used(trace: KernelTrace) -> set[Op]:
     """The operations of which something takes the result; a result that nothing takes is never made."""
-    found: set[int] = set()
+    found: set[Op] = set()
     for event in trace.events:
         values: list[Value] = []
         if isinstance(event, Op):
@@ -191,7 +191,7 @@ def _used(trace: KernelTrace) -> set[int]:
         while values:
             value = values.pop()
             if isinstance(value, Array) and value.origin is not None:
-                found.add(id(value.origin))
+                found.add(value.origin)
             elif hasattr(value, "items") and isinstance(value.items, tuple):
                 values.extend(item for item in value.items if not isinstance(item, tuple))
     return found
@@ -213,9 +213,9 @@ def _odd_access(access: Access) -> _Odd | None:
     return _odd(result_shape(access.ref.shape, access.index))
 
 
-def _odd_operation(op: Op, used: set[int]) -> _Odd | None:
+def _odd_operation(op: Op, used: set[Op]) -> _Odd | None:
     """How many elements the result has, where the operation is the first to have such a number of them."""
-    if not isinstance(op.result, Array) or op.result.host or id(op) not in used:
+    if not isinstance(op.result, Array) or op.result.host or op not in used:
         return None
     if any(isinstance(value, Ref) for value in op.args) and not op.name.endswith("_like"):
         return None  # an access, which is an event of its own

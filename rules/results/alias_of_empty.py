@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
+from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
@@ -169,8 +170,8 @@ def _is_gathered(call: ForeignCall, output: int) -> bool:
         return False
     name = kernel.parameters[len(call.operands) + output]
     stores = [store for store in kernel.stores if store.pointer == name]
-    scattered = {id(move.store) for move in kernel.moves({name}) if move.how == "scatter"}
-    return bool(stores) and all(store.atomic or id(store) in scattered for store in stores)
+    scattered = {Same(move.store) for move in kernel.moves({name}) if move.how == "scatter"}
+    return bool(stores) and all(store.atomic or Same(store) in scattered for store in stores)
 
 
 def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, context: Context, how: str) -> Finding:

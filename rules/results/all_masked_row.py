@@ -10,6 +10,7 @@ import libcst as cst
 from attrs import define
 
 from pallas_lint.finding import Severity
+from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
@@ -167,10 +168,10 @@ class _Flow:
     trace: KernelTrace
 
     @cached_property
-    def loads(self) -> dict[int, Access]:
+    def loads(self) -> dict[Same, Access]:
         """Reads by the identity of what was read."""
         return {
-            id(event.value): event
+            Same(event.value): event
             for event in self.trace.accesses()
             if event.kind == "load" and isinstance(event.value, Array)
         }
@@ -239,7 +240,7 @@ class _Flow:
         op = value.origin if isinstance(value, Array) else None
         if op is not None:
             return op.name in _SAME and bool(op.args) and self._starts_infinite(op.args[0], depth + 1)
-        load = self.loads.get(id(value))
+        load = self.loads.get(Same(value))
         if load is None:
             return False
         return any(
@@ -273,7 +274,7 @@ class _Flow:
 
     def is_repaired(self, exp: Op) -> bool:
         """Whether the NaN may be replaced later on."""
-        tainted: set[int] = {id(exp)}
+        tainted: set[Same] = {Same(exp)}
         buffers: set[tuple[str, object]] = set()
         started = False
         for event in self.trace.events:
@@ -282,7 +283,7 @@ class _Flow:
                 if event.kind in ("store", "accumulate") and self._is_tainted(event.value, tainted):
                     buffers.add(event.ref.buffer)
                 elif event.kind == "load" and event.ref.buffer in buffers:
-                    tainted.add(id(event.value))
+                    tainted.add(Same(event.value))
             elif isinstance(event, Op) and event is not exp and started:
                 touched = any(self._is_tainted(value, tainted) for value in operands(event))
                 if event.name.endswith(".nan_to_num") and touched:
@@ -290,19 +291,19 @@ class _Flow:
                 if event.name in SELECTING and self._replaces(event, tainted):
                     return True
                 if touched:
-                    tainted.add(id(event))
+                    tainted.add(Same(event))
         return False
 
-    def _is_tainted(self, value: Value, tainted: set[int]) -> bool:
-        return id(value) in tainted or (isinstance(value, Array) and id(value.origin) in tainted)
+    def _is_tainted(self, value: Value, tainted: set[Same]) -> bool:
+        return Same(value) in tainted or (isinstance(value, Array) and Same(value.origin) in tainted)
 
-    def _replaces(self, op: Op, tainted: set[int]) -> bool:
+    def _replaces(self, op: Op, tainted: set[Same]) -> bool:
         """Whether a `where` chooses between the NaN, or something that may hold it, and another value."""
         branches = _branches(op)
         if branches is None:
             return True
         values = [value for value in branches if isinstance(value, Array)]
-        hidden = [value for value in values if value.origin is None and id(value) not in self.loads]
+        hidden = [value for value in values if value.origin is None and Same(value) not in self.loads]
         if not hidden and not any(self._is_tainted(value, tainted) for value in values):
             return False
         condition = op.args[0].origin if op.args and isinstance(op.args[0], Array) else None
@@ -314,7 +315,7 @@ class _Flow:
     def severity(self, where: Op) -> Severity | None:
         condition = where.argument("condition", 0) or where.argument("pred", 0)
         kinds: set[Evidence] = set()
-        comparisons: set[int] = set()
+        comparisons: set[Same] = set()
         self._leaves(condition, kinds, comparisons)
         if "data" in kinds:
             return Severity.WARNING
@@ -323,7 +324,7 @@ class _Flow:
         return None
 
     @asked_once
-    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[int], depth: int = 0) -> None:
+    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[Same], depth: int = 0) -> None:
         """What a mask is made of."""
         if isinstance(value, Const) or value is None:
             return
@@ -335,13 +336,13 @@ class _Flow:
             return
         op = value.origin
         if op is None:
-            load = self.loads.get(id(value))
+            load = self.loads.get(Same(value))
             kinds.add("unknown" if load is None else "length" if value.shape == () or _is_scalar(load) else "data")
         elif op.name in _POSITIONS:
             kinds.add("positions")
         else:
             if op.name in _COMPARING:
-                comparisons.add(id(op))
+                comparisons.add(Same(op))
             for operand in operands(op):
                 if isinstance(operand, Array | Sym):
                     self._leaves(operand, kinds, comparisons, depth + 1)

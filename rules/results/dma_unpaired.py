@@ -359,7 +359,7 @@ def _rivalry(one: Launch, other: Launch) -> Severity | None:
 
     Launches that synchronise in the same way may share an id, says jax; "if in doubt, prefer not sharing".
     """
-    again = one.site.key == other.site.key and {id(b.node) for b in one.bodies} == {id(b.node) for b in other.bodies}
+    again = one.site.key == other.site.key and {b.node for b in one.bodies} == {b.node for b in other.bodies}
     if again or not one.callers or not other.callers or not (one.certain and other.certain):
         return None
     roots = one.callers[0], other.callers[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
+from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
 from pallas_lint.kernels.model.trace import Access, Op, refs_in
 from pallas_lint.kernels.model.values import Array, Const, Ref, Sym, Value
@@ -199,7 +200,7 @@ def _written(access: Access) -> object:
 def _slot(index: Value | None) -> object:
     """A single index, so that equal ones are the same slot: a traced one is only equal to itself."""
     if isinstance(index, Array):
-        return id(index)
+        return Same(index)
     return index if isinstance(index, Const | Sym) and index != Const(...) else None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity, Span
+from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.aliases import claimed
 from pallas_lint.kernels.facts.buffer_uses import starts_unwritten
 from pallas_lint.kernels.facts.dataflow import derived, inputs, is_among, reaches_result
@@ -314,7 +315,7 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
         return isinstance(read.site.node.operator, cst.AddAssign | cst.SubtractAssign)
     if read.kind == "accumulate":
         return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
-    loaded = {id(read.value)}
+    loaded = {Same(read.value)}
     users = [op for op in trace.ops() if any(is_among(value, loaded) for value in inputs(op))]
     return len(users) == 1 and users[0].name in _ADDING
 

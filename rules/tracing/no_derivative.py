@@ -98,12 +98,12 @@ class NoDerivative(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         interpreter = context.analysis.interpreter
-        done: set[int] = set()
+        done: set[cst.CSTNode] = set()
         through = _launches_through(context.analysis.launches) if interpreter.notes.differentiated else {}
         for func, transform, site in interpreter.notes.differentiated:
             if site.key in done or site.piece.source is not context.module.source:
                 continue
-            for launch, way in through.get(id(func.node), ()):
+            for launch, way in through.get(func.node, ()):
                 why = _refusal(launch, transform) if _reaches(func, way, interpreter.notes.derived) else None
                 if why is None or any("stop_gradient" in caller.piece.text for caller in way):
                     continue
@@ -138,13 +138,13 @@ class NoDerivative(Rule):
                 return
 
 
-def _launches_through(launches: list[Launch]) -> dict[int, list[tuple[Launch, tuple[Func, ...]]]]:
+def _launches_through(launches: list[Launch]) -> dict[cst.CSTNode, list[tuple[Launch, tuple[Func, ...]]]]:
     """The launches with the calls that lead to each, by every function on the way."""
-    found: dict[int, list[tuple[Launch, tuple[Func, ...]]]] = {}
+    found: dict[cst.CSTNode, list[tuple[Launch, tuple[Func, ...]]]] = {}
     for launch in launches:
         if launch.form.is_program and launch.is_pallas:
             for way in (launch.callers, *launch.called_by):
-                for node in {id(caller.node) for caller in way}:
+                for node in {caller.node for caller in way}:
                     found.setdefault(node, []).append((launch, way))
     return found
 

@@ -151,12 +151,12 @@ class ProgramIdMisplaced(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         launchers = {
-            id(launch.callers[-1].node)
+            launch.callers[-1].node
             for launch in context.analysis.launches
             if launch.form.is_program and launch.callers and launch.is_pallas
         }
         for op, stack in context.analysis.interpreter.notes.outside:
-            if op.certain and any(id(func.node) in launchers for func in stack):
+            if op.certain and any(func.node in launchers for func in stack):
                 yield context.finding(
                     op.site,
                     f"`pl.{_short(op)}` outside a kernel: there is no grid here",

@@ -11,6 +11,7 @@ from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
 
 from pallas_lint.finding import Related, Severity
+from pallas_lint.identity import Same
 from pallas_lint.run.cache import digest
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ SOURCE = "pallas-lint"
 class Diagnostics:
     """The diagnostics of one file. After an edit most findings are the same objects: so are their diagnostics."""
 
-    _made: dict[int, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
-    _spelled: dict[int, tuple[lsp.Diagnostic, str]] = field(factory=dict, init=False)
+    _made: dict[Same, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
+    _spelled: dict[Same, str] = field(factory=dict, init=False)
 
     def of(
         self,
@@ -56,20 +57,20 @@ class Diagnostics:
         for finding in findings:
             around = launched.get(finding.span.start.line, ())
             kernel = next((kernel for place, kernel in around if _within(finding.span, place)), None)
-            before = known.get(id(finding))
+            before = known.get(Same(finding))
             if before is None or before[1] != kernel:
                 pointing = (*finding.related, kernel) if kernel is not None else finding.related
                 before = finding, kernel, _diagnostic(finding, pointing, source, codec, text_of)
-            self._made[id(finding)] = before
+            self._made[Same(finding)] = before
         return [diagnostic for _, _, diagnostic in self._made.values()]
 
     def identify(self, found: list[lsp.Diagnostic]) -> str:
         """The same for the same diagnostics, those that are no finding's included."""
         spelled = {}
         for each in found:
-            spelled[id(each)] = self._spelled.get(id(each)) or (each, repr(each))
+            spelled[Same(each)] = self._spelled.get(Same(each)) or repr(each)
         self._spelled = spelled
-        return digest("".join(text for _, text in spelled.values()).encode("utf-8", "surrogatepass"))
+        return digest("".join(spelled.values()).encode("utf-8", "surrogatepass"))
 
 
 def launched_kernels(judged: Judged) -> dict[int, list[tuple[Span, Related]]]:

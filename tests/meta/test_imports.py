@@ -21,6 +21,7 @@ FOLDERS = {
 # its own room and from floors below, lazily too; types may be named from anywhere.
 FLOORS = (
     (
+        "pallas_lint.identity",
         "pallas_lint.start",
         "pallas_lint.finding",
         "pallas_lint.plugins",

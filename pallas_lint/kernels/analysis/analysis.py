@@ -49,18 +49,14 @@ class Analysis:
     interpreter: Interpreter
     launches: list[Launch] = field(factory=list)
     replay: Replay | None = None
-    early: dict[int, frozenset[str]] = field(factory=dict)  # the jax versions that lack what a piece names, by its id
-    usable: dict[int, tuple[str, ...]] = field(factory=dict)  # ... those in which a launch can run, by its id
-    presumed: dict[int, Presumption] = field(factory=dict)  # the backend of launches that tell none, by their ids
+    early: dict[Piece, frozenset[str]] = field(factory=dict)  # the jax versions that lack what a piece names
+    usable: dict[Launch, tuple[str, ...]] = field(factory=dict)  # ... those in which a launch can run
+    presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
 
     @property
     def traces(self) -> list[KernelTrace]:
         """Each kernel under each launch, once."""
-        seen: dict[int, KernelTrace] = {}
-        for launch in self.launches:
-            for trace in launch.traces:
-                seen.setdefault(id(trace), trace)
-        return list(seen.values())
+        return list(dict.fromkeys(trace for launch in self.launches for trace in launch.traces))
 
     @cached_property
     def guards(self) -> VersionGuards:
@@ -79,7 +75,7 @@ class Analysis:
             return True
         piece = self._enterable[at]
         names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
-        return any(id(node) in self.interpreter.entered for node in names)
+        return any(node in self.interpreter.entered for node in names)
 
     @cached_property
     def _enterable(self) -> list[Piece]:
@@ -160,7 +156,7 @@ def _is_kernel(piece: Piece) -> bool:
 
 
 def _has_run(i: Interpreter, piece: Piece) -> bool:
-    return any(isinstance(node, cst.FunctionDef) and id(node) in i.entered for node in piece.body)
+    return any(isinstance(node, cst.FunctionDef) and node in i.entered for node in piece.body)
 
 
 def _renamed(module: Module) -> set[str]:
@@ -288,8 +284,8 @@ def _run_inner(i: Interpreter, outer: Func) -> None:
     for _ in range(3):
         # Kernels are entered as such, when their launches are.
         bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
-        known = {*i.entered, *(id(body.node) for body in bodies if isinstance(body, Func))}
-        missing = [func for func in _inner_functions(i, outer) if id(func.node) not in known]
+        known = {*i.entered, *(body.node for body in bodies if isinstance(body, Func))}
+        missing = [func for func in _inner_functions(i, outer) if func.node not in known]
         if not missing:
             return
         for func in missing:

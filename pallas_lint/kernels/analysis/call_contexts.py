@@ -33,16 +33,16 @@ _DEPTH = 6
 
 def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
     """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
-    done = {id(piece) for piece in roots}
+    done = set(roots)
     names = {name for launch in i.launches for name in _names(launch.callers[:1])}
     left = _MOST_PIECES
     i.calling = True
     for _ in range(_MOST_ROUNDS):
         reached: set[str] = set()
         for piece in module.outline.walk():
-            if id(piece) in done or names.isdisjoint(piece.words) or piece.members or piece.kind == "import":
+            if piece in done or names.isdisjoint(piece.words) or piece.members or piece.kind == "import":
                 continue
-            done.add(id(piece))
+            done.add(piece)
             if left == 0:
                 break
             left -= 1
@@ -90,9 +90,9 @@ def _keep_telling(i: Interpreter, before: int, piece: Piece) -> None:
         if own and calls < _MOST_CALLS and not any(_tells_all(_told(other), told) for other in same):
             launch.caller = _spelled(piece)
             kept.append(launch)
-    dropped = {id(launch) for launch in i.launches[before:]} - {id(launch) for launch in kept}
+    dropped = set(i.launches[before:]) - set(kept)
     i.launches[:] = kept
-    i.pending[:] = [launch for launch in i.pending if id(launch) not in dropped]
+    i.pending[:] = [launch for launch in i.pending if launch not in dropped]
 
 
 def _tells_all(known: tuple[object, ...], told: tuple[object, ...]) -> bool:

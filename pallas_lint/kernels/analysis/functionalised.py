@@ -23,7 +23,7 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
 def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether it does, or may: checkify got something unknown, or another file of the project uses it on this one."""
     interpreter, entered = analysis.interpreter, analysis.interpreter.entered
-    if interpreter.checkified_unknown or any(id(node) not in entered for node in interpreter.notes.checkified):
+    if interpreter.checkified_unknown or any(node not in entered for node in interpreter.notes.checkified):
         return True
     return is_functionalised(launch, analysis) or mentioned_elsewhere(
         analysis.module, (b"checkify.checkify", b"import checkify")

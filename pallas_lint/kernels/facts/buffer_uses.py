@@ -14,6 +14,7 @@ from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
 
 if TYPE_CHECKING:
+    from pallas_lint.identity import Same
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -50,7 +51,7 @@ def uses_of(ref: Ref, trace: KernelTrace) -> list[Use] | None:
     if trace.seen_until is not None or not trace.complete:
         return None
     found: list[Use] = []
-    loads: list[tuple[Access, set[int]]] = []
+    loads: list[tuple[Access, set[Same]]] = []
     for event in trace.events:
         if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
             continue
@@ -71,7 +72,7 @@ def uses_of(ref: Ref, trace: KernelTrace) -> list[Use] | None:
     return found
 
 
-def _kind(event: Access, loads: list[tuple[Access, set[int]]], ref: Ref) -> UseKind:
+def _kind(event: Access, loads: list[tuple[Access, set[Same]]], ref: Ref) -> UseKind:
     if event.kind == "accumulate" or any(is_among(event.value, tainted) for _, tainted in loads):
         return "update"
     if not covers(event):
@@ -105,12 +106,12 @@ def _takes_all(part: Value, size: object) -> bool:
     return part == Const(0) and size == 1
 
 
-def _is_selected(tainted: set[int], trace: KernelTrace) -> bool:
+def _is_selected(tainted: set[Same], trace: KernelTrace) -> bool:
     """Whether a value goes through a `where`, which may be the guard."""
     return any(op.name in SELECTING and any(is_among(value, tainted) for value in operands(op)) for op in trace.ops())
 
 
-def _written(tainted: set[int], trace: KernelTrace) -> set[tuple[str, object]]:
+def _written(tainted: set[Same], trace: KernelTrace) -> set[tuple[str, object]]:
     return {
         event.ref.buffer
         for event in trace.events
@@ -149,9 +150,9 @@ class Buffer:
 
 def buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:
     """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
-    if id(launch) not in trace.buffers:
-        trace.buffers[id(launch)] = _buffers_of(trace, launch, interpreter)
-    return trace.buffers[id(launch)]
+    if launch not in trace.buffers:
+        trace.buffers[launch] = _buffers_of(trace, launch, interpreter)
+    return trace.buffers[launch]
 
 
 def _buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:

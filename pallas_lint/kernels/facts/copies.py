@@ -255,10 +255,10 @@ def _arrivals(group: list[Signal], copies: Copies) -> int | None:
     arguments = trace.launch.arguments
     if barrier is None or not arguments.keys().isdisjoint(("num_threads", "thread_name", "mesh", "cluster")):
         return None
-    own = {id(signal.op) for signal in group}
+    own = {signal.op for signal in group}
     for op in trace.ops():
         given = (*op.args, *(value for _, value in op.keywords))
-        if id(op) not in own and any(ref.buffer == barrier.buffer for value in given for ref in refs_in(value)):
+        if op not in own and any(ref.buffer == barrier.buffer for value in given for ref in refs_in(value)):
             return None
     if any(len(signal.op.args) > 3 or signal.op.keywords for signal in group):
         return None  # collective copies arrive at the barriers of several blocks

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Seq, Value
 
@@ -44,15 +45,15 @@ def inputs(op: Op) -> Iterator[Value]:
         yield op.argument("fill_value", 1) or UNKNOWN
 
 
-def is_among(value: Value, identities: set[int]) -> bool:
+def is_among(value: Value, identities: set[Same]) -> bool:
     """Whether the value is one of these; an operation's result is that of the operation it comes from."""
     return not identities.isdisjoint(_identities(value))
 
 
-def _identities(value: Value) -> tuple[int, ...]:
+def _identities(value: Value) -> tuple[Same, ...]:
     if isinstance(value, Array) and value.origin is not None:
-        return id(value), id(value.origin.result)
-    return (id(value),)
+        return Same(value), Same(value.origin.result)
+    return (Same(value),)
 
 
 @define(eq=False, slots=False)
@@ -62,27 +63,27 @@ class Flow:
     trace: KernelTrace
 
     @cached_property
-    def steps(self) -> list[tuple[frozenset[int], int]]:
+    def steps(self) -> list[tuple[frozenset[Same], Same]]:
         """Of each operation, in order: what goes into it, and its result."""
         return [
-            (frozenset(each for value in inputs(op) for each in _identities(value)), id(op.result))
+            (frozenset(each for value in inputs(op) for each in _identities(value)), Same(op.result))
             for op in self.trace.ops()
         ]
 
     @cached_property
-    def taken(self) -> frozenset[int]:
+    def taken(self) -> frozenset[Same]:
         """What goes into some operation."""
         return frozenset().union(*(taken for taken, _ in self.steps))
 
     @cached_property
-    def mentioned(self) -> frozenset[int]:
+    def mentioned(self) -> frozenset[Same]:
         """The same with what gives an operation its shape only."""
         return frozenset(each for op in self.trace.ops() for value in operands(op) for each in _identities(value))
 
     @cached_property
-    def accesses(self) -> dict[int, list[Access]]:
+    def accesses(self) -> dict[Same, list[Access]]:
         """The accesses that load or store a value."""
-        found: dict[int, list[Access]] = {}
+        found: dict[Same, list[Access]] = {}
         for access in self.trace.accesses():
             for each in _identities(access.value):
                 found.setdefault(each, []).append(access)
@@ -96,9 +97,9 @@ def _flow(trace: KernelTrace) -> Flow:
     return known[1]
 
 
-def derived(load: Access, trace: KernelTrace) -> set[int]:
+def derived(load: Access, trace: KernelTrace) -> set[Same]:
     """The identities of what was loaded and of all that operations made of it."""
-    tainted = {id(load.value)}
+    tainted = {Same(load.value)}
     for taken, result in _flow(trace).steps:
         if not taken.isdisjoint(tainted):
             tainted.add(result)
@@ -107,7 +108,7 @@ def derived(load: Access, trace: KernelTrace) -> set[int]:
 
 def only_shape(load: Access, trace: KernelTrace) -> bool:
     """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
-    loaded, flow = id(load.value), _flow(trace)
+    loaded, flow = Same(load.value), _flow(trace)
     if loaded not in flow.mentioned:
         return False  # where it goes is not seen
     return loaded not in flow.taken and all(access is load for access in flow.accesses.get(loaded, ()))
@@ -117,7 +118,7 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
     """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
     if not isinstance(load.value, Array):
         return False
-    tainted = {id(load.value)}
+    tainted = {Same(load.value)}
     consumed = False
     for event in trace.events:
         if isinstance(event, Access):
@@ -131,7 +132,7 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
             return False
         if touched:
             consumed = True
-            tainted.add(id(event.result))
+            tainted.add(Same(event.result))
     return consumed
 
 
@@ -140,11 +141,11 @@ def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
     if trace.seen_until is not None or not trace.complete:
         return False
     accesses = list(trace.accesses())
-    loaded, plain = {id(load.value)}, {id(access.value) for access in accesses if access.kind == "load"}
+    loaded, plain = {Same(load.value)}, {Same(access.value) for access in accesses if access.kind == "load"}
     taken = [value for op in trace.ops() for value in operands(op)]
     for access in accesses:
         taken += [access.index] if access.kind == "load" else [access.index, access.value]
-    return not any(is_among(value, loaded) or (id(value) not in plain and is_obscure(value)) for value in taken)
+    return not any(is_among(value, loaded) or (Same(value) not in plain and is_obscure(value)) for value in taken)
 
 
 def is_obscure(value: Value) -> bool:

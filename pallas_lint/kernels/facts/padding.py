@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import define, evolve, field, frozen
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
@@ -70,17 +71,17 @@ class Mixed:
 @define(eq=False)
 class _Padding:
     trace: KernelTrace
-    values: dict[int, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
-    weights: set[int] = field(factory=set)  # operations whose results are 0 where a mask says so
-    selected: set[int] = field(factory=set)  # operations on something that went through `where`
+    values: dict[Op | Same, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
+    weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask says so
+    selected: set[Op] = field(factory=set)  # operations on something that went through `where`
 
     def of(self, value: Value) -> tuple[Padded, ...]:
         if not isinstance(value, Array):
             return ()
-        return self.values.get(id(value.origin) if value.origin is not None else id(value), ())
+        return self.values.get(value.origin if value.origin is not None else Same(value), ())
 
     def is_weight(self, value: Value) -> bool:
-        return isinstance(value, Array) and id(value.origin) in self.weights
+        return isinstance(value, Array) and value.origin in self.weights
 
     def run(self, blocks: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]]) -> Iterator[Mixed]:
         for event in self.trace.events:
@@ -96,7 +97,7 @@ class _Padding:
         if not is_full_index(access.index) or access.ref.view or not isinstance(value, Array) or block.dims is None:
             return
         kept = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
-        self.values[id(value)] = tuple(
+        self.values[Same(value)] = tuple(
             Padded(kept.index(at), block, at, access, certainty) for at, certainty in partial.items() if at in kept
         )
 
@@ -122,28 +123,28 @@ class _Padding:
     def _note_weights(self, op: Op) -> None:
         values = list(operands(op))
         if op.name in SELECTING:
-            self.selected.add(id(op))
+            self.selected.add(op)
             if any(_is_zero(value) for value in values[1:]):
-                self.weights.add(id(op))
+                self.weights.add(op)
         elif op.name.rpartition(".")[2] in ("exp", "exp2", "softmax") and any(self._is_selected(v) for v in values):
-            self.weights.add(id(op))
+            self.weights.add(op)
         elif op.name.rpartition(".")[2] in ("astype", "convert_element_type") and values:
             origin = values[0].origin if isinstance(values[0], Array) else None
             if self.is_weight(values[0]) or (origin is not None and origin.name in _COMPARING):
-                self.weights.add(id(op))
+                self.weights.add(op)
         elif op.name.rpartition(".")[2] in ("multiply", "mul", "true_divide", "div") and self.is_weight(values[0]):
             if not self.of(values[1]):
-                self.weights.add(id(op))
+                self.weights.add(op)
         elif op.name in _ELEMENTWISE and any(self._is_selected(value) for value in values):
-            self.selected.add(id(op))
+            self.selected.add(op)
 
     def _is_selected(self, value: Value) -> bool:
-        return isinstance(value, Array) and id(value.origin) in self.selected
+        return isinstance(value, Array) and value.origin in self.selected
 
     def _set(self, op: Op, padded: Iterator[Padded]) -> None:
         found = tuple(padded)
         if found:
-            self.values[id(op)] = found
+            self.values[op] = found
 
     def _elementwise(self, op: Op) -> None:
         values = [value for value in op.args if isinstance(value, Array)]

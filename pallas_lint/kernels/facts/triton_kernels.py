@@ -139,7 +139,7 @@ class _Run:
             return result
         elif isinstance(node, cst.For):
             if isinstance(node.target, cst.Name):
-                self.names[node.target.value] = ("index", "loop", id(node))
+                self.names[node.target.value] = ("index", "loop", node)
             self.suite(node.body)
         elif isinstance(node, cst.While | cst.With):
             self.suite(node.body)
@@ -161,11 +161,11 @@ class _Run:
 
     def bind(self, target: cst.BaseExpression, value: Expr) -> None:
         if isinstance(target, cst.Name):
-            self.names[target.value] = value if _size(value) < _MOST_PARTS else ("unknown", id(target))
+            self.names[target.value] = value if _size(value) < _MOST_PARTS else ("unknown", target)
         elif isinstance(target, cst.Tuple):
             for at, element in enumerate(target.elements):
-                part = value[at + 1] if value[0] == "tuple" and at + 1 < len(value) else ("unknown", id(element))
-                self.bind(element.value, part if isinstance(part, tuple) else ("unknown", id(element)))
+                part = value[at + 1] if value[0] == "tuple" and at + 1 < len(value) else ("unknown", element)
+                self.bind(element.value, part if isinstance(part, tuple) else ("unknown", element))
 
     def value(self, node: cst.BaseExpression) -> Expr:
         if isinstance(node, cst.Name):
@@ -189,7 +189,7 @@ class _Run:
             return ("compare", self.value(node.left), *(self.value(item.comparator) for item in node.comparisons))
         if isinstance(node, cst.Attribute):
             return ("name", self.kernel.piece.code(node))
-        return ("unknown", id(node))
+        return ("unknown", node)
 
     def call(self, node: cst.Call) -> Expr:
         name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
@@ -199,22 +199,22 @@ class _Run:
         if name in ("program_id", "arange", "num_programs"):
             return ("index", name, *positional, *keywords.values())
         if name == "load":
-            address = positional[0] if positional else keywords.get("pointer", ("unknown", id(node)))
+            address = positional[0] if positional else keywords.get("pointer", ("unknown", node))
             pointer = _pointer(address, self.kernel.parameters)
             if pointer is not None:
                 self.kernel.loaded.add(pointer)
             return ("load", address)
         if name == "store" or name.startswith("atomic_"):
-            address = positional[0] if positional else keywords.get("pointer", ("unknown", id(node)))
+            address = positional[0] if positional else keywords.get("pointer", ("unknown", node))
             value = positional[1] if len(positional) > 1 else keywords.get("value", keywords.get("val", ("unknown",)))
             pointer = _pointer(address, self.kernel.parameters)
             self.kernel.stores.append(Store(node, pointer, address, value, name != "store"))
-            return ("unknown", id(node))
+            return ("unknown", node)
         if name in ("to", "multiple_of", "max_contiguous", "expand_dims", "broadcast_to", "reshape", "view"):
             method = isinstance(node.func, cst.Attribute) and not positional_is_first(node)
             if method and isinstance(node.func, cst.Attribute):
                 return self.value(node.func.value)
-            return positional[0] if positional else ("unknown", id(node))
+            return positional[0] if positional else ("unknown", node)
         inlined = self.inline(node, positional, keywords)
         if inlined is not None:
             return inlined

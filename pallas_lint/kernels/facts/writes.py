@@ -92,10 +92,10 @@ class Gap:
 class _LoopPoint(Point):
     """A step of the grid, and of the loops in the kernel."""
 
-    loops: Mapping[int, int] = field(factory=dict)
+    loops: Mapping[Op, int] = field(factory=dict)
 
     def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
-        return self.loops.get(id(op)) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
+        return self.loops.get(op) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
 
 
 def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
@@ -261,17 +261,17 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
     parts = _components(store, len(sizes))
     if parts is None:
         return None
-    loops: dict[int, tuple[Op, range]] = {}
+    loops: dict[Op, range] = {}
     for part in parts:
         for op in _loops_in(part):
             bounds = [Point((), (), symbols).value(bound) for bound in op.args]
             if len(bounds) != 2 or not all(isinstance(bound, int) for bound in bounds):
                 return None
-            loops[id(op)] = (op, range(bounds[0], bounds[1]))  # type: ignore[arg-type]
-    if math.prod(len(steps) for _, steps in loops.values()) > _MOST_LOOPS:
+            loops[op] = range(bounds[0], bounds[1])  # type: ignore[arg-type]
+    if math.prod(len(steps) for steps in loops.values()) > _MOST_LOOPS:
         return None
     found = []
-    for values in itertools.product(*(steps for _, steps in loops.values())):
+    for values in itertools.product(*loops.values()):
         known = {**symbols, **point.symbols}
         inner = _LoopPoint(point.indices, point.sizes, known, point.launch, dict(zip(loops, values, strict=True)))
         box = [_interval(part, size, inner) for part, size in zip(parts, sizes, strict=True)]
@@ -282,14 +282,14 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
 
 
 def _loops_in(value: Value) -> Iterator[Op]:
-    seen: set[int] = set()
+    seen: set[Op] = set()
     stack = [value]
     while stack:
         current = stack.pop()
         if isinstance(current, Slice):
             stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
-        elif isinstance(current, Array) and current.origin is not None and id(current.origin) not in seen:
-            seen.add(id(current.origin))
+        elif isinstance(current, Array) and current.origin is not None and current.origin not in seen:
+            seen.add(current.origin)
             if current.origin.name == LOOP_INDEX:
                 yield current.origin
             else:

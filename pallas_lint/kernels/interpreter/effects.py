@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
+from pallas_lint.identity import Same
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -39,10 +41,10 @@ class Notes:
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     divisors: set[Sym] = field(factory=set)  # ... and by what
     lookup: bool = False  # taken while a name was looked up
-    named: dict[int, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
+    named: dict[cst.CSTNode, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come
     beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
-    _places: dict[int, _Place] = field(factory=dict)  # of what the top level noted, by its id
+    _places: dict[Same, _Place] = field(factory=dict)  # of what the top level noted
     _known: set[_Place] = field(factory=set)
 
     def add(self, other: Notes) -> None:
@@ -53,10 +55,10 @@ class Notes:
                 continue
             items = getattr(self, name)
             # What is still open has no place yet, and is heard again and again by what it waits for.
-            present = {id(item) for item in items} if other.lookup else ()
+            present = {Same(item) for item in items} if other.lookup else ()
             for item in new:
-                place = other._places.get(id(item))
-                if place is None and id(item) not in present:
+                place = other._places.get(Same(item))
+                if place is None and Same(item) not in present:
                     items.append(item)
                 elif place is not None and place not in self._known:
                     items.append(item)
@@ -66,11 +68,11 @@ class Notes:
 
     def let_go(self, arguments: Arguments) -> None:
         """What code that is not seen gets may mean something else there: a `BufferedRef` with a rule of its own."""
-        given = {id(value) for value in (*arguments.positional, *arguments.keywords.values())}
-        self.specs_made[:] = [made for made in self.specs_made if id(made) not in given]
+        given = {Same(value) for value in (*arguments.positional, *arguments.keywords.values())}
+        self.specs_made[:] = [made for made in self.specs_made if Same(made) not in given]
 
     def _place(self, item: Any, place: _Place) -> None:
-        self._places[id(item)] = place
+        self._places[Same(item)] = place
         self._known.add(place)
 
     def close(self, piece: Piece | None) -> None:
@@ -80,7 +82,7 @@ class Notes:
             return
         for name in _LISTS:
             for at, item in enumerate(getattr(self, name)):
-                if id(item) not in self._places:
+                if Same(item) not in self._places:
                     self._place(item, (piece, name, at))
 
     @property
@@ -97,11 +99,11 @@ class Notes:
         """This and what belongs to it."""
         if not self.beside:
             return [self]
-        found: dict[int, Notes] = {}
+        found: dict[Notes, None] = {}
         stack = [self]
         while stack:
             each = stack.pop()
-            if id(each) not in found:
-                found[id(each)] = each
+            if each not in found:
+                found[each] = None
                 stack += each.beside
-        return list(found.values())
+        return list(found)

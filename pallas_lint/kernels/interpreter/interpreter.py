@@ -51,6 +51,7 @@ from pallas_lint.kernels.model.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pallas_lint.identity import Same
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.launches.foreign_calls import ForeignCall
     from pallas_lint.kernels.model.launch import Launch
@@ -72,9 +73,10 @@ class Interpreter(Recorder):
     assumptions: dict[str, int] = field(factory=dict)
     launches: list[Launch] = field(factory=list)
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
-    # Ids of functions that ran, whatever for, with their pieces: in the run at hand, in the end in all.
-    entered: dict[int, Piece] = field(factory=dict)
-    contexts: Counter[tuple[int, int]] = field(factory=Counter)  # how often it traced a kernel for a launch site
+    # Functions that ran, whatever for, with their pieces: in the run at hand, in the end in all.
+    entered: dict[cst.CSTNode, Piece] = field(factory=dict)
+    # How often it traced a kernel for a launch site.
+    contexts: Counter[tuple[cst.CSTNode, cst.CSTNode]] = field(factory=Counter)
     notes: Notes = field(factory=Notes)  # of the run, or of the lookup, that goes on; in the end those of all
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
@@ -84,7 +86,7 @@ class Interpreter(Recorder):
     launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
     around: Around = field(factory=Around)  # what spreads the code at hand over devices
-    handed: dict[int, tuple[object, Value]] = field(factory=dict)  # what was mapped over devices and not called yet
+    handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
     hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
@@ -102,8 +104,8 @@ class Interpreter(Recorder):
     _calls: RepeatedCalls = field(factory=RepeatedCalls)
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
-    # Functions of a module's top level that were named outside kernels while one ran, by the id of both.
-    named: dict[tuple[int, int], Func] = field(factory=dict)
+    # Functions of a module's top level that were named outside kernels while one ran, by both.
+    named: dict[tuple[cst.CSTNode, cst.CSTNode], Func] = field(factory=dict)
 
     def begin(self) -> None:
         """Start counting steps anew, within what is left for the module."""
@@ -329,7 +331,7 @@ class Interpreter(Recorder):
         """Execute a function's body with these arguments."""
         env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None), facts=self.told)
         self._bind_parameters(func, arguments, env)
-        self.entered[id(func.node)] = func.piece
+        self.entered[func.node] = func.piece
         self.stack.append(func)
         before, self.module, self.scope = (self.module, self.scope), func.module, env
         try:

@@ -47,7 +47,7 @@ class Module:
     file: Path | None = None
     env: Env = field(init=False)
     _resolved: set[str] = field(factory=set, init=False)
-    _done: set[int] = field(factory=set, init=False)  # pieces that ran
+    _done: set[Piece] = field(factory=set, init=False)  # pieces that ran
     moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
     _notes: dict[str, list[Notes]] = field(factory=dict, init=False)  # taken when a name's value was found
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
@@ -205,8 +205,8 @@ class Module:
             self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
         blocks = [piece for piece in self._blocks if name in piece.words]
         for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
-            if id(piece) not in self._done:
-                self._done.add(id(piece))
+            if piece not in self._done:
+                self._done.add(piece)
                 names = piece.words if piece.kind == "block" else piece.names
                 with self.at(piece.first), self._noting(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)

@@ -23,10 +23,10 @@ _DUNDER = re.compile(r"__\w+__$")
 
 
 class Reached(NamedTuple):
-    """The pieces that one can reach, itself included: in the file's order, and by their ids."""
+    """The pieces that one can reach, itself included: in the file's order, and as a set."""
 
     pieces: tuple[Piece, ...]
-    ids: frozenset[int]
+    all: frozenset[Piece]
 
 
 @define(eq=False)
@@ -44,23 +44,23 @@ class _Known:
 class Reachable:
     """Of the pieces of one outline after the other."""
 
-    _known: dict[int, _Known] = field(factory=dict, init=False)  # all by the id of the piece
-    _binders: dict[str, dict[int, Piece]] = field(factory=dict, init=False)
-    _named: dict[int, frozenset[str]] = field(factory=dict, init=False)  # the words in a piece that some piece binds
-    _reached: dict[int, Reached] = field(factory=dict, init=False)
+    _known: dict[Piece, _Known] = field(factory=dict, init=False)  # all by the piece
+    _binders: dict[str, dict[Piece, Piece]] = field(factory=dict, init=False)
+    _named: dict[Piece, frozenset[str]] = field(factory=dict, init=False)  # the words in a piece that some piece binds
+    _reached: dict[Piece, Reached] = field(factory=dict, init=False)
 
     def update(self, outline: Outline) -> None:
         """The text is another one."""
         before, now = self._known, {}
         same_order, last = True, -1
         for owner, piece in _owned(outline):
-            known, members = before.get(id(piece)), tuple(piece.members)
+            known, members = before.get(piece), tuple(piece.members)
             if known is None or known.owner is not owner or known.members != members:
                 known = _Known(piece, owner, members, _bound(piece))
             else:
                 same_order &= known.at > last
                 last = known.at
-            now[id(piece)] = known
+            now[piece] = known
         gone = [each for key, each in before.items() if now.get(key) is not each]
         new = [each for key, each in now.items() if before.get(key) is not each]
         for at, known in enumerate(now.values()):
@@ -74,46 +74,46 @@ class Reachable:
         for known in gone:
             touched |= known.bound
             for name in known.bound:
-                del self._binders[name][id(known.piece)]
+                del self._binders[name][known.piece]
         for known in new:
             touched |= known.bound
             for name in known.bound:
-                self._binders.setdefault(name, {})[id(known.piece)] = known.piece
-        stale = {id(known.piece) for known in (*gone, *new)}
+                self._binders.setdefault(name, {})[known.piece] = known.piece
+        stale = {known.piece for known in (*gone, *new)}
         for key, known in self._known.items():
             if not touched.isdisjoint(_words(known.piece)) or known.piece.has(_BY_TEXT):
                 stale.add(key)
         self._named = {key: each for key, each in self._named.items() if key not in stale}
         self._reached = (
-            {} if everything else {key: each for key, each in self._reached.items() if stale.isdisjoint(each.ids)}
+            {} if everything else {key: each for key, each in self._reached.items() if stale.isdisjoint(each.all)}
         )
 
     def has(self, piece: Piece) -> bool:
         """Whether the piece is one of the file."""
-        return id(piece) in self._known
+        return piece in self._known
 
     def of(self, root: Piece) -> Reached:
         """What a piece can reach."""
-        known = self._reached.get(id(root))
+        known = self._reached.get(root)
         if known is None:
-            known = self._reached[id(root)] = self._closure(root)
+            known = self._reached[root] = self._closure(root)
         return known
 
     def _closure(self, root: Piece) -> Reached:
-        found = {id(root): root}
+        found = {root}
         stack = [root]
         asked: set[str] = set()  # many pieces may name, and bind, the same word
         while stack and len(found) < len(self._known):
             for piece in self._following(stack.pop(), asked):
-                if id(piece) not in found:
-                    found[id(piece)] = piece
+                if piece not in found:
+                    found.add(piece)
                     stack.append(piece)
         order = sorted(found, key=lambda key: self._known[key].at)
-        return Reached(tuple(found[key] for key in order), frozenset(found))
+        return Reached(tuple(order), frozenset(found))
 
     def _following(self, piece: Piece, asked: set[str]) -> Iterator[Piece]:
         """What a piece reaches directly, by words that have not been asked for."""
-        known = self._known[id(piece)]
+        known = self._known[piece]
         if piece.has(_BY_TEXT):
             yield from (each.piece for each in self._known.values())
             return
@@ -121,9 +121,9 @@ class Reachable:
         yield from (member for member in known.members if member.kind != "def" or _DUNDER.match(member.names[0]))
         if known.owner is not None:
             yield known.owner
-        words = self._named.get(id(piece))
+        words = self._named.get(piece)
         if words is None:
-            words = self._named[id(piece)] = frozenset(self._binders.keys() & _words(piece))
+            words = self._named[piece] = frozenset(self._binders.keys() & _words(piece))
         for word in words - asked:
             asked.add(word)
             yield from self._binders[word].values()

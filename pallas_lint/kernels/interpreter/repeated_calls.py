@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.interpreter.retelling import Retelling, identity, parts_of
 from pallas_lint.kernels.model.trace import Access, Capture, Guard
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, options
@@ -84,7 +85,7 @@ class RepeatedCalls:
             return UNKNOWN if result is None else result
         parts = tuple(parts_of((func, *arguments.positional, *arguments.keywords.values())))
         held = _found_around(func, arguments)
-        alike = (func, arguments.kinds, i.kernel, i.launch, i.uncertain > 0, _pattern(parts, held), *map(id, held))
+        alike = (func, arguments.kinds, i.kernel, i.launch, i.uncertain > 0, _pattern(parts, held), *map(Same, held))
         if i.kernel is None:
             return self._outside(i, func, arguments, (*alike, *_circumstances(i)), parts, held)
         # What a nested function closes over may have changed in between.
@@ -146,7 +147,7 @@ class RepeatedCalls:
         self, i: Interpreter, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
     ) -> Value:
         """Outside kernels a call may launch: that counts once more for a second call, and for others on the way."""
-        ways = (same, tuple(id(caller.node) for caller in i.stack))
+        ways = (same, tuple(caller.node for caller in i.stack))
         anyhow, alike = self._known.get(same), self._known.get(ways)
         if anyhow is not None and anyhow.changes == i.changes:
             if anyhow.is_plain or anyhow.times >= _WAYS:
@@ -179,11 +180,11 @@ def _pattern(parts: _Parts, held: _Held) -> Hashable:
     """Of equal parts what a call may ask for: which are the same, what a closure finds bound, what is traced."""
     if not parts:
         return ()
-    bound = {id(identity(value)) for value in held if isinstance(value, Array | Ref)}
-    first: dict[int, int] = {}
+    bound = {Same(identity(value)) for value in held if isinstance(value, Array | Ref)}
+    first: dict[Same, int] = {}
     pattern: list[Hashable] = []
     for at, part in enumerate(parts):
-        which = id(identity(part))
+        which = Same(identity(part))
         pattern.append(("bound", which) if which in bound else first.setdefault(which, at))
         if isinstance(part, Array):
             pattern += [part.named, part.site is None, part.is_tracer]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from pathlib import Path
 
+    import libcst as cst
+
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.interpreter.reachable import Reached
@@ -53,7 +55,7 @@ class Run:
     launches: list[Launch] = field(factory=list)
     inner: list[Any] = field(factory=list)
     notes: Notes = field(factory=Notes)
-    entered: dict[int, Piece] = field(factory=dict)
+    entered: dict[cst.CSTNode, Piece] = field(factory=dict)
     cut: list[Piece] = field(factory=list)
     spent: int = 0
 
@@ -131,8 +133,8 @@ class Replay:
         """What the runs before it tell the run: nothing, unless it is for what those met."""
         if phase == "root":
             return None
-        launches = tuple(id(launch) for launch in i.launches if id(launch.site.piece) in reached.ids)
-        return launches, id(self.runs.get((piece, "root")))
+        launches = tuple(launch for launch in i.launches if launch.site.piece in reached.all)
+        return launches, self.runs.get((piece, "root"))
 
 
 def _facts(i: Interpreter, module: Module) -> Hashable:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, evolve, field
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
 from pallas_lint.kernels.model.values import Array, Choice, Dictionary, Func, Made, Ref, Seq, Slice
 
@@ -60,13 +61,13 @@ def _inside(value: Value) -> tuple[Value, ...]:
 class Retelling:
     """One more telling of a call. What it makes anew is remembered by what it was, which is held meanwhile."""
 
-    _values: dict[int, tuple[Value, Value]] = field(factory=dict)
+    _values: dict[Same, Value] = field(factory=dict)
     _origins: dict[Op, Op | None] = field(factory=dict)
     _guards: dict[Guard, Guard] = field(factory=dict)
 
     def take(self, old: Array | Ref, new: Array | Ref) -> None:
         """What was `old` in the call that was made is `new` in this one."""
-        self._values[id(old)] = old, new
+        self._values[Same(old)] = new
         if isinstance(old, Array) and isinstance(new, Array) and old.origin is not None:
             self._origins[old.origin] = new.origin
 
@@ -88,12 +89,12 @@ class Retelling:
 
     def value(self, value: Value) -> Value:
         """What a value of the call is in this telling."""
-        known = self._values.get(id(value))
+        known = self._values.get(Same(value))
         if known is not None:
-            return known[1]
+            return known
         made = self._made(value)
         if made is not value:
-            self._values[id(value)] = value, made
+            self._values[Same(value)] = made
         return made
 
     def _made(self, value: Value) -> Value:
@@ -149,31 +150,31 @@ class Retelling:
 
     def _ref(self, ref: Ref) -> Ref:
         views = []
-        while id(ref) not in self._values and ref.parent is not None:
+        while Same(ref) not in self._values and ref.parent is not None:
             views.append(ref)
             ref = ref.parent
-        made = self._values.get(id(ref), (ref, ref))[1]
+        made = self._values.get(Same(ref), ref)
         assert isinstance(made, Ref)
         for view in reversed(views):
             indexer = None if view.indexer is None else self.value(view.indexer)
             made = (
                 view if made is view.parent and indexer is view.indexer else evolve(view, parent=made, indexer=indexer)
             )
-            self._values[id(view)] = view, made
+            self._values[Same(view)] = made
         return made
 
     def _anew(self, value: Value) -> Value:
         """A copy of what an event made: two tellings do not make the same."""
-        known = self._values.get(id(value))
+        known = self._values.get(Same(value))
         if known is not None:
-            return known[1]
+            return known
         if isinstance(value, Array):
             made: Value = evolve(value)
         elif isinstance(value, Seq):
             made = evolve(value, items=tuple(map(self._anew, value.items)))
         else:
             return self.value(value)
-        self._values[id(value)] = value, made
+        self._values[Same(value)] = made
         return made
 
     def _guard(self, guard: Guard) -> Guard:

@@ -183,11 +183,11 @@ def run_pending(i: Interpreter) -> None:
 
 def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
     """What the functions around a kernel have bound by now: a name may be bound again before the kernel is traced."""
-    found: dict[int, tuple[Env, Bindings, Facts]] = {}
+    found: dict[Env, tuple[Env, Bindings, Facts]] = {}
     for body in bodies_of(kernel):
         env = body.env if isinstance(body, Func) else None
         while env is not None and env.parent is not None:
-            found.setdefault(id(env), (env, dict(env.vars), env.facts))
+            found.setdefault(env, (env, dict(env.vars), env.facts))
             env = env.parent
     return list(found.values())
 
@@ -209,7 +209,7 @@ def _as_called(result: Launch) -> Iterator[None]:
 def _run_kernels(i: Interpreter, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
-            context = (result.site.key, id(body.node))
+            context = (result.site.key, body.node)
             if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
             i.contexts[context] += not result.meant_to_fail

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.model.launch import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
@@ -85,17 +86,14 @@ class Traced:
     """Tells, event by event, which values of one kernel are traced ones."""
 
     trace: KernelTrace
-    loads: dict[int, Access] = field(factory=dict)
-    captured: set[int] = field(factory=set)
-    _kept: list[Value] = field(factory=list)  # identities stay unique while the values live
+    loads: dict[Same, Access] = field(factory=dict)
+    captured: set[Same] = field(factory=set)
 
     def see(self, event: object) -> None:
         if isinstance(event, Access) and event.kind in ("load", "accumulate"):
-            self.loads[id(event.value)] = event
-            self._kept.append(event.value)
+            self.loads[Same(event.value)] = event
         elif isinstance(event, Capture):
-            self.captured.add(id(event.value))
-            self._kept.append(event.value)
+            self.captured.add(Same(event.value))
 
     def sources(self, value: Value) -> list[str] | None:
         """What makes the value traced, in words; None where it may be one that Python knows.
@@ -105,7 +103,7 @@ class Traced:
         """
         if isinstance(value, Ref):
             return [f"`{value.parameter}`"] if value.role is not None else None
-        if not isinstance(value, Array) or value.host or id(value) in self.captured:
+        if not isinstance(value, Array) or value.host or Same(value) in self.captured:
             return None
         return self._array(value, 0)
 
@@ -115,7 +113,7 @@ class Traced:
             return None
         origin = value.origin
         if origin is None:
-            load = self.loads.get(id(value))
+            load = self.loads.get(Same(value))
             if load is None:
                 return None if value.site is not None else ["a value that the loop or branch passes on"]
             return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
@@ -133,7 +131,7 @@ class Traced:
                 if isinstance(part, Ref):
                     made = [f"`{part.parameter}`"] if part.role is not None else []
                 elif isinstance(part, Array) and not part.host:
-                    made = ["a captured array"] if id(part) in self.captured else self._array(part, depth + 1)
+                    made = ["a captured array"] if Same(part) in self.captured else self._array(part, depth + 1)
                 else:
                     continue
                 if made is not None:

@@ -148,7 +148,7 @@ def _run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
     """Functions handed to one that is not modelled are run once, with arguments that are not known."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         for option in options(value):
-            if isinstance(option, Func) and id(option.node) not in i.entered:
+            if isinstance(option, Func) and option.node not in i.entered:
                 i.call_unknown(option, name)
 
 

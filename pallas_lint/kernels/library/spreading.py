@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -87,7 +88,7 @@ def entered(i: Interpreter, func: Func) -> Around:
     """What the body of a function runs in."""
     around = i.around
     if func.program is not None:
-        i.handed.pop(id(func.program), None)
+        i.handed.pop(Same(func.program), None)
         around = _in_program(around, *func.program)
     return evolve(around, hidden=True) if func.hidden else around
 
@@ -140,12 +141,12 @@ def mapped(i: Interpreter, made: Made) -> Made:
 def hand_out(i: Interpreter, key: object, value: Value) -> None:
     """Keep what is to be run at the end if nobody has called it by then."""
     if i.running_piece is not None and i.running is not None and i.kernel is None:
-        i.handed[id(key)] = (key, value)
+        i.handed[Same(key)] = value
 
 
 def call_mapped(i: Interpreter, made: Made, node: cst.CSTNode) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
-    i.handed.pop(id(made), None)
+    i.handed.pop(Same(made), None)
     around = i.around
     within = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
     with inside(i, within):
@@ -163,7 +164,7 @@ def jitted(i: Interpreter, made: Made) -> Made:
 
 def call_jitted(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Call what `jax.jit` made of such a value."""
-    i.handed.pop(id(made), None)
+    i.handed.pop(Same(made), None)
     with inside(i, _in_program(i.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
         return i.call(made.args[0], arguments, node)
 
@@ -171,7 +172,7 @@ def call_jitted(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTN
 def run_handed_out(i: Interpreter) -> None:
     """Run what was mapped over devices, and returned or passed on."""
     while i.handed:
-        _, value = i.handed.pop(next(iter(i.handed)))
+        value = i.handed.pop(next(iter(i.handed)))
         if isinstance(value, Made):
             i.call(value, Arguments(open=True), value.site.node)
         elif isinstance(value, Func):

@@ -45,7 +45,7 @@ class Arguments:
     def key(self) -> tuple[Hashable, ...]:
         """The same for the same arguments. Equal scalars may be the indices of two axes: what made them counts."""
         every = (*self.positional, *self.keywords.values())
-        makers = tuple(id(value.origin) for value in every if isinstance(value, Array) and value.shape == ())
+        makers = tuple(value.origin for value in every if isinstance(value, Array) and value.shape == ())
         return tuple(self.positional), tuple(self.keywords.items()), makers, self.open
 
     @property

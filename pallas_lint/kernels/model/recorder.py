@@ -52,8 +52,8 @@ class Recorder:
     changes: int
     launches: list[Launch]
     notes: Notes
-    entered: dict[int, Piece]
-    named: dict[tuple[int, int], Func]
+    entered: dict[cst.CSTNode, Piece]
+    named: dict[tuple[cst.CSTNode, cst.CSTNode], Func]
     inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
 
     def site(self, node: cst.CSTNode) -> Site:
@@ -140,9 +140,9 @@ class Recorder:
     def name(self, func: Func) -> None:
         """A function of a module's top level was looked up."""
         if self.notes.lookup:
-            self.notes.named[id(func.node)] = func
+            self.notes.named[func.node] = func
         elif self.kernel is None and self.stack:
-            self.named[id(self.stack[0].node), id(func.node)] = func
+            self.named[self.stack[0].node, func.node] = func
 
     @contextmanager
     def looking_up(self, notes: Notes, piece: Piece | None = None) -> Iterator[None]:
@@ -172,6 +172,6 @@ class Recorder:
         found += [
             (func.env, func.node, func.piece)
             for (root, _), func in self.named.items()
-            if root == id(outer.node) and isinstance(func.node, cst.FunctionDef)
+            if root is outer.node and isinstance(func.node, cst.FunctionDef)
         ]
-        return [(env, node, piece) for env, node, piece in found if id(node) not in self.entered]
+        return [(env, node, piece) for env, node, piece in found if node not in self.entered]

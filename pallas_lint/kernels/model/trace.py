@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.facts.buffer_uses import Buffer
     from pallas_lint.kernels.facts.dataflow import Flow
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Instance
     from pallas_lint.syntax import Site
 
 
@@ -166,7 +167,7 @@ class KernelTrace:
     unseen: list[int] = field(factory=list)  # the same for every time that happened
     returned: Value = UNKNOWN
     # What `uses.buffers_of` found once the trace was complete, by the launch's id: several rules ask.
-    buffers: dict[int, list[Buffer]] = field(factory=dict, init=False, repr=False)
+    buffers: dict[Launch, list[Buffer]] = field(factory=dict, init=False, repr=False)
     # What `dataflow` found out when there were so many events.
     flow: tuple[int, Flow] | None = field(default=None, init=False, repr=False)
     scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
@@ -199,7 +200,7 @@ def is_full_index(index: Value) -> bool:
     return False
 
 
-def refs_in(value: Value, seen: set[int] | None = None) -> Iterator[Ref]:
+def refs_in(value: Value, seen: set[Instance] | None = None) -> Iterator[Ref]:
     """The refs that a value holds, inside tuples, lists and choices too. `seen`: instances looked into."""
     from pallas_lint.kernels.model.values import Dictionary, Instance, Made, Seq
 
@@ -213,8 +214,8 @@ def refs_in(value: Value, seen: set[int] | None = None) -> Iterator[Ref]:
         elif isinstance(option, Dictionary):
             for _, item in option.items:
                 yield from refs_in(item, seen)
-        elif isinstance(option, Instance) and id(option) not in seen:
-            seen.add(id(option))  # it lives as long as the value does
+        elif isinstance(option, Instance) and option not in seen:
+            seen.add(option)
             for item in option.attributes.values():
                 yield from refs_in(item, seen)
         elif isinstance(option, Made) and option.function.endswith("_copy"):

@@ -279,7 +279,7 @@ class Func:
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.node), id(self.env), len(self.bound), tuple(name for name, _ in self.keywords)))
+        return hash((self.node, self.env, len(self.bound), tuple(name for name, _ in self.keywords)))
 
     def bind(self, positional: tuple[Value, ...], keywords: AbstractMapping[str, Value], open_: bool = False) -> Func:
         """The function with more arguments bound, as `functools.partial` does."""
