@@ -15,7 +15,7 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.probe import facts, settle, specs
+from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
@@ -130,8 +130,8 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
     launches = [launch for result in results for launch in result.launches]
-    facts.store(cwd, results, found)
-    findings, _ = settle.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
+    stored_runs.store(cwd, results, found)
+    findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
     report = reports.Report(

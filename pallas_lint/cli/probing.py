@@ -10,7 +10,7 @@ from attrs import define, field
 from pallas_lint.cli import progress
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
-from pallas_lint.probe import facts, settle, specs
+from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.report import launch_document
@@ -59,7 +59,7 @@ class Probing:
         everything = self._judge()
         cwd = self.session.cwd
         texts = {(cwd / path).resolve(): source for path, source in self.lines.texts.items()}
-        facts.store(cwd, fresh, everything, texts)
+        stored_runs.store(cwd, fresh, everything, texts)
 
     def _judge(self) -> list[Finding]:
         """Take stock of the results; all findings, those that nobody wants to see too."""
@@ -67,7 +67,7 @@ class Probing:
         self.findings, self.launches, self.errors, self.silencing = [], [], [], set()
         for path, result in ((each, result) for each in self.specs for result in self._results[each]):
             findings, errors = findings_of(result, self.session.cwd, self.lines.line)
-            kept, silencing = settle.wanted(findings, lambda _, of=path: self.settings[of], self.lines.source)  # type: ignore[misc]
+            kept, silencing = reconcile.wanted(findings, lambda _, of=path: self.settings[of], self.lines.source)  # type: ignore[misc]
             everything += findings
             self.findings += [finding for finding in kept if finding not in self.findings]
             self.silencing |= silencing
@@ -94,7 +94,7 @@ class Probing:
 
     def settled(self, static: Iterable[Finding]) -> list[Finding]:
         """The static findings and the probe's, each cause once."""
-        return settle.settled(static, self.findings, self.launches, self.silencing)
+        return reconcile.settled(static, self.findings, self.launches, self.silencing)
 
     def difference(self, before: Source, after: Source) -> str | None:
         """What a fix changes in the result of a function that has a probe comment; None where nothing is seen to."""

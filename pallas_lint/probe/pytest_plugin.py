@@ -116,14 +116,14 @@ class _Examiner:
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:
         """The findings that settings and comments leave, what went wrong, and the text of files."""
-        from pallas_lint.probe import settle
+        from pallas_lint.probe import reconcile
         from pallas_lint.probe.findings import all_findings
         from pallas_lint.report.lines import Lines
 
         cwd = Path.cwd()
         lines = Lines(cwd)
         found, errors = all_findings(self.results, cwd, lines.line)
-        findings, _ = settle.wanted(found, self._settings_of, lines.source)
+        findings, _ = reconcile.wanted(found, self._settings_of, lines.source)
         return findings, errors, lines
 
     def _settings_of(self, path: str) -> Settings:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from pallas_lint.probe import facts, footing, settle
+from pallas_lint.probe import dependencies, reconcile, stored_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pallas_lint.server.workspace.judged import Judged
 
-    from pallas_lint.probe.facts import Run
     from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.probe.stored_runs import Run
     from pallas_lint.text.source import Source
 
 
@@ -32,13 +32,13 @@ class Probed:
 
     def runs(self, file: Path) -> tuple[Run, ...]:
         """Every run that is kept for a file, whatever its text is by now."""
-        changed = facts.stamp(file) if self.trusted else 0
+        changed = stored_runs.stamp(file) if self.trusted else 0
         if not changed:
             self._read.pop(file, None)
             return ()
         known = self._read.get(file)
         if known is None or known[0] != changed:
-            known = self._read[file] = (changed, facts.load(file))
+            known = self._read[file] = (changed, stored_runs.load(file))
         return known[1]
 
     def settle(self, judged: Judged, file: Path, text_of: Callable[[str], Source | None]) -> Judged:
@@ -55,16 +55,16 @@ class Probed:
         pieces = judgement.analysis.module.outline if judgement.analysis is not None else outline(judged.source)
 
         def places_in(path: str) -> Mapping[str, int]:
-            return footing.places(pieces) if path == judged.source.path else self._places(path, text_of)
+            return dependencies.places(pieces) if path == judged.source.path else self._places(path, text_of)
 
-        holding = facts.fitting(runs, judged.source.path, places_in)
+        holding = stored_runs.fitting(runs, judged.source.path, places_in)
         if not holding:
             return judged
-        kept, used = settle.wanted(
+        kept, used = reconcile.wanted(
             (finding for run in holding for finding in run.findings), lambda _: settings, text_of
         )
         launches = [launch for run in holding for launch in run.launches]
-        found = settle.settled(judgement.result.findings, kept, launches, used)
+        found = reconcile.settled(judgement.result.findings, kept, launches, used)
         result = evolve(judgement.result, findings=tuple(found))
         return evolve(judged, judgement=evolve(judgement, result=result), probed=holding, probe_findings=tuple(kept))
 
@@ -77,7 +77,7 @@ class Probed:
             return {}
         known = self._others.get(path)
         if known is None or known[0] != source.text:
-            known = self._others[path] = (source.text, footing.places(outline(source)))
+            known = self._others[path] = (source.text, dependencies.places(outline(source)))
         return known[1]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, field, frozen
 
-from pallas_lint.probe import facts, specs
+from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.report.lines import Lines
@@ -172,7 +172,7 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
     lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
     findings, errors = all_findings([result], asked.root, lines.line)
     if result.launches:
-        facts.store(asked.root, [result], findings, asked.texts)
+        stored_runs.store(asked.root, [result], findings, asked.texts)
     if errors and not result.launches:
         raise Failed(". ".join(error.message for error in errors))
     told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]

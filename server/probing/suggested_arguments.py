@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
-    from pallas_lint.probe.facts import Run
+    from pallas_lint.probe.stored_runs import Run
 
 _SIZE = 512  # of a dimension of which nothing is known: a multiple of every tile, and quick to run
 _BLOCK = 128  # of a size that a parameter gives

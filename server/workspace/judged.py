@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings, SettingsError
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
-    from pallas_lint.probe.facts import Run
+    from pallas_lint.probe.stored_runs import Run
     from pallas_lint.text.source import Source
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
-from pallas_lint.probe import facts, footing
+from pallas_lint.probe import dependencies, stored_runs
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argument, parse_arguments, parse_target
 from pallas_lint.syntax.outline import outline
@@ -102,9 +102,9 @@ def test_comments_whatever_the_lines_end_with(data: st.DataObject, end: str) -> 
     assert (spec.function, spec.line) == ("f", above.count("\n") + 1)
 
 
-def fitting(file: Path) -> tuple[facts.Run, ...]:
-    statements = footing.places(outline(Source.read(file, "k.py")))
-    return facts.fitting(facts.load(file), "k.py", lambda path: statements if path == "k.py" else {})
+def fitting(file: Path) -> tuple[stored_runs.Run, ...]:
+    statements = dependencies.places(outline(Source.read(file, "k.py")))
+    return stored_runs.fitting(stored_runs.load(file), "k.py", lambda path: statements if path == "k.py" else {})
 
 
 @pytest.fixture(scope="module")
@@ -114,16 +114,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     (folder / "pyproject.toml").write_text("")
     file = folder / "k.py"
     file.write_text(KERNEL)
-    place = facts._place(file)
+    place = stored_runs._place(file)
     assert place is not None
     launch = LaunchResult(
         {"kernel": "k", "place": {"file": str(file), "line": 20}, "kernel_place": None, "grid": [4], "stack": []}, ()
     )
     span = Span("", Position(20, 5), Position(20, 9))
     finding = Finding("PAL307", "x", Severity.ERROR, "m", span, related=(Related(span, "r"),), origin="probe")
-    statement = footing.Statement(footing._digest(KERNEL.splitlines()[0]), 1, 1)
-    facts._write(place, [facts.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})])
-    assert facts.load(file)
+    statement = dependencies.Statement(dependencies._digest(KERNEL.splitlines()[0]), 1, 1)
+    stored_runs._write(place, [stored_runs.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})])
+    assert stored_runs.load(file)
     return file, place, place.read_text()
 
 

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
-from pallas_lint.probe import facts
+from pallas_lint.probe import stored_runs
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.run import cache
 from pallas_lint.run.project import Project
@@ -47,7 +47,7 @@ def plant_facts(place: Path, file: Path) -> None:
         {"kernel": "kernel", "place": at, "kernel_place": None, "grid": [4], "stack": [], "operands": [operand]}, ()
     )
     found = evolve(planted_finding(""), code="PAL903", origin="probe", fixes=())
-    facts._write(place, [facts.Run("run", "f32[8]", (launch,), (found,), (), {"jax": "0.10.2"})])
+    stored_runs._write(place, [stored_runs.Run("run", "f32[8]", (launch,), (found,), (), {"jax": "0.10.2"})])
 
 
 def project(tmp_path: Path) -> Path:
@@ -100,7 +100,7 @@ def test_planted_and_own_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     folder, home = project(tmp_path), tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
-    own = facts._place(folder / "k.py")
+    own = stored_runs._place(folder / "k.py")
     assert own is not None
     plant_facts(folder / ".pallas-lint-cache" / "probe" / own.name, folder / "k.py")
     shown = hover(folder, home)

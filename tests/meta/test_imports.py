@@ -53,7 +53,6 @@ BARRED = {
     "pallas_lint": ("jax", "jaxlib", "numpy", "libcst.matchers", "libcst.codemod", "libcst.metadata"),
 }
 MOST_MODULES = 20  # of a room that one can know
-CROWDED = {"pallas_lint/probe/worker"}  # to be divided
 
 
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
@@ -141,7 +140,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_rooms_are_small() -> None:
     files = [file for folder in FOLDERS.values() for file in folder.rglob("*.py") if file.name != "__init__.py"]
     rooms = Counter(file.parent.relative_to(ROOT).as_posix() for file in files)
-    assert {room for room, count in rooms.items() if count > MOST_MODULES} == CROWDED
+    assert not {room for room, count in rooms.items() if count > MOST_MODULES}
 
 
 @pytest.mark.parametrize("package", BARRED)

@@ -136,12 +136,14 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
 
 
 def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
-    from pallas_lint.probe import facts, footing
+    from pallas_lint.probe import dependencies, stored_runs
     from pallas_lint.syntax.outline import outline
     from pallas_lint.text.source import Source
 
-    def fitting(text: str) -> tuple[facts.Run, ...]:
-        return facts.fitting(facts.load(file), "shown.py", lambda _: footing.places(outline(Source("shown.py", text))))
+    def fitting(text: str) -> tuple[stored_runs.Run, ...]:
+        return stored_runs.fitting(
+            stored_runs.load(file), "shown.py", lambda _: dependencies.places(outline(Source("shown.py", text)))
+        )
 
     code = COMMENTED.replace("x_ref[-1]", "jax.numpy.sort(x_ref[0])")
     file = tmp_path / "k.py"
@@ -195,15 +197,15 @@ IMPORTED = {
 
 
 def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
-    from pallas_lint.probe import facts, footing
+    from pallas_lint.probe import dependencies, stored_runs
     from pallas_lint.syntax.outline import outline
     from pallas_lint.text.source import Source
 
-    def fitting() -> tuple[facts.Run, ...]:
+    def fitting() -> tuple[stored_runs.Run, ...]:
         def places(path: str) -> dict[str, int]:
-            return footing.places(outline(Source.read(Path(path), path)))
+            return dependencies.places(outline(Source.read(Path(path), path)))
 
-        return facts.fitting(facts.load(file), str(file), places)
+        return stored_runs.fitting(stored_runs.load(file), str(file), places)
 
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "pkg").mkdir()
@@ -232,7 +234,7 @@ def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
 
 
 def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
-    from pallas_lint.probe import facts
+    from pallas_lint.probe import stored_runs
 
     file = tmp_path / "k.py"
     (tmp_path / "pyproject.toml").write_text("")
@@ -240,12 +242,12 @@ def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
     for function in ("run", "other", "run"):
         run_it = [sys.executable, "-m", "pallas_lint", "probe", f"k.py::{function}", "f32[4,8,128]", "--stage", "grid"]
         subprocess.run([*run_it, "--python", python()], cwd=tmp_path, capture_output=True, check=False)
-    assert [run.function for run in facts.load(file)] == ["other", "run"], "the later one in place of the earlier"
-    place = facts._place(file)
-    assert place is not None and facts.stamp(file)
+    assert [run.function for run in stored_runs.load(file)] == ["other", "run"], "the later one in place of the earlier"
+    place = stored_runs._place(file)
+    assert place is not None and stored_runs.stamp(file)
     for text in ("", "[]", "{}", '{"layout": 2, "runs": [{"function": 1}]}', '{"layout": 2, "runs": 3}'):
         place.write_text(text)
-        assert facts.load(file) == ()
+        assert stored_runs.load(file) == ()
 
 
 def test_the_text_of_an_editor_is_what_is_probed(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import jax
 
 from pallas_lint.probe.specs import Spec, comments_in
-from pallas_lint.probe.worker import arguments, interpret
+from pallas_lint.probe.worker.inputs import arguments
+from pallas_lint.probe.worker.stages import interpret
 
 HERE = Path(__file__).parent
 

@@ -20,9 +20,10 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from . import devices, interpret, job, server
-from .elsewhere import Elsewhere
-from .recorder import PRIMITIVES, Record, Recorder
+from . import devices, job, server
+from .launches.recorder import PRIMITIVES, Record, Recorder
+from .stages import interpret
+from .stages.elsewhere import Elsewhere
 
 _started: Capture | None = None
 

@@ -17,12 +17,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import arguments, bisect, checks, devices, environment, grid, interpret, launches, lowering, memory, unsaved
-from .elsewhere import Elsewhere
-from .locate import imported
-from .recorder import Record, Recorder
+from . import devices, environment
+from .inputs import arguments, unsaved
+from .inputs.toplevel import compiler_options
+from .launches.launch import Launch, Operand, describe
+from .launches.locate import imported
+from .launches.recorder import Record, Recorder
+from .stages import bisect, checks, grid, interpret, lowering, memory
+from .stages.elsewhere import Elsewhere
 from .tasks import Emit, problem, stage, task
-from .toplevel import compiler_options
 
 SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 STAGES = ("trace", "grid", "interpret", "lower", "compile")
@@ -94,7 +97,7 @@ class _Job:
             name = f"without:{number}"
             if name in self.skip:
                 continue
-            launch = launches.describe(bisect.without(records[at], group))
+            launch = describe(bisect.without(records[at], group))
             self.emit({"event": "begin", "task": name})
             with contextlib.suppress(Exception):  # refused in good order: the compiler lives
                 lowering.compiled(launch, target)
@@ -136,7 +139,7 @@ class _Job:
         """What a function returns with its kernels in interpret mode. Raises Missing where no interpreter runs them."""
         import jax
 
-        def run(changes: Callable[[launches.Launch], dict[str, Any]]) -> Any:
+        def run(changes: Callable[[Launch], dict[str, Any]]) -> Any:
             recorder = Recorder(lambda record: self._replaced(record, changes))
             recorder.install()
             jax.clear_caches()
@@ -157,11 +160,11 @@ class _Job:
         except devices.Missing:
             return run(interpret.as_on_its_device)
 
-    def _replaced(self, record: Record, changes: Callable[[launches.Launch], dict[str, Any]]) -> dict[str, Any]:
+    def _replaced(self, record: Record, changes: Callable[[Launch], dict[str, Any]]) -> dict[str, Any]:
         """The parameters of a launch that change so that it is interpreted."""
         if record.params.get("interpret"):
             return {}
-        launch = launches.describe(record)
+        launch = describe(record)
         if launch.scatters:
             raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
         return changes(launch)
@@ -262,7 +265,7 @@ def examine(
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
     for at, record in enumerate(records):
-        _Examination(at, launches.describe(record), request, stages, skip, emit, elsewhere, whole).run()
+        _Examination(at, describe(record), request, stages, skip, emit, elsewhere, whole).run()
 
 
 class _Examination:
@@ -271,7 +274,7 @@ class _Examination:
     def __init__(
         self,
         at: int,
-        launch: launches.Launch,
+        launch: Launch,
         request: dict[str, Any],
         stages: tuple[str, ...],
         skip: set[str],
@@ -350,7 +353,7 @@ class _Examination:
             return None
         return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
 
-    def _operand(self, at: int, operand: launches.Operand) -> dict[str, Any]:
+    def _operand(self, at: int, operand: Operand) -> dict[str, Any]:
         told: dict[str, Any] = {
             "name": operand.name,
             "role": operand.role,

@@ -65,7 +65,8 @@ def send(replies: IO[str], event: dict[str, Any]) -> None:
 
 
 def _job(request: dict[str, Any], emit: Emit) -> None:
-    from . import elsewhere, job  # they need jax
+    from . import job  # they need jax
+    from .stages import elsewhere  # they need jax
 
     if "modules" in request:
         elsewhere.compile_modules(request, emit)

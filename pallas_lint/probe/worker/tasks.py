@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import devices, locate, lowering
+from . import devices
+from .launches import locate
+from .stages import lowering
 
 Emit = Callable[[dict[str, Any]], None]
 

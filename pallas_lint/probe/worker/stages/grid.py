@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .launches import Launch, Operand
+from ..launches.launch import Launch, Operand
 
 MOST_POINTS = 1_000_000
 PICTURE_POINTS = 4_096  # above it the report's picture would be larger than what it shows

@@ -7,8 +7,10 @@ import io
 import re
 from typing import Any
 
-from . import devices, environment, gpu_interpreter, locate
-from .launches import Launch
+from .. import devices, environment
+from ..launches import locate
+from ..launches.launch import Launch
+from . import gpu_interpreter
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)

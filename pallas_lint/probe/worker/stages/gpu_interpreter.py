@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from . import devices, environment
-from .launches import Launch, inner_jaxprs
+from .. import devices, environment
+from ..launches.launch import Launch, inner_jaxprs
 
 _INTERNALS = "jax._src.pallas.mosaic_gpu.interpret"
 

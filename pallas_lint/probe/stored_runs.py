@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from pallas_lint.finding import Finding, Span
-from pallas_lint.probe import footing
+from pallas_lint.probe import dependencies
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.run import user_cache
 from pallas_lint.run.cache import digest
@@ -46,7 +46,7 @@ class Run:
     arguments: str
     launches: tuple[LaunchResult, ...]
     findings: tuple[Finding, ...]
-    rests_on: tuple[footing.Statement, ...]
+    rests_on: tuple[dependencies.Statement, ...]
     parts: dict[str, str | None]  # versions of jax and the compilers
 
     @property
@@ -98,7 +98,7 @@ def runs_of(
         for group in groups:
             mine = tuple(_own_paths(each, cwd, file) for each in findings if _concerns(each, group, cwd, file))
             function = spec.function if spec is not None else None
-            rests = footing.statements(
+            rests = dependencies.statements(
                 source,
                 (function or "").partition(".")[0],
                 set(_lines(group, mine, file)),
@@ -197,7 +197,7 @@ def _converter() -> Converter:
 def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[str, int]]) -> tuple[Run, ...]:
     """The runs that hold, with their lines as they are now in the file, whose path is `path`, and in others.
 
-    `places_in` tells where the statements of a file are (`footing.places`).
+    `places_in` tells where the statements of a file are (`dependencies.places`).
     """
     runs = tuple(runs)
     rested_on = {"", *(statement.file for run in runs for statement in run.rests_on)}

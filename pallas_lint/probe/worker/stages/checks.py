@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from . import environment, locate
-from .launches import Launch
+from .. import environment
+from ..launches import locate
+from ..launches.launch import Launch
 
 
 def examine(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:

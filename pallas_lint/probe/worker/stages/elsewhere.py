@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import devices, launches, lowering
-from .tasks import Emit, stage
+from .. import devices
+from ..launches.launch import Launch
+from ..tasks import Emit, stage
+from . import lowering
 
 
 class Elsewhere:
@@ -19,7 +21,7 @@ class Elsewhere:
         self.folder = folder
         self.stuck = False
 
-    def leave(self, at: int, launch: launches.Launch, target: devices.Target, lowered: Any) -> dict[str, Any]:
+    def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> dict[str, Any]:
         """The event that asks for the compilation."""
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
         with open(file, "wb") as stream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .launches import Launch, Operand
+from ..launches.launch import Launch, Operand
 
 # Bytes of VMEM: (physical, what a kernel gets without `vmem_limit_bytes`). From libtpu's own messages, jax 0.12.
 VMEM = {

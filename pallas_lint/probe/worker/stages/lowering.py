@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import arguments, devices, environment
-from .devices import Missing, Target
-from .launches import Launch
+from .. import devices, environment
+from ..devices import Missing, Target
+from ..inputs import arguments
+from ..launches.launch import Launch
 
 _UNBOUND = re.compile(
     r"unbound axis name|Found an unbound axis|axis name .* not (found|bound)|pallas_call without shard_map",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import locate
-from .launches import equations, inner_jaxprs, kernel_jaxpr
-from .recorder import Record
+from ..launches import locate
+from ..launches.launch import equations, inner_jaxprs, kernel_jaxpr
+from ..launches.recorder import Record
 
 # What compilers have died on before; these are tried first.
 _SUSPECTS = (

@@ -25,8 +25,8 @@ def _folders() -> tuple[str, ...]:
     import jaxlib
 
     modules = [os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (jax, jaxlib)]
-    here = os.path.dirname(os.path.abspath(__file__))
-    return (*(folder + os.sep for folder in modules), here + os.sep, sysconfig.get_path("stdlib") + os.sep)
+    worker = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return (*(folder + os.sep for folder in modules), worker + os.sep, sysconfig.get_path("stdlib") + os.sep)
 
 
 _INSTALLED = {"site-packages", "dist-packages"}

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from . import environment
+from .. import environment
 
 
 @contextlib.contextmanager

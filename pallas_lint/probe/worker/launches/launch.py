@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import arguments, locate
+from ..inputs import arguments
+from . import locate
 from .recorder import Record
 
 DimensionKind = Literal["blocked", "squeezed", "element"]

@@ -1,0 +1,1 @@
+"""The stages that a launch goes through: grid, interpreters, checks, lowering, compilers."""
