@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, evolve, field, frozen
 
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.memo.recall import Recall
     from pallas_lint.run.project import Project
+    from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
+
+    _Check = Callable[..., Iterable[Finding]]  # one of a rule's check methods
 
 
 @frozen
@@ -104,6 +107,17 @@ def judge(
     return Judgement(result, analysis)
 
 
+class _Inquiry(NamedTuple):
+    """One rule on one launch, or on a kernel under it: with each target in question, and with what is presumed."""
+
+    contexts: tuple[Context, ...]
+    presumed: Context | None = None
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.contexts) or self.presumed is not None
+
+
 @define(eq=False)
 class _Run:
     """The rules on one analysed module."""
@@ -157,7 +171,7 @@ class _Run:
         rules = list(self._enabled())
         for rule in rules:
             if rule.check_module is not Rule.check_module:
-                yield from self._guarded(rule, lambda r, c: r.check_module(c))
+                yield from self._guarded(self._context(rule), rule.check_module)
         yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
         # Rules of others may look at anything: what they find is not kept.
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
@@ -193,7 +207,7 @@ class _Run:
             yield from found
 
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
-        return self._guarded(rule, lambda r, c: r.check_index_map(index_map, c))
+        return self._guarded(self._context(rule), rule.check_index_map, index_map)
 
     def _launches(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
         """Run the rules on launches and kernels."""
@@ -224,36 +238,66 @@ class _Run:
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
         for rule in launch_rules:
-            yield from self._for_targets(rule, lambda r, c: r.check_launch(launch, c), launch, None, targets)
+            yield from self._ask(self._inquiry(rule, launch, None, targets), rule.check_launch, launch)
         for trace in launch.traces:
             if trace.launch is not launch:
                 continue  # a pipeline's body: its events are the enclosing kernel's
             for rule in kernel_rules:
-                yield from self._for_targets(rule, lambda r, c: r.check_kernel(trace, c), launch, trace, targets)  # noqa: B023
-            for op in trace.events:
-                if not isinstance(op, Op):
-                    continue
-                for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
-                    yield from self._for_targets(rule, lambda r, c: r.check_op(op, c), launch, trace, targets)  # noqa: B023
+                yield from self._ask(self._inquiry(rule, launch, trace, targets), rule.check_kernel, trace)
+            yield from self._operations(launch, trace, targets, by_op)
 
-    def _for_targets(
+    def _operations(
         self,
-        rule: type[Rule],
-        check: Callable[[Rule, Context], Iterable[Finding]],
         launch: Launch,
-        trace: KernelTrace | None,
+        trace: KernelTrace,
         targets: tuple[Target, ...] | None,
-    ) -> list[Finding]:
-        """The rule's findings for each target in question; what holds for any goes before what is presumed."""
-        found: list[Finding] = []
-        for target in _targets_for(rule, targets):
-            found += self._guarded(rule, check, launch, trace, target)
+        by_op: dict[str, list[type[Rule]]],
+    ) -> Iterator[Finding]:
+        """Run the rules on the operations of a kernel: many, of few names, of which hardly any makes a finding."""
+        inquiries: dict[type[Rule], _Inquiry] = {}
+        asked: dict[str, list[tuple[_Inquiry, _Check]]] = {}  # by the operation's name
+        for op in trace.events:
+            if not isinstance(op, Op):
+                continue
+            asking = asked.get(op.name)
+            if asking is None:
+                asking = asked[op.name] = []
+                for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
+                    if rule not in inquiries:
+                        inquiries[rule] = self._inquiry(rule, launch, trace, targets)
+                    if inquiries[rule].asks:
+                        asking.append((inquiries[rule], rule.check_op))
+            for inquiry, check in asking:
+                yield from self._ask(inquiry, check, op)
+
+    def _inquiry(
+        self, rule: type[Rule], launch: Launch, trace: KernelTrace | None, targets: tuple[Target, ...] | None
+    ) -> _Inquiry:
+        contexts = tuple(self._context(rule, launch, trace, target) for target in _targets_for(rule, targets))
         presumed = self.analysis.presumed.get(launch) if targets == () and rule.backends is not None else None
         if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
+            return _Inquiry(contexts)
+        return _Inquiry(contexts, self._context(rule, launch, trace, Target(presumed.backend)))
+
+    def _context(
+        self,
+        rule: type[Rule],
+        launch: Launch | None = None,
+        trace: KernelTrace | None = None,
+        target: Target | None = None,
+    ) -> Context:
+        return Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
+
+    def _ask(self, inquiry: _Inquiry, check: _Check, subject: object) -> list[Finding]:
+        """The rule's findings for each target in question; what holds for any goes before what is presumed."""
+        found: list[Finding] = []
+        for context in inquiry.contexts:
+            found += self._guarded(context, check, subject)
+        if inquiry.presumed is None:
             return found
         found = [finding for finding in found if finding.severity is not Severity.INFO]
         told = {finding.span for finding in found}
-        likely = self._guarded(rule, check, launch, trace, Target(presumed.backend))
+        likely = self._guarded(inquiry.presumed, check, subject)
         return [*found, *(finding for finding in likely if finding.span not in told)]
 
     @property
@@ -268,7 +312,7 @@ class _Run:
             rules = [rule for rule in rules if rule not in own]
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
         for rule in rules:
-            yield from self._guarded(rule, lambda r, c: (f for use in uses for f in r.check_use(use, c)))
+            yield from self._guarded(self._context(rule), _check_uses, uses)
 
     def _uses_by_piece(self, rules: list[type[Rule]], recall: Recall) -> Iterator[Finding]:
         """What rules say of uses, found out for the pieces of which it is not known."""
@@ -280,23 +324,16 @@ class _Run:
                 uses = [use for use in recall.uses_in(piece) if use.name.startswith("jax") and use.name not in stored]
                 known = []
                 for rule in rules if uses else ():
-                    known += self._guarded(rule, lambda r, c: (f for use in uses for f in r.check_use(use, c)))  # noqa: B023
+                    known += self._guarded(self._context(rule), _check_uses, uses)
                 if self._asked == before:
                     recall.keep_piece(piece, known)
             yield from known
 
-    def _guarded(
-        self,
-        rule: type[Rule],
-        check: Callable[[Rule, Context], Iterable[Finding]],
-        launch: Launch | None = None,
-        trace: KernelTrace | None = None,
-        target: Target | None = None,
-    ) -> list[Finding]:
+    def _guarded(self, context: Context, check: _Check, *subject: object) -> list[Finding]:
         """The rule's findings; a crash becomes an error of the run, and the other rules go on."""
-        context = Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
+        rule = context.rule
         try:
-            found = list(check(rule(), context))
+            found = list(check(rule(), *subject, context))
         except Exception as error:
             where = self.module.source.path
             message = f"internal error in {rule.code}: {type(error).__name__}: {error} (-v shows where)"
@@ -304,11 +341,17 @@ class _Run:
                 self.errors.append(LintError(where, message))
                 self.tracebacks.append(f"{where}\n{traceback.format_exc()}")
             return []
+        if not found:
+            return found
+        launch, configured = context.launch, self.settings.severity_of(rule.code)
         if launch is not None and launch.caller is not None:
             # The same without the caller comes first and stays: this one holds for what the caller passes.
             found = [evolve(finding, message=f"{finding.message}, as called from {launch.caller}") for finding in found]
-        configured = self.settings.severity_of(rule.code) if found and self.settings.severity else None
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
+
+
+def _check_uses(rule: Rule, uses: Iterable[Use], context: Context) -> Iterator[Finding]:
+    return (finding for use in uses for finding in rule.check_use(use, context))
 
 
 def _maps(what: Launch | Made, interpreter: Interpreter) -> Iterable[IndexMap]:

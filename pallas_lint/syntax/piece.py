@@ -89,6 +89,10 @@ class Piece:
             known = self._had[pattern] = pattern.search(self.text) is not None
         return known
 
+    def search(self, pattern: re.Pattern[str], node: cst.CSTNode) -> re.Match[str] | None:
+        """The first match in the node's text. Finding where a node stands is dear: most pieces match nowhere."""
+        return pattern.search(self.code(node)) if self.has(pattern) else None
+
     @cached_property
     def header_words(self) -> frozenset[str]:
         return frozenset(_WORD.findall(self.header))

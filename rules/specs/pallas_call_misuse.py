@@ -218,9 +218,7 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
         named = " and ".join(f"`{name}`" for name in launch.beside_grid_spec)
         yield f"{named} given beside `grid_spec`, which has its own", _BESIDE
     shape = launch.argument("out_shape")
-    called = getattr(launch.site.node, "func", None)
-    direct = called is None or launch.site.piece.code(called).endswith("pallas_call")
-    if shape is None and not direct and not launch.open and isinstance(launch.kernel, Func):
+    if shape is None and not launch.open and isinstance(launch.kernel, Func) and not _is_direct(launch):
         yield "`pallas_call` gets no `out_shape`", "pass `out_shape=jax.ShapeDtypeStruct(shape, dtype)`"
     if shape is not None and _is_plain_shape(shape):
         yield "`out_shape` is a plain shape: Pallas needs the dtype too", "pass `jax.ShapeDtypeStruct(shape, dtype)`"
@@ -244,6 +242,12 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
             "pass one spec for each operand",
         )
     yield from _outputs(shape, launch.argument("out_specs"))
+
+
+def _is_direct(launch: Launch) -> bool:
+    """Whether it is written as a call of `pallas_call`, not of a `partial` of it."""
+    called = getattr(launch.site.node, "func", None)
+    return called is None or launch.site.piece.code(called).endswith("pallas_call")
 
 
 def _outputs(shape: Value | None, specs: Value | None) -> Iterator[tuple[str, str]]:

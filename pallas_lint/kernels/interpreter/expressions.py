@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
-from attrs import evolve
 
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
@@ -122,7 +121,7 @@ def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
         return constant
     value = lookup(i, node.value, env)
     if isinstance(value, External):
-        return NAMED_NUMBERS.get(value.name) or evolve(value, site=i.site(node))
+        return NAMED_NUMBERS.get(value.name) or External(value.name, i.site(node))
     if i.kernel is not None and isinstance(value, Array | Sym) and i.is_captured(node.value, env):
         i.record(Capture(node.value, value, i.site(node)))
     return value

@@ -311,7 +311,7 @@ class Interpreter(Recorder):
             self.lose_sight()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
-            if FORMS.over_blocks_in(func.piece.text):
+            if func.piece.has(FORMS.over_blocks):
                 self.notes.not_entered.append((func, tuple(self.stack)))
                 if self.around.shard_map is not None and not self.around.hidden:
                     with spreading.inside(self, evolve(self.around, abroad=True)):
@@ -323,9 +323,9 @@ class Interpreter(Recorder):
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
         if arguments.bring_code:
             return True
-        if FORMS.over_blocks_in(func.piece.text):
+        if func.piece.has(FORMS.over_blocks):
             return False  # that module's own analysis sees the launch, with nothing less known
-        return func.piece.text.count("\n") <= _SHORT or "pallas" in func.module.source.text
+        return func.piece.text.count("\n") <= _SHORT or func.module.speaks_of_pallas
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

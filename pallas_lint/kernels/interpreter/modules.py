@@ -70,6 +70,10 @@ class Module:
         return Uses(self.source, tree.root_node)
 
     @cached_property
+    def speaks_of_pallas(self) -> bool:
+        return "pallas" in self.source.text
+
+    @cached_property
     def x64(self) -> WideTypes | None:
         """Whether the module turns 64-bit types on; without them jax makes 32-bit ones of what asks for 64."""
         return wide_types(self)

@@ -63,18 +63,14 @@ def facts_of(i: Interpreter, test: cst.BaseExpression, env: Env) -> tuple[Facts,
         if isinstance(test.operator, cst.And):
             return {**left[0], **right[0]}, {}
         return {}, {**left[1], **right[1]}
-    if not _is_plain(test):
-        return {}, {}
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         operator = test.comparisons[0].operator
+        if not isinstance(operator, cst.Equal | cst.NotEqual) or not _is_plain(test):
+            return {}, {}
         sides = (i.evaluate(test.left, env), i.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
-        return (
-            (equal, {})
-            if isinstance(operator, cst.Equal)
-            else ({}, equal if isinstance(operator, cst.NotEqual) else {})
-        )
-    if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo):
+        return (equal, {}) if isinstance(operator, cst.Equal) else ({}, equal)
+    if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo) and _is_plain(test):
         return {}, _equal(i.evaluate(test, env), Const(0))
     return {}, {}
 

@@ -5,6 +5,7 @@ Without this a chain of helpers, each of which calls the next twice, costs twice
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.kernels.model.values import Value
 
+_NONLOCAL = re.compile("nonlocal")
 _FEW = 16  # events of a helper that are told again under the same conditions: fences and waits, not computations
 _MOST = 128  # events of a call that are told again one by one; of more only what there is to tell
 _RUNS = 4  # calls of more, with other arrays of the same kinds, that are made in earnest
@@ -80,7 +82,7 @@ class RepeatedCalls:
 
     def call(self, i: Interpreter, func: Func, arguments: Arguments) -> Value:
         """Run a function, or say again what it did."""
-        if "nonlocal" in func.piece.text:
+        if func.piece.has(_NONLOCAL):
             result = self._run(i, func, arguments)
             return UNKNOWN if result is None else result
         parts = tuple(parts_of((func, *arguments.positional, *arguments.keywords.values())))

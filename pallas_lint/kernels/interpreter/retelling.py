@@ -146,7 +146,7 @@ class Retelling:
             args = self._all(origin.args)
             self._origins[origin] = origin if args is origin.args else evolve(origin, args=args)
         made = self._origins.get(origin, origin)
-        return array if made is origin else evolve(array, origin=made)
+        return array if made is origin else array.made_by(made)
 
     def _ref(self, ref: Ref) -> Ref:
         views = []

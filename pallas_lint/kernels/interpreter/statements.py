@@ -251,7 +251,7 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     for item in node.items:
         value = i.evaluate(item.item, env)
         contexts.append(value)
-        failure = _EXPECTS_FAILURE.search(i.piece.code(item.item))
+        failure = i.piece.search(_EXPECTS_FAILURE, item.item)
         if failure is not None and i.calling and i.kernel is None:
             i.handed.clear()
             return False  # what is called in there is not meant to work
@@ -267,7 +267,7 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     if raises:
         _meant_to_fail(i, node, env)
         return False
-    suppressed = i.kernel is None and any(_SUPPRESSES.search(i.piece.code(item.item)) for item in node.items)
+    suppressed = i.kernel is None and any(i.piece.search(_SUPPRESSES, item.item) for item in node.items)
     doubt, caught = i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext()
     with doubt, caught, spreading.inside(i, spreading.on_mesh(i, contexts)):
         ended = i.suite(node.body, env)

@@ -229,16 +229,15 @@ class LaunchForms:
         return tuple(dict.fromkeys(word for row in self.rows if not row.is_inner for word in row.all_words))
 
     @cached_property
-    def _words_over_blocks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(word for row in self.rows if row.is_over_blocks for word in row.all_words))
+    def over_blocks(self) -> re.Pattern[str]:
+        """Matches where something that runs over a grid of blocks is surely spoken of."""
+        return re.compile(
+            "|".join(re.escape(word) for row in self.rows if row.is_over_blocks for word in row.all_words)
+        )
 
     def launched_in(self, text: str) -> bool:
         """Whether the text surely launches something outside of kernels."""
         return any(word in text for word in self.words)
-
-    def over_blocks_in(self, text: str) -> bool:
-        """... something that runs over a grid of blocks."""
-        return any(word in text for word in self._words_over_blocks)
 
 
 def _either(rows: Iterable[LaunchForm]) -> str:

@@ -92,9 +92,10 @@ class Recorder:
         """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
         if any(guard.kind == "raises" for guard in self.guards):
             return True
-        outermost = self.stack[0] if self.stack else None
-        decorators = getattr(outermost.node, "decorators", ()) if outermost is not None else ()
-        return any(_FAILING.search(outermost.piece.code(each)) for each in decorators)  # type: ignore[union-attr]
+        if not self.stack or not isinstance(self.stack[0].node, cst.FunctionDef):
+            return False
+        piece, decorators = self.stack[0].piece, self.stack[0].node.decorators
+        return any(piece.search(_FAILING, decorator) for decorator in decorators)
 
     @property
     def is_caught(self) -> bool:
@@ -128,7 +129,7 @@ class Recorder:
             self.launch,
         )
         self.kernel.events.append(op)
-        return evolve(result, origin=op) if isinstance(result, Array) else result
+        return result.made_by(op) if isinstance(result, Array) else result
 
     # -- who does what to whom -----------------------------------------------------------------------------------
 

@@ -182,6 +182,10 @@ class Array:
     named: Sym | None = field(default=None, eq=False)
     sharding: Value | None = None  # where `jax.device_put` has put it
 
+    def made_by(self, op: Op | None) -> Array:
+        """The same as the result of an operation."""
+        return Array(self.shape, self.element, self.weak, op, self.site, self.host, self.named, self.sharding)
+
     @property
     def is_tracer(self) -> bool:
         """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
