@@ -77,7 +77,8 @@ def judge(
 ) -> Judgement:
     """The same with what the findings rest on, for an editor to show.
 
-    Raises Abandoned soon after `is_stale` says that there is a newer text.
+    Raises Abandoned soon after `is_stale` says that nobody waits for it now: there is a newer text, or more urgent
+    work. What was found out by then is kept.
     """
     if not may_have_kernels(source):
         return Judgement(FileResult(source.path))
@@ -166,6 +167,10 @@ class _Run:
                 except PluginError as error:  # of the run, not of this file
                     self.errors.append(LintError("", str(error)))
 
+    def _go_on(self) -> None:
+        if self.is_stale():
+            raise Abandoned
+
     def rules(self) -> Iterator[Finding]:
         """Run every enabled rule on what it subscribes to."""
         rules = list(self._enabled())
@@ -189,6 +194,7 @@ class _Run:
         used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, interpreter)}
         specs = [made for made in interpreter.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
+            self._go_on()
             known = None if recall is None else recall.of_maps(what, used)
             if known is not None:
                 found, maps = known
@@ -219,8 +225,7 @@ class _Run:
                 for name in rule.ops:
                     by_op.setdefault(name, []).append(rule)
         for launch in self.analysis.launches:
-            if self.is_stale():
-                raise Abandoned
+            self._go_on()
             found = None if recall is None else recall.of_launch(launch)
             if found is None:
                 before = self._asked
@@ -318,6 +323,7 @@ class _Run:
         """What rules say of uses, found out for the pieces of which it is not known."""
         stored = recall.stored_names(self.module)
         for piece in self.module.outline.walk():
+            self._go_on()
             known = recall.of_piece(piece)
             if known is None:
                 before = self._asked

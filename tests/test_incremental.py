@@ -172,3 +172,31 @@ def test_two_distant_edits_at_once_run_only_what_reaches_them() -> None:
     edited = f"{head}\n\n    o_ref[...]{tail}".replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1)
     assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
     assert every - 3 <= replay.again < every
+
+
+def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: Path) -> None:
+    project = Project(tmp_path, incremental=True)
+    helper, file = tmp_path / "helper.py", tmp_path / "edited.py"
+    (tmp_path / "pyproject.toml").touch()
+    helper.write_text("ROWS = 96\n")
+    text = SHARED.replace("import jax\n", "import jax\nfrom helper import ROWS\n", 1).replace(
+        "(rows, 100)", "(ROWS, 100)"
+    )
+    source = Source(file.as_posix(), text)
+    project.overlay = {file: source}
+
+    def judged(project: Project) -> tuple[object, ...]:
+        return told(judge(source, CHOSEN, project).result)
+
+    before = judged(Project(tmp_path, project.overlay))
+    for runs in range(1, 7):
+        helper.write_text("ROWS = 96\n")
+        project.forget(helper)
+        asked = iter([False] * runs + [True])
+        with pytest.raises(Abandoned):
+            judge(source, CHOSEN, project, lambda: next(asked))  # noqa: B023
+        helper.write_text("ROWS = 7\n")
+        project.forget(helper)
+        after = judged(Project(tmp_path, project.overlay))
+        is_same = judged(project) == after  # the difference is long
+        assert is_same and after != before, f"interrupted after {runs} runs"

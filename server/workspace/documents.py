@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -15,6 +15,7 @@ from attrs import define, field
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.judged import Judged
+from pallas_lint.server.workspace.turns import Turns
 
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import notebook
@@ -24,7 +25,7 @@ from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
 
     from pallas_lint.server.workspace.folders import Folders
@@ -39,7 +40,7 @@ R = TypeVar("R")
 
 @define(eq=False)
 class Documents:
-    """The open documents. All judging happens on one thread: the engine's caches are not made for several.
+    """The open documents. The one that its user deals with is judged first, others are interrupted for it.
 
     `published` is called on the event loop with every new verdict.
     """
@@ -56,13 +57,16 @@ class Documents:
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
     _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
     _project: Project | None = field(default=None, init=False)
-    _executor: ThreadPoolExecutor = field(factory=lambda: ThreadPoolExecutor(1, "pallas-lint"), init=False)
+    _attention: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
+    _moments: Iterator[int] = field(factory=count, init=False)
+    _turns: Turns = field(factory=Turns, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
 
     def put(self, uri: str, version: int | None, text: str | Notebook) -> None:
         """A document was opened or changed."""
         changed = uri in self._texts
+        self._attend(uri)
         before = self._backends_named(uri)
         if isinstance(text, str):
             # The JSON of a notebook, shown as such, is no code.
@@ -101,7 +105,7 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
-        for known in (self._texts, self._judged, self._reported):
+        for known in (self._texts, self._judged, self._reported, self._attention):
             known.pop(uri, None)
         self._unsaved.discard(uri)
         self._undecided.discard(uri)
@@ -132,7 +136,7 @@ class Documents:
 
     def reload(self, below: Path | None = None) -> None:
         """Settings, or what they rest on, have changed for the files in a folder: judge those that are open again."""
-        self._executor.submit(self._forget_requirements)
+        self._turns.submit(self._forget_requirements)
         for uri in filter(self.is_code, self._texts):
             if below is None or self.path(uri).is_relative_to(below):
                 self._judged.pop(uri, None)
@@ -145,7 +149,7 @@ class Documents:
 
     def changed_on_disk(self, files: AbstractSet[Path]) -> None:
         """Files that are not open have changed: judge what rests on them again."""
-        self._executor.submit(self._forget, files)
+        self._turns.submit(partial(self._forget, files))
         self.concern(files, presumptions=True)
 
     def _forget_requirements(self) -> None:
@@ -216,7 +220,15 @@ class Documents:
     # -- verdicts --------------------------------------------------------------------------------------------------
 
     async def judged(self, uri: str) -> Judged | None:
-        """The verdict on the newest text of a document; waits for it. None for what is not open."""
+        """The verdict on the newest text of a document that its user looks at; waits for it. None: it is not open."""
+        if uri in self._texts:
+            self._attend(uri)
+        return await self._verdict(uri)
+
+    def _attend(self, uri: str) -> None:
+        self._attention[uri] = next(self._moments)
+
+    async def _verdict(self, uri: str) -> Judged | None:
         while uri in self._texts and self.is_code(uri):
             await self.ready.wait()
             if uri not in self._texts:
@@ -239,7 +251,7 @@ class Documents:
     async def reported(self, uri: str) -> Judged | None:
         """The verdict that the client's diagnostics are made of: on the newest text, or on what was saved last."""
         await self.ready.wait()  # which of the two is wanted is a setting
-        return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self.judged(uri)
+        return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self._verdict(uri)
 
     def known(self, uri: str) -> Judged | None:
         """What the client was told last of a document."""
@@ -259,11 +271,11 @@ class Documents:
 
     async def _judge_soon(self, uri: str) -> Judged:
         await self.ready.wait()
-        loop = asyncio.get_running_loop()
-        found = None
-        while found is None:  # as long as the text is replaced meanwhile, without this task being cancelled
+        found: Judged | None = None
+        while found is None:  # the text was replaced meanwhile, without this task being cancelled, or others went first
             version, source = self._texts[uri]
-            found = await loop.run_in_executor(self._executor, self._judge, uri, version, source)
+            judging = self._turns.submit(partial(self._judge, uri, version, source), partial(self._urgency, uri))
+            found = await asyncio.wrap_future(judging)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
         current = self._texts.get(uri)
@@ -277,7 +289,7 @@ class Documents:
         return found
 
     def _judge(self, uri: str, version: int | None, source: Source) -> Judged | None:
-        """Runs on the judging thread; None where a newer text has come.
+        """Runs on the engine's thread; None where a newer text has come, or what is more urgent.
 
         A crash of the engine is a problem of this document, not of the server.
         """
@@ -295,7 +307,7 @@ class Documents:
             if len(source.text) > LARGEST and may_have_kernels(source):
                 remark = f"files above {LARGEST:,} characters are judged on the command line only"
                 return Judged(uri, version, source, settings, remark=remark, client=client)
-            judgement = judge(source, settings, self._with_overlay(), partial(self._is_stale, uri, source))
+            judgement = judge(source, settings, self._with_overlay(), partial(self._gives_up, uri, source))
         except Abandoned:
             return None
         except SettingsError as error:
@@ -307,9 +319,12 @@ class Documents:
         judged = Judged(uri, version, source, settings, judgement, crash=judgement.result.traceback, client=client)
         return self.probed.settle(judged, file, self.text_of)
 
-    def _is_stale(self, uri: str, source: Source) -> bool:
+    def _gives_up(self, uri: str, source: Source) -> bool:
         current = self._texts.get(uri)
-        return current is None or current[1] is not source
+        return current is None or current[1] is not source or self._turns.should_yield(self._urgency(uri))
+
+    def _urgency(self, uri: str) -> float:
+        return self._attention.get(uri, -1)
 
     def _with_overlay(self) -> Project:
         """The project, with open documents in place of their files."""
@@ -330,13 +345,14 @@ class Documents:
 
     def warm_up(self) -> None:
         """Have the engine imported, which the first verdict would wait for."""
-        self._executor.submit(import_module, "pallas_lint.lint")
+        self._turns.submit(partial(import_module, "pallas_lint.lint"))
 
     async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a function that uses the engine, called on the thread that judging happens on."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
+        """The result of a function that uses the engine, called on its thread: somebody waits for it."""
+        result: R = await asyncio.wrap_future(self._turns.submit(partial(function, *args, **kwargs)))
+        return result
 
     def shutdown(self) -> None:
         for uri in list(self._running):
             self._stop(uri)
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._turns.end()

@@ -111,7 +111,7 @@ def analyse(
         _run_unresolved(replay, interpreter, module)
         run_callers(replay, interpreter, module, roots, partial(_run_root, interpreter, module))
     except Abandoned:
-        replay.abandon(interpreter)
+        replay.abandon(interpreter, module)
         raise
     replay.end(interpreter, module)
     result.launches = [launch for launch in interpreter.launches if not launch.meant_to_fail]

@@ -91,18 +91,21 @@ class Replay:
 
     def end(self, i: Interpreter, module: Module) -> None:
         """Keep the runs for next time, unless one of them may have seen what another did."""
-        if i.entangled or i.is_spent or i.foreign_calls or i.checkified_unknown or module.is_changed:
-            self.runs = {}
-        if module.graph.imports_back:
-            self.runs = {}
-        self._earlier = {}
-        self.others = {
-            file: None if other is None else other.source for file, other in module.graph.loaded if file != module.file
-        }
+        self._keep(self.runs, {}, i, module)
 
-    def abandon(self, i: Interpreter) -> None:
-        """The analysis stops in the middle: what was kept may still do for the next text."""
-        self.runs = {} if i.entangled or i.foreign_calls else {**self._earlier, **self.runs}
+    def abandon(self, i: Interpreter, module: Module) -> None:
+        """The analysis stops in the middle: what was kept may still do for the next text, or for this one again."""
+        # Those of before have been read from the same files where they still hold.
+        self._keep({**self._earlier, **self.runs}, self.others if self._earlier else {}, i, module)
+
+    def _keep(
+        self, runs: dict[tuple[Piece, str], Run], others: dict[Path, Source | None], i: Interpreter, module: Module
+    ) -> None:
+        seen = i.entangled or i.is_spent or i.foreign_calls or i.checkified_unknown or module.is_changed
+        self.runs = {} if seen or module.graph.imports_back else runs
+        self._earlier = {}
+        loaded = module.graph.loaded
+        self.others = others | {file: None if m is None else m.source for file, m in loaded if file != module.file}
 
     def run(self, i: Interpreter, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:
         """Run from a root, or do again what that did last time; the result of `run`."""

@@ -1,0 +1,172 @@
+"""Whose document is judged first, and what makes way for what."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from lsprotocol import types as lsp
+from pallas_lint.server.workspace import turns
+from pallas_lint.server.workspace.turns import AT_ONCE, Turns
+
+from pallas_lint import lint
+from pallas_lint.kernels.interpreter.replay import Abandoned
+from tests.server.clients import LIMIT, codes, document, everywhere, session
+from tests.server.test_protocol import CODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.lint import Judgement
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
+
+FOUND = ["PAL101", "PAL301"]
+OPTIONS = {"jaxVersion": "0.10.2"}
+
+
+@pytest.fixture
+def engine() -> Iterator[Turns]:
+    found = Turns()
+    yield found
+    found.end()
+
+
+def held(engine: Turns) -> threading.Event:
+    """Keeps the thread busy until it is set."""
+    release, begun = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        release.wait(LIMIT)
+
+    engine.submit(work)
+    begun.wait(LIMIT)
+    return release
+
+
+def test_the_most_urgent_goes_first(engine: Turns) -> None:
+    done: list[str] = []
+    release = held(engine)
+    urgencies = {"old": 1.0, "called off": 9.0, "new": 2.0, "asked": AT_ONCE, "asked later": AT_ONCE}
+    results = [engine.submit(lambda n=name: done.append(n), lambda u=u: u) for name, u in urgencies.items()]
+    results[1].cancel()
+    release.set()
+    for result in results[:1]:
+        result.result(LIMIT)
+    assert done == ["asked", "asked later", "new", "old"]
+
+
+def test_urgency_counts_as_it_is_when_something_comes_next(engine: Turns) -> None:
+    done: list[str] = []
+    release = held(engine)
+    urgency = {"a": 1.0, "b": 2.0}
+    results = [engine.submit(lambda n=name: done.append(n), lambda n=name: urgency[n]) for name in urgency]
+    urgency["a"] = 3.0
+    release.set()
+    for result in results:
+        result.result(LIMIT)
+    assert done == ["a", "b"]
+
+
+def test_what_makes_way_for_what(engine: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = held(engine)
+    assert not engine.should_yield(1)
+    newer = engine.submit(lambda: None, lambda: 2.0)
+    monkeypatch.setattr(turns, "GRACE", LIMIT)
+    assert not engine.should_yield(1)  # it may be done in a moment
+    monkeypatch.setattr(turns, "GRACE", -1)
+    assert engine.should_yield(1)
+    assert not engine.should_yield(2)
+    newer.cancel()
+    assert not engine.should_yield(1)
+    monkeypatch.setattr(turns, "GRACE", LIMIT)
+    engine.submit(lambda: None)
+    assert engine.should_yield(1)
+    release.set()
+
+
+def test_a_failure_is_that_of_its_work_alone(engine: Turns) -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    failed = engine.submit(fail)
+    assert engine.submit(lambda: 3).result(LIMIT) == 3
+    assert isinstance(failed.exception(LIMIT), ValueError)
+
+
+class Judging:
+    """Wraps the engine: notes what is judged, and has a text with "# endless" be judged until it has to give up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.judged: list[str] = []
+        self.gave_up: list[str] = []
+        self.begun = threading.Event()
+        self._judge = lint.judge
+        monkeypatch.setattr(lint, "judge", self)
+
+    def __call__(self, source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+        name = source.path.rpartition("/")[2]
+        if "# endless" in source.text and name not in self.gave_up:
+            self.begun.set()
+            while not is_stale():
+                pass
+            self.gave_up.append(name)
+            raise Abandoned
+        found = self._judge(source, settings, project, is_stale)
+        self.judged.append(name)
+        return found
+
+
+async def test_an_edited_document_does_not_wait_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = ((tmp_path / name).as_uri() for name in ("large.py", "small.py"))
+    judging = Judging(monkeypatch)
+    async with session("minimal", tmp_path, options=OPTIONS) as editor:
+        editor.open(small, CODE)
+        await editor.pushed(small)
+        editor.open(large, f"# endless\n{CODE}")
+        await asyncio.to_thread(judging.begun.wait, LIMIT)
+        editor.change(small, CODE.replace("i * 8", "i"))
+        assert codes(await editor.pushed(small)) == ["PAL101"]
+        assert codes(await editor.pushed(large)) == FOUND  # and then its turn comes again
+        assert judging.gave_up == ["large.py"]
+        assert judging.judged == ["small.py", "small.py", "large.py"]
+
+
+async def test_an_answer_does_not_wait_for_another_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = ((tmp_path / name).as_uri() for name in ("large.py", "small.py"))
+    judging = Judging(monkeypatch)
+    async with session("minimal", tmp_path, options=OPTIONS) as editor:
+        editor.open(small, CODE)
+        await editor.pushed(small)
+        editor.open(large, f"# endless\n{CODE}")
+        await asyncio.to_thread(judging.begun.wait, LIMIT)
+        assert await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(small)))
+        assert codes(await editor.pushed(large)) == FOUND
+
+
+@pytest.mark.parametrize("how", ["edited", "looked at"])
+async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    first, *others = ((tmp_path / f"{name}.py").as_uri() for name in "abcd")
+    judging = Judging(monkeypatch)
+    async with session("minimal", tmp_path, options=OPTIONS) as editor:
+        release = held(editor.server.documents._turns)
+        editor.open(first, CODE)
+        for uri in others:
+            editor.open(uri, CODE)
+        if how == "edited":
+            editor.change(others[0], f"{CODE}\n")
+        else:
+            hints = lsp.InlayHintParams(document(others[0]), everywhere())
+            asked = asyncio.ensure_future(editor.client.text_document_inlay_hint_async(hints))
+            await editor.request("pallasLint/rule", {"code": "PAL101"})  # by now the server has heard of it
+        release.set()
+        for uri in (first, *others):
+            assert codes(await editor.pushed(uri)) == FOUND
+        assert judging.judged == ["b.py", "d.py", "c.py", "a.py"]
+        if how == "looked at":
+            await asked
