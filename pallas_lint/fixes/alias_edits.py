@@ -11,7 +11,7 @@ from pallas_lint.finding import Edit, Span
 from pallas_lint.kernels.facts.aliases import claimed, operand_leaves, output_leaves
 from pallas_lint.kernels.facts.writes import operand_call, outputs_of
 from pallas_lint.kernels.launches.foreign_calls import is_scalar
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ _NEUTRAL = {"sum": "0", "dot": "0", "matmul": "0", "dot_general": "0", "einsum":
 
 def masking_fix(mixed: Mixed, context: Context) -> list[Fix]:
     """Replace the padding where the blocks are read; nothing where the text does not give all the numbers."""
-    neutral = _NEUTRAL.get(mixed.op.name.rpartition(".")[2])
+    neutral = _NEUTRAL.get(mixed.op.short)
     if neutral is None:
         return []
     edits: list[Edit] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Edit, Span
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.bindings import text_of

@@ -138,7 +138,7 @@ class CheckNeverRuns(Rule):
         # Under `checkify.checkify` around the kernel itself the check is functionalised there.
         if may_be_functionalised(launch, context.analysis):
             return
-        hard = op.name.endswith(".check")
+        hard = op.short == "check"
         if parse(failing[0]) < (0, 6, 2) and asserts_are_enabled(context.analysis):
             return
         if not hard and "debug_checks" in context.module.source.text:

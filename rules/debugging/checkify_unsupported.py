@@ -159,7 +159,7 @@ class CheckifyUnsupported(Rule):
         failing = _failing(context)
         if not failing or any(guard.kind == "checkify" for guard in op.guards):
             return
-        hard = op.name.endswith(".check")
+        hard = op.short == "check"
         if not hard and "debug_checks" in context.module.source.text:
             return
         name = op.name.removeprefix("jax.experimental.")

@@ -8,7 +8,7 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.library.concretizations import demands
 from pallas_lint.kernels.model.kinds import described, kinds_of
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site

@@ -9,7 +9,7 @@ import libcst as cst
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Value

@@ -222,7 +222,7 @@ def _fails(along: str | None, logic: bool, version: str) -> bool | None:
 
 def _adds_behind(op: Op, mask: Array) -> bool:
     """Whether the last dimension becomes one before the last."""
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if short == "__getitem__":
         parts = op.args[1].items if isinstance(op.args[1], Seq) and not op.args[1].open else (op.args[1],)
         others = [part for part in parts if part != NONE]

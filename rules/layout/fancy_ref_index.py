@@ -260,7 +260,7 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
         if not whole and not trace.launch.form.is_over_blocks:
             return None  # one number: operands of `pl.kernel` lie where the caller put them
         return True if whole and load.ref.space is not None else "likely"
-    if value.origin is None or depth > _DEPTH or value.origin.name.rpartition(".")[2] not in _ELEMENTWISE:
+    if value.origin is None or depth > _DEPTH or value.origin.short not in _ELEMENTWISE:
         return None
     found = [_has_rank(operand, trace, depth + 1) for operand in value.origin.args]
     return True if True in found else "likely" if "likely" in found else None

@@ -10,7 +10,7 @@ import libcst as cst
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Slice, Value
@@ -253,10 +253,10 @@ def negative_constant(value: Value) -> int | None:
     if isinstance(value, Const):
         known = value.value
         return known if isinstance(known, int) and not isinstance(known, bool) and known < 0 else None
-    if isinstance(value, Made) and value.function.rpartition(".")[2] in _CASTS and len(value.args) == 1:
+    if isinstance(value, Made) and value.short in _CASTS and len(value.args) == 1:
         return negative_constant(value.args[0])
     origin = value.origin if isinstance(value, Array) and value.shape == () else None
-    if origin is not None and origin.args and origin.name.rpartition(".")[2] in _CASTS:
+    if origin is not None and origin.args and origin.short in _CASTS:
         return negative_constant(origin.args[0])
     return None
 
@@ -287,7 +287,7 @@ def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
     if origin.name == LOOP_INDEX:
         lower = origin.args[0]
         return (lower.value, "iteration") if isinstance(lower, Const) and type(lower.value) is int else None
-    combine = _ARITHMETIC.get(origin.name.rpartition(".")[2])
+    combine = _ARITHMETIC.get(origin.short)
     if combine is None or len(origin.args) != 2:
         return None
     left, right = (_first_value(operand, depth + 1) for operand in origin.args)

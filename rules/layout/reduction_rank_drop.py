@@ -173,7 +173,7 @@ class ReductionRankDrop(Rule):
         inner_axis, outer_axis = _dropped(inner), _dropped(op)
         if rank < 2 or inner_axis not in (-1, rank - 1) or outer_axis not in (-1, rank - 2):
             return  # other chains compile wherever they were tried
-        names = tuple(each.name.rpartition(".")[2] for each in (inner, op))
+        names = tuple(each.short for each in (inner, op))
 
         def fails(backend: str, device: str | None, version: str) -> bool:
             return _fails(names, rank, first.dtype, device, version)

@@ -162,7 +162,7 @@ class ReshapeMinorDims(Rule):
             return
         before, after, dtype = value.shape, result.shape, value.dtype
         if before is None:
-            if _leaves_lanes_empty(after) and op.name.endswith(".reshape"):
+            if _leaves_lanes_empty(after) and op.short == "reshape":
                 yield self._relayout(op, context, f"reshape to {_text(after)}", Severity.INFO)
             return
         change = f"reshape of {_text(before)} to {_text(after)}"
@@ -183,7 +183,7 @@ class ReshapeMinorDims(Rule):
         doubtful = failure(context, lambda _, __, version: _compiles(before, after, dtype, version) is None)
         if doubtful is not None:
             yield self._relayout(op, context, change, Severity.WARNING)
-        elif op.name.rpartition(".")[2] in ("reshape", "ravel"):
+        elif op.short in ("reshape", "ravel"):
             yield self._relayout(op, context, change, Severity.INFO)
 
     @staticmethod

@@ -9,7 +9,8 @@ import libcst as cst
 from pallas_lint.backend_failures import failure, up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Value, shape_of
+from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.values import NONE, Array, Seq, Shape, Value, shape_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -157,7 +158,7 @@ class TransposeMinorDims(Rule):
             return
         shape, dtype = value.shape, value.dtype
         order = None if shape is None else permutation(op, len(shape))
-        if shape is None and op.name.endswith(".matrix_transpose") and dtype == "bool":
+        if shape is None and op.short == "matrix_transpose" and dtype == "bool":
             return
         if order == tuple(range(len(order or ()))):
             return
@@ -179,7 +180,7 @@ class TransposeMinorDims(Rule):
 
 def permutation(op: Op, rank: int) -> tuple[int, ...] | None:
     """The order of axes that a transposing operation gives; None where it is not known."""
-    name = op.name.rpartition(".")[2]
+    name = op.short
     straight = tuple(range(rank))
     if name in ("transpose", "permute_dims"):
         axes = op.argument("axes", 1)
@@ -206,9 +207,9 @@ def permutation(op: Op, rank: int) -> tuple[int, ...] | None:
 
 def _axis(op: Op, names: tuple[str, ...], position: int) -> int | None:
     for name in names:
-        value = op.argument(name, position)
-        if isinstance(value, Const) and isinstance(value.value, int):
-            return value.value
+        axis = integer(op.argument(name, position))
+        if axis is not None:
+            return axis
     return None
 
 

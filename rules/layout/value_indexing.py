@@ -441,7 +441,7 @@ def _of_lax_call(op: Op, value: Array, context: Context) -> list[Fix]:
         return []
     given = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
     plain = [arg.value for arg in node.args if arg.keyword is None]
-    short = op.name.rpartition(".")[2]
+    short = op.short
     names = {
         "dynamic_slice": ("operand", "start_indices", "slice_sizes"),
         "dynamic_slice_in_dim": ("operand", "start_index", "slice_size", "axis"),

@@ -278,7 +278,7 @@ class DotAccumulator(Rule):
                 others = [array for array in event.arrays if array.origin is not op]
                 if event.name in ("jax.numpy.astype", "jax.lax.convert_element_type"):
                     continue
-                if event.name.rpartition(".")[2] not in _KEEPS or not others:
+                if event.short not in _KEEPS or not others:
                     return False
                 if any(array.dtype != short or array.weak for array in others):
                     return False

@@ -220,7 +220,7 @@ def _precision(op: Op) -> tuple[str | None, str | None]:
         same = len(value.items) == 2 and value.items[0] == value.items[1]
         return ("plain", _precision_name(value.items[0])) if same else ("each", None)
     if isinstance(value, External) and ".DotAlgorithmPreset." in value.name:
-        return "preset", value.name.rpartition(".")[2]
+        return "preset", value.short
     if isinstance(value, Made) and value.function.endswith(".DotAlgorithm"):
         return "object", None
     name = _precision_name(value)
@@ -229,7 +229,7 @@ def _precision(op: Op) -> tuple[str | None, str | None]:
 
 def _precision_name(value: object) -> str | None:
     if isinstance(value, External) and ".Precision." in value.name:
-        return value.name.rpartition(".")[2]
+        return value.short
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value
     return None

@@ -10,6 +10,7 @@ from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS
 from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
@@ -196,7 +197,7 @@ _INDEX_REFS = "loop with `lax.fori_loop`, and index the ref in its body"
 
 
 def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if short == "scan":
         yield from _of_scan(op, trace)
     elif short == "map":
@@ -235,7 +236,7 @@ def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
 def _of_associative_scan(op: Op) -> Iterator[_Refusal]:
     operand, axis = op.argument("elems", 1), op.argument("axis", 3) or Const(0)
     size = None
-    if isinstance(operand, Array) and operand.shape and isinstance(axis, Const) and isinstance(axis.value, int):
+    if isinstance(operand, Array) and operand.shape and is_integer(axis):
         if not -len(operand.shape) <= axis.value < len(operand.shape):
             return
         size = operand.shape[axis.value]
@@ -250,7 +251,7 @@ def _of_loop(op: Op) -> Iterator[_Refusal]:
     lower, upper = op.argument("lower", 0), op.argument("upper", 1)
     if upper is None:
         lower, upper = Const(0), lower
-    unroll = op.argument("unroll", 3 if op.name.endswith(".loop") else 4)
+    unroll = op.argument("unroll", 3 if op.short == "loop" else 4)
     if _is_traced(lower) or _is_traced(upper):
         what = "unrolls a loop whose bounds are known only in the kernel"
         instead = "do several steps in one by hand"

@@ -194,7 +194,7 @@ class UnsupportedDtype(Rule):
         """What lowers for no float, or for no integer, where nobody says which ones they are."""
         kinds = kinds_of(_computed_in(op))
         sure = kinds <= INEXACT or kinds == INTEGER
-        if not sure and not (op.name.rpartition(".")[2] in _OF_FLOATS and "float" in kinds):
+        if not sure and not (op.short in _OF_FLOATS and "float" in kinds):
             return
         kind = "int" if kinds == INTEGER else "float"
         measured = dtypes_named(kind)

@@ -11,6 +11,7 @@ from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
+from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.registry import all_rules
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
@@ -252,7 +253,7 @@ def _refusal(
 
 def _verdict(verdict: Verdict, support: FunctionSupport, backend: str, version: str) -> tuple[str, bool] | None:
     if verdict.status == "unknown" and not verdict.cells:
-        short = support.name.rpartition(".")[2]
+        short = last_part(support.name)
         primitive = _PRIMITIVES.get(short, short)
         needed = primitive in support.primitives(version) and compat.known_primitive(primitive)
         return (primitive, True) if needed and not lowers(primitive, backend, version) else None

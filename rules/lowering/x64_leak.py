@@ -10,7 +10,8 @@ from pallas_lint.backend_failures import within
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.grid.index_maps import index_maps_of
 from pallas_lint.kernels.model.dtypes import canonical, dtype_of, long_name
-from pallas_lint.kernels.model.values import Array, Const, DType, External, Made
+from pallas_lint.kernels.model.known_names import is_shape_struct
+from pallas_lint.kernels.model.values import Array, Const, DType, External
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 from pallas_lint.syntax.nesting import spelled_function
@@ -224,7 +225,7 @@ class X64Leak(Rule):
 
     def _narrowed(self, op: Op, context: Context) -> Iterator[Finding]:
         """A 64-bit type by name where the flag is not seen to be set."""
-        short = op.name.rpartition(".")[2]
+        short = op.short
         asked = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
         for value in (*op.args, *(value for _, value in op.keywords)):
             if isinstance(value, DType | External) and not _is_python(value):
@@ -249,7 +250,7 @@ class X64Leak(Rule):
         if context.target is None or shapes is None or not launch.form.is_over_blocks:
             return
         for struct in shapes.items:
-            if not isinstance(struct, Made) or not struct.function.endswith("ShapeDtypeStruct"):
+            if not is_shape_struct(struct):
                 continue
             dtype = dtype_of(struct.argument("dtype", 1))
             if dtype not in _WIDE or (context.target.backend == "triton" and context.module.x64 is not None):
@@ -294,7 +295,7 @@ class X64Leak(Rule):
         node = op.site.node
         if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
             return []
-        short = op.name.rpartition(".")[2]
+        short = op.short
         module = context.module_of(op.site)
         name, edits = context.spell(f"jax.numpy.{long_name(canonical(dtype) or dtype)}", module)
         piece = op.site.piece
@@ -334,12 +335,12 @@ def _leaked(op: Op) -> str | None:
 
 
 def _on_triton(op: Op) -> Severity:
-    short = op.name.rpartition(".")[2]
+    short = op.short
     return Severity.ERROR if short in ("argmax", "argmin") else Severity.INFO
 
 
 def _on_tpu(op: Op, dtype: str, context: Context) -> Severity:
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if short in ("int64", "uint64") and op.args and isinstance(op.args[0], Const):
         return Severity.INFO  # a number that is folded into what it meets
     if dtype == "f64" or short not in (*_COUNTS, "zeros", "ones", "full", "array", "asarray"):

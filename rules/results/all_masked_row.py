@@ -187,7 +187,7 @@ class _Flow:
             return False
         if op.name in _FILLED:
             return self.is_infinite(op.argument("fill_value", 1), depth + 1)
-        if op.name in _SAME or op.name.rpartition(".")[2] in ("float32", "bfloat16", "float16"):
+        if op.name in _SAME or op.short in ("float32", "bfloat16", "float16"):
             return self.is_infinite(op.args[0], depth + 1)
         return False
 
@@ -286,7 +286,7 @@ class _Flow:
                     tainted.add(Same(event.value))
             elif isinstance(event, Op) and event is not exp and started:
                 touched = any(self._is_tainted(value, tainted) for value in operands(event))
-                if event.name.endswith(".nan_to_num") and touched:
+                if event.short == "nan_to_num" and touched:
                     return True
                 if event.name in SELECTING and self._replaces(event, tainted):
                     return True

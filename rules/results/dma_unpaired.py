@@ -8,8 +8,9 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import Const, Dictionary, Made, Ref
+from pallas_lint.kernels.model.values import Dictionary, Made, Ref
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 
@@ -234,7 +235,7 @@ def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
             continue
         yield context.finding(
             op.site,
-            f"`{op.name.rpartition('.')[2]}` only describes a copy: it is neither started nor waited for",
+            f"`{op.short}` only describes a copy: it is neither started nor waited for",
             help="call `.start()` and `.wait()` on the result",
             severity=Severity.WARNING,
             op=op,
@@ -346,7 +347,7 @@ def _collective_id(launch: Launch) -> tuple[int, Site] | None:
     elif isinstance(params, Dictionary):
         inner = params.get("mosaic") or params
         value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
-    return (value.value, where) if isinstance(value, Const) and isinstance(value.value, int) else None
+    return (value.value, where) if is_integer(value) else None
 
 
 def _barriers(launch: Launch) -> set[object]:

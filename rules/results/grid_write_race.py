@@ -170,7 +170,7 @@ class GridWriteRace(Rule):
         blocks = blocks_of(launch, interpreter) if launch.form.is_over_blocks else None
         if blocks is None or not blocks.grid.rank or holds_pipelines(trace, context.analysis):
             return
-        if any(op.name.rpartition(".")[2] in _ORDERING for op in trace.ops()):
+        if any(op.short in _ORDERING for op in trace.ops()):
             return  # a lock, perhaps
         given = any(name not in ("arbitrary", None) for name in blocks.grid.semantics)
         if None in blocks.grid.semantics and context.target is not None and context.target.backend != "triton":

@@ -210,7 +210,7 @@ def _follows(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
 
 
 def _unfenced(op: Op, write: Access, context: Context) -> Finding:
-    short = op.name.rpartition(".")[2]
+    short = op.short
     return context.finding(
         op.site,
         f"`{short}` may not see what was written to {_named(write.ref)}: no `commit_smem` in between",

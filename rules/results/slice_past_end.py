@@ -120,9 +120,7 @@ class SlicePastEnd(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         masked = {
-            op.site.key
-            for op in trace.ops()
-            if op.name.rpartition(".")[2].startswith(_MASKED) and op.argument("mask", 2) is not None
+            op.site.key for op in trace.ops() if op.short.startswith(_MASKED) and op.argument("mask", 2) is not None
         }
         for part in parts_of(trace):
             conditional = any(guard.kind not in ("loop", "checkify") for guard in part.access.guards)

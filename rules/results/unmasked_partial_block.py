@@ -139,7 +139,7 @@ class UnmaskedPartialBlock(Rule):
             first = mixed.padded[0]
             block = first.block.dims[first.dimension].size if first.block.dims is not None else None
             length = first.block.array_shape[first.dimension] if first.block.array_shape is not None else None
-            short = mixed.op.name.rpartition(".")[2]
+            short = mixed.op.short
             yield context.finding(
                 mixed.op.site,
                 f"`{short}` runs over padding: dimension {first.dimension} of `{first.load.ref.parameter}` has size"

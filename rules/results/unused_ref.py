@@ -11,7 +11,7 @@ import libcst as cst
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.aliases import claimed, pairs
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of, starts_fresh, use_of
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site

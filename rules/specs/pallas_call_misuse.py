@@ -9,8 +9,8 @@ from pallas_lint import compat
 from pallas_lint.api_names import api_name, keywords
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.kernels.model.launch import PALLAS, is_spec
-from pallas_lint.kernels.model.values import Array, Const, Func, Made, Seq, Sym, Value
+from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
+from pallas_lint.kernels.model.values import Array, Func, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _is_direct(launch: Launch) -> bool:
 def _outputs(shape: Value | None, specs: Value | None) -> Iterator[tuple[str, str]]:
     if shape is None or specs is None:
         return
-    single = (isinstance(shape, Made) and shape.function == "jax.ShapeDtypeStruct") or isinstance(shape, Array)
+    single = (is_shape_struct(shape)) or isinstance(shape, Array)
     many = isinstance(shape, Seq) and not shape.open
     advice = "build `out_specs` as `out_shape` is built"
     if single and isinstance(specs, Seq) and not specs.open:
@@ -275,7 +275,7 @@ def _is_plain_shape(value: Value) -> bool:
         return value.text.endswith(".shape")
     if not isinstance(value, Seq) or not value.items or value.open:
         return False
-    return all(isinstance(item, Const) and isinstance(item.value, int) for item in value.items)
+    return all(is_integer(item) for item in value.items)
 
 
 def _decorates(use: Use) -> tree_sitter.Node | None:

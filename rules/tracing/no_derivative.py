@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.derivatives import REVERSE
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Dictionary, Func, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site

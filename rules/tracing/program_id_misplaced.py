@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.model.launch import PALLAS
-from pallas_lint.kernels.model.values import Const, Made, Seq
+from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_tensorcore_mesh
+from pallas_lint.kernels.model.values import Const, Seq
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class ProgramIdMisplaced(Rule):
         if launch.form.counts_programs:
             axis, names = op.argument("axis", 0), launch.argument("grid_names")
             fix = None
-            if isinstance(axis, Const) and isinstance(axis.value, int) and isinstance(names, Seq) and not names.open:
+            if is_integer(axis) and isinstance(names, Seq) and not names.open:
                 named = names.items[axis.value] if 0 <= axis.value < len(names.items) else None
                 if isinstance(named, Const) and isinstance(named.value, str):
                     spelled, imports = context.spell(f"jax.lax.{what}", context.module_of(op.site))
@@ -230,10 +230,8 @@ class ProgramIdMisplaced(Rule):
                 versions=failing,
                 fixes=[fix] if fix is not None else [],
             )
-        mesh = launch.argument("mesh")
-        if launch.backend != "tpu" or launch.core is not None or not isinstance(mesh, Made):
-            return None
-        if not mesh.function.endswith(("create_tensorcore_mesh", "TensorCoreMesh")):
+        on_tensor_core = is_tensorcore_mesh(launch.argument("mesh"))
+        if launch.backend != "tpu" or launch.core is not None or not on_tensor_core:
             return None
         return context.finding(
             op.site,
@@ -262,7 +260,7 @@ class ProgramIdMisplaced(Rule):
 
 
 def _short(op: Op) -> str:
-    return op.name.rpartition(".")[2]
+    return op.short
 
 
 def _mentions(text: str) -> bool:

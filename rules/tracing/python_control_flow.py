@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
 from pallas_lint.kernels.library.concretizations import demands
+from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.rule import Example, Rule
 
@@ -207,7 +208,7 @@ class PythonControlFlow(Rule):
             yield context.finding(
                 demand.site,
                 _message(demand, sources),
-                help=_HELP.get(demand.kind) or _CALLS.get(demand.name.rpartition(".")[2], _call_help(demand.name)),
+                help=_HELP.get(demand.kind) or _CALLS.get(last_part(demand.name), _call_help(demand.name)),
                 severity=severity if demand.certain else severity.lowered(),
                 fixes=_fixes(demand, [other for other, _ in asked], context),
             )

@@ -11,6 +11,7 @@ from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.library.spreading import is_checked
+from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import NONE, Made
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -235,7 +236,7 @@ def _keyword(version: str) -> str | None:
 
 def _structs(shapes: Value) -> list[Made]:
     """The outputs that are written as shape structs."""
-    return [leaf for leaf in tree_leaves(shapes) if isinstance(leaf, Made) and leaf.function == "jax.ShapeDtypeStruct"]
+    return [leaf for leaf in tree_leaves(shapes) if is_shape_struct(leaf)]
 
 
 def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:

@@ -146,7 +146,7 @@ class StoreMismatch(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        calls = {op.site.key: op.name.rpartition(".")[2] for op in trace.ops() if isinstance(op.site.node, cst.Call)}
+        calls = {op.site.key: op.short for op in trace.ops() if isinstance(op.site.node, cst.Call)}
         for access in trace.accesses():
             if access.kind not in ("store", "accumulate") or "semaphore" in (access.ref.dtype, access.ref.space):
                 continue

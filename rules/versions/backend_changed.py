@@ -8,7 +8,7 @@ from pallas_lint import compat
 from pallas_lint.compat.versions import CUDA_TRITON_AGAIN, parse
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE
 from pallas_lint.rule import Example, Rule
 

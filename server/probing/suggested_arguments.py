@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import Array, Const, Sym
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _number(size: object) -> int | None:
     if isinstance(size, int):
         return size
     default = size.default if isinstance(size, Sym) else None
-    return default.value if isinstance(default, Const) and isinstance(default.value, int) else None
+    return integer(default)
 
 
 def _captured(launch: Launch, at: int, runs: Sequence[Run]) -> str | None:

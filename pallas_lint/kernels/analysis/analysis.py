@@ -18,6 +18,7 @@ from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import spreading
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.known_names import SHARD_MAPS, last_part
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
@@ -166,7 +167,7 @@ def _renamed(module: Module) -> set[str]:
         for alias, targets in module.imported.items()
         for target in targets
         if target.startswith("jax.experimental.pallas")
-        and (name := target.rpartition(".")[2]) != alias
+        and (name := last_part(target)) != alias
         and FORMS.preparing.search(f".{name}(")
     }
 
@@ -264,7 +265,7 @@ def _run_class(i: Interpreter, cls: Class) -> None:
 
 
 def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
-    if isinstance(value, Made) and value.function in spreading.SHARD_MAPS and value.args:
+    if isinstance(value, Made) and value.function in SHARD_MAPS and value.args:
         spreading.call_mapped(i, value, value.site.node)
         return
     if isinstance(value, Made) and value.launch is not None:

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from pallas_lint.kernels.launches.foreign_calls import ForeignCall, is_scalar
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import described, differ
-from pallas_lint.kernels.model.launch import is_spec
+from pallas_lint.kernels.model.known_names import declares_array, is_shape_struct, is_spec
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -54,7 +54,7 @@ class Leaf:
     def shape(self) -> Shape | None:
         if isinstance(self.value, Array):
             return self.value.shape
-        if isinstance(self.value, Made) and self.value.function.endswith("ShapeDtypeStruct"):
+        if is_shape_struct(self.value):
             return shape_of(self.value.argument("shape", 0) or UNKNOWN)
         return None
 
@@ -62,7 +62,7 @@ class Leaf:
     def element(self) -> Element:
         if isinstance(self.value, Array):
             return self.value.element
-        if isinstance(self.value, Made) and self.value.function.endswith("ShapeDtypeStruct"):
+        if is_shape_struct(self.value):
             return element_of(self.value.argument("dtype", 1))
         return None
 
@@ -222,7 +222,7 @@ def _leaves(value: Value, at: int, *, sure: bool) -> list[Leaf] | None:
         return None
     if isinstance(value, Array):
         return [Leaf(value, True, at)]
-    if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
+    if declares_array(value):
         return [Leaf(value, True, at)]
     if isinstance(value, Choice) and not sure:
         return None

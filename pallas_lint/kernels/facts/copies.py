@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from attrs import define, field, frozen
 
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer
 from pallas_lint.kernels.model.trace import Op, refs_in
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Made, Ref, Seq, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Made, Ref, Seq, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ class Signal:
         if not ref.view:
             return ()
         parts = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
-        numbers = [part.value for part in parts if isinstance(part, Const) and isinstance(part.value, int)]
+        numbers = [part.value for part in parts if is_integer(part)]
         return tuple(numbers) if len(numbers) == len(parts) else None
 
     @property
@@ -271,4 +271,4 @@ def _arrivals(group: list[Signal], copies: Copies) -> int | None:
     number = made.argument("num_arrivals", 0)
     if number is None:
         return 1
-    return number.value if isinstance(number, Const) and isinstance(number.value, int) else None
+    return integer(number)

@@ -41,7 +41,7 @@ def inputs(op: Op) -> Iterator[Value]:
     """The operands whose values, and not only their shapes, go into the result."""
     if op.name not in LIKE:
         yield from operands(op)
-    elif op.name.endswith(".full_like"):
+    elif op.short == "full_like":
         yield op.argument("fill_value", 1) or UNKNOWN
 
 

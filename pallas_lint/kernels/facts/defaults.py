@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import Const, Dim, Sym, Value
 
@@ -30,7 +31,7 @@ def default_of(value: Value | None, taken: dict[str, int] | None = None) -> int 
         if symbol == "cdiv":
             return -(-first.value // second.value) if second.value else None
         found = arithmetic(symbol, first, second)
-        return found.value if isinstance(found, Const) and isinstance(found.value, int) else None
+        return integer(found)
     found_default = default_of(value.default, taken)
     if found_default is not None and taken is not None:
         taken[value.text] = found_default

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from pallas_lint.identity import Same
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import Array, Const, Value
@@ -128,7 +129,7 @@ def _promised(op: Op, loaded: Collection[Same], *, proof: Proof | None, depth: i
 
 
 def _is_promise(value: Value) -> bool:
-    return isinstance(value, Array) and value.origin is not None and value.origin.name.endswith(".multiple_of")
+    return isinstance(value, Array) and value.origin is not None and value.origin.short == "multiple_of"
 
 
 def _is_counted(op: Op) -> bool:
@@ -141,5 +142,5 @@ def _is_counted(op: Op) -> bool:
         return False
     if len([argument for argument in arguments if argument.keyword is None]) > 4:
         return False
-    bounds = [bound.value for bound in op.args if isinstance(bound, Const) and isinstance(bound.value, int)]
+    bounds = [bound.value for bound in op.args if is_integer(bound)]
     return len(bounds) < 2 or bounds[1] - bounds[0] > 1

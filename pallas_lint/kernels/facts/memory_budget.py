@@ -10,7 +10,8 @@ from attrs import evolve, frozen
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Made, Sym, Value
+from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.values import NONE, Array, Dictionary, Made, Sym, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block
@@ -98,7 +99,7 @@ def budgets_of(launch: Launch, interpreter: Interpreter) -> tuple[Budget, ...]:
         return ()
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
     limit = compiler_param(launch, "vmem_limit_bytes")
-    number = limit.value if isinstance(limit, Const) and isinstance(limit.value, int) else None
+    number = integer(limit)
     known = number is not None or limit in (None, NONE)
     dtypes = {block.dtype for block in blocks.outputs or () if block is not None and block.dtype is not None}
     usual_dtype = dtypes.pop() if len(dtypes) == 1 else None

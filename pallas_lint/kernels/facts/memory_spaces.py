@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pallas_lint.kernels.model.known_names import is_shape_struct, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import Launch, block_spec
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dictionary, Made, Ref, Seq, Sym, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dictionary, Ref, Seq, Sym, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Access
@@ -45,9 +46,7 @@ def _is_plain(launch: Launch, at: int) -> bool:
             stack.extend(value.items)
         elif isinstance(value, Dictionary):
             stack.extend(item for _, item in value.items)
-        elif not isinstance(value, Array) and not (
-            isinstance(value, Made) and value.function.rpartition(".")[2] == "ShapeDtypeStruct"
-        ):
+        elif not isinstance(value, Array) and not is_shape_struct(value):
             return False
     return True
 
@@ -60,7 +59,7 @@ def _is_plain_operand(launch: Launch, at: int) -> bool:
 
 def _on_tensor_core(mesh: Value | None) -> bool:
     """Whether the mesh surely is one of tensor cores: the vector subcores of a SparseCore load from anywhere."""
-    return isinstance(mesh, Made) and mesh.function.rpartition(".")[2] in ("create_tensorcore_mesh", "TensorCoreMesh")
+    return is_tensorcore_mesh(mesh)
 
 
 def _says_nothing(launch: Launch, role: str, at: int) -> bool:

@@ -126,13 +126,13 @@ class _Padding:
             self.selected.add(op)
             if any(_is_zero(value) for value in values[1:]):
                 self.weights.add(op)
-        elif op.name.rpartition(".")[2] in ("exp", "exp2", "softmax") and any(self._is_selected(v) for v in values):
+        elif op.short in ("exp", "exp2", "softmax") and any(self._is_selected(v) for v in values):
             self.weights.add(op)
-        elif op.name.rpartition(".")[2] in ("astype", "convert_element_type") and values:
+        elif op.short in ("astype", "convert_element_type") and values:
             origin = values[0].origin if isinstance(values[0], Array) else None
             if self.is_weight(values[0]) or (origin is not None and origin.name in _COMPARING):
                 self.weights.add(op)
-        elif op.name.rpartition(".")[2] in ("multiply", "mul", "true_divide", "div") and self.is_weight(values[0]):
+        elif op.short in ("multiply", "mul", "true_divide", "div") and self.is_weight(values[0]):
             if not self.of(values[1]):
                 self.weights.add(op)
         elif op.name in _ELEMENTWISE and any(self._is_selected(value) for value in values):
@@ -152,7 +152,7 @@ class _Padding:
         if any(rank is None for rank in ranks):
             return
         top = max((rank for rank in ranks if rank is not None), default=0)
-        product = op.name.rpartition(".")[2] in ("multiply", "mul")
+        product = op.short in ("multiply", "mul")
         weighted = product and any(self.is_weight(value) for value in values)
         self._set(
             op,
@@ -285,7 +285,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def _is_filled(op: Op) -> bool:
-    return op.name.rpartition(".")[2] in ("full", "full_like") and len(op.args) > 1
+    return op.short in ("full", "full_like") and len(op.args) > 1
 
 
 def _contracted(numbers: Value) -> set[tuple[int, int]] | None:

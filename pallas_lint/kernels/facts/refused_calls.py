@@ -47,7 +47,7 @@ _TRITON = frozenset({"triton"})
 
 def refused(op: Op) -> Form | None:
     """The form of a call that no measured release takes; None where it may pass."""
-    short = op.name.rpartition(".")[2]
+    short = op.short
     primitive = _FACTORED.get(short) if op.name.rpartition(".")[0] in _FACTORING else None
     if op.name.startswith("jax.numpy.fft.") and not short.endswith(("freq", "shift")):
         primitive = "fft"
@@ -87,7 +87,7 @@ def variants(op: Op) -> tuple[str, ...] | None:
 
 def is_copy(op: Op) -> bool:
     """Whether a join has one part only, of which jax makes nothing."""
-    parts = op.args[0] if op.args and op.name.rpartition(".")[2] in _JOINS else None
+    parts = op.args[0] if op.args and op.short in _JOINS else None
     return isinstance(parts, Seq) and not parts.open and len(parts.items) == 1 and not op.name.endswith("stack")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import bits, is_signed
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Value
 
@@ -44,7 +44,7 @@ def is_non_negative(value: Value, depth: int = 0) -> bool:
 
 
 def _gives_none(op: Op, depth: int) -> bool:
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if op.name in _COUNTS:
         return True
     if short == "arange":

@@ -49,7 +49,7 @@ def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
     op = value.origin
     if op is None or not op.args:
         return Lies(None)
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if short in _IOTAS:
         return Lies("lanes")
     if short in _REDUCTIONS:
@@ -65,14 +65,14 @@ def made_by_logic(value: Value, depth: int = 0) -> bool:
     """Whether a mask is put together from masks: `a & b`, `~a`."""
     if not isinstance(value, Array) or value.origin is None or value.dtype != "bool" or depth > _DEPTH:
         return False
-    return value.origin.name.rpartition(".")[2].startswith(("bitwise_", "logical_", "invert", "and_", "or_", "not_"))
+    return value.origin.short.startswith(("bitwise_", "logical_", "invert", "and_", "or_", "not_"))
 
 
 def _has_layout(value: Value) -> bool:
     """Scalars and filled vectors take the layout of what they meet."""
     if not isinstance(value, Array) or value.shape == ():
         return False
-    return value.origin is None or value.origin.name.rpartition(".")[2] not in _FILLED
+    return value.origin is None or value.origin.short not in _FILLED
 
 
 def _combined(parts: list[Lies]) -> Lies:

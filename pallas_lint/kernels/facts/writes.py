@@ -15,9 +15,10 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.kernels.grid.row_moves import is_data_dependent, row_moves
 from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
-from pallas_lint.kernels.model.values import NONE, Array, Const, Made, Ref, Seq, Shape, Slice, Sym, Value
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
 from pallas_lint.syntax.descent import children
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def outputs_of(trace: KernelTrace) -> list[Ref]:
 
 
 def _is_array(declared: Value) -> bool:
-    if isinstance(declared, Made):
-        return declared.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef")
-    return isinstance(declared, Array | Sym)
+    return isinstance(declared, Array | Sym) or declares_array(declared)
 
 
 def all_seen(trace: KernelTrace) -> bool:

@@ -15,6 +15,7 @@ from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, dtype_of
+from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import BlockDim, block_spec, scratch_ref
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.symbols import arithmetic
@@ -346,7 +347,7 @@ def _scratch(grid: Grid, at: int, declared: Value) -> Block | None:
 def _array(declared: Value) -> tuple[Shape | None, str | None]:
     if isinstance(declared, Array | Ref):
         return declared.shape, declared.dtype
-    if isinstance(declared, Made) and declared.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
+    if declares_array(declared):
         return shape_of(declared.argument("shape", 0) or UNKNOWN), dtype_of(declared.argument("dtype", 1))
     return None, None
 
@@ -360,7 +361,7 @@ def _dims(spec: BlockSpec, shape: Shape | None) -> tuple[BlockDim, ...] | None:
 
 def _buffers(spec: BlockSpec) -> int | None:
     mode = spec.value.argument("pipeline_mode")
-    if not isinstance(mode, Made) or mode.function.rpartition(".")[2] != "Buffered":
+    if not isinstance(mode, Made) or mode.short != "Buffered":
         return None
     count = dim(mode.argument("buffer_count", 0) or UNKNOWN)
     return count if isinstance(count, int) else None

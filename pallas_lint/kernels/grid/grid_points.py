@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
 
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS, is_integer
 from pallas_lint.kernels.model.values import Array, Choice, Const, Sym, Value
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Point:
             return self.indices[axis] if op.name == PROGRAM_ID else self.sizes[axis]
         if not op.name.startswith(_MODULES):
             return None
-        short = op.name.rpartition(".")[2]
+        short = op.short
         if short in _SAME and op.args:
             return self._value(op.args[0], depth, known)
         if op.keywords and short not in ("where", "clip", "clamp"):
@@ -196,7 +196,7 @@ def axis_of(op: Op, launch: Launch | None) -> int | None:
     if op.launch is not launch:
         return None
     axis = op.argument("axis", 0)
-    known = isinstance(axis, Const) and isinstance(axis.value, int) and axis.value >= 0
+    known = is_integer(axis) and axis.value >= 0
     return axis.value if known and isinstance(axis, Const) else None
 
 

@@ -279,7 +279,7 @@ def _is_linear(values: tuple[Value, ...]) -> bool:
                 return False
             stack.extend(value.operation[1:])
         elif isinstance(value, Array) and value.origin is not None and value.origin.name != PROGRAM_ID:
-            if value.origin.name.rpartition(".")[2] not in ("add", "sub", "subtract", "multiply", "mul"):
+            if value.origin.short not in ("add", "sub", "subtract", "multiply", "mul"):
                 return False
             stack.extend(value.origin.args)
     return True

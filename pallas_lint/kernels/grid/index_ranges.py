@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value, from_dim, options
@@ -52,7 +53,7 @@ class Part:
 
 
 def number(value: Value | None) -> int | None:
-    known = isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool)
+    known = is_integer(value) and not isinstance(value.value, bool)
     return value.value if known and isinstance(value, Const) else None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from attrs import define, field, frozen
 
 from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axis_of
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Sym, Value
@@ -119,7 +119,7 @@ def _walk(value: Value, loads: dict[int, Access], barred: frozenset[str]) -> Ite
             load = loads.get(id(op.result))
             if load is not None:
                 yield load
-            elif op.name.rpartition(".")[2] not in barred:
+            elif op.short not in barred:
                 stack.extend((*op.args, *(item for _, item in op.keywords)))
         elif isinstance(current, Seq):
             stack.extend(current.items)
@@ -204,7 +204,7 @@ class _Forms:
         if op.name == PROGRAM_ID:
             axis = axis_of(op, op.launch)
             return None if axis is None else self._form("index", "grid", axis)
-        short = op.name.rpartition(".")[2]
+        short = op.short
         if short in _SAME and op.args:
             return self.of(op.args[0], depth + 1)
         return None if op.keywords else self._made(short, op.args, depth)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.launch_forms import KERNEL, PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS, last_part
+from pallas_lint.kernels.model.launch_forms import KERNEL
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -153,7 +154,7 @@ def _core(launch: Launch) -> str | None:
     while stack:
         value = stack.pop()
         name = value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""
-        if name.startswith(f"{PALLAS}.tpu_sc.") or name.rpartition(".")[2] in (
+        if name.startswith(f"{PALLAS}.tpu_sc.") or last_part(name) in (
             "SC_SCALAR_SUBCORE",
             "SC_VECTOR_SUBCORE",
         ):

@@ -48,7 +48,7 @@ def declared_semantics(launch: Launch) -> Value | None:
 def semantics_name(value: Value) -> str | None:
     """ "parallel" for "parallel", `pltpu.PARALLEL` and `pltpu.GridDimensionSemantics.PARALLEL`."""
     if isinstance(value, External):
-        return value.name.rpartition(".")[2].lower()
+        return value.short.lower()
     return value.value.lower() if isinstance(value, Const) and isinstance(value.value, str) else None
 
 

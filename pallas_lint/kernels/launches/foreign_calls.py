@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Func, Made, Seq, Value, options
 
@@ -56,7 +57,7 @@ class ForeignCall:
         value = self.made.argument(*self.form.outputs)
         if isinstance(value, Seq):
             return None if value.open else value
-        return Seq((value,)) if isinstance(value, Made) and value.function.endswith("ShapeDtypeStruct") else None
+        return Seq((value,)) if is_shape_struct(value) else None
 
     @property
     def kernels(self) -> tuple[Func, ...]:

@@ -12,6 +12,7 @@ from pallas_lint.kernels.launches import backend
 from pallas_lint.kernels.launches.roles import Roles, assign
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import element_of
+from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.recorder import TOO_MUCH
@@ -104,11 +105,11 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
     spec = named.get("grid_spec")
     if spec in (None, NONE):
         return False
-    if not isinstance(spec, Made) or not spec.function.endswith("GridSpec"):
+    if not is_grid_spec(spec):
         named["grid_spec?"] = UNKNOWN
         return True
     positions: tuple[str, ...] = ("grid", "in_specs", "out_specs", "scratch_shapes")
-    if spec.function.rpartition(".")[2] == "PrefetchScalarGridSpec":
+    if takes_prefetch(spec):
         positions = ("num_scalar_prefetch", *positions)
     for at, name in enumerate(positions):
         value = spec.argument(name, at)
@@ -164,7 +165,7 @@ def declared_arrays(shapes: Value | None) -> Value:
 
 
 def _array(struct: Value) -> Value:
-    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+    if is_shape_struct(struct):
         return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), element_of(struct.argument("dtype", 1)))
     return Array() if isinstance(struct, Array) else UNKNOWN
 

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from pallas_lint.kernels.library.operands import (
-    Keywords,
-    argument,
-    broadcast,
-    integer,
-    leaves,
-    shape,
-    shape_argument,
-)
+from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
 from pallas_lint.kernels.library.reductions import REDUCTIONS
 from pallas_lint.kernels.library.reshaping import RESHAPING
@@ -29,6 +21,7 @@ from pallas_lint.kernels.model.dtypes import (
     promote,
 )
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, element_of_kinds, mapped
+from pallas_lint.kernels.model.known_names import integer, last_part
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Shape, Sym, Value, dim
 
@@ -47,7 +40,7 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
 
     `more`: there are arguments that are not seen, as in `x.reshape(-1, *sizes)`.
     """
-    rule = _LAX_RULES.get(name) or _RULES.get(name.rpartition(".")[2])
+    rule = _LAX_RULES.get(name) or _RULES.get(last_part(name))
     if rule is None or more:
         return Array()
     try:
@@ -62,7 +55,7 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
 
 def promotes(name: str) -> bool:
     """Whether a function brings all its arguments to one dtype before it computes; lax casts Python's numbers."""
-    return not name.startswith("jax.lax.") and _RULES.get(name.rpartition(".")[2]) in _PROMOTING
+    return not name.startswith("jax.lax.") and _RULES.get(last_part(name)) in _PROMOTING
 
 
 def _canonical(value: Value, x64: bool) -> Value:
@@ -204,7 +197,7 @@ def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _random(name: str, args: list[Value], keywords: Keywords) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     at = _SHAPE_OF_RANDOM[short]
     dtype = argument(args, keywords, "dtype", at + (3 if short == "randint" else 1))
     default = {"randint": "i64", "bernoulli": "bool", "rademacher": "i64", "bits": None}.get(short, "f64")
@@ -322,7 +315,7 @@ def _astype(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 def _cast_call(name: str, args: list[Value], keywords: Keywords) -> Value:
     """`jnp.float32(x)`: a cast written as a call."""
-    dtype = dtype_of(Const(name.rpartition(".")[2]))
+    dtype = dtype_of(Const(last_part(name)))
     if args and isinstance(args[0], Seq):
         return Array(_nested_shape(args[0]), dtype)
     return Array(shape(args[0]) if args else (), dtype)

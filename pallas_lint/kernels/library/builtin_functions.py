@@ -10,6 +10,7 @@ from pallas_lint.kernels.library.operators import binary
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
+from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.symbols import arithmetic, owner_of
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
@@ -117,7 +118,7 @@ def _extreme(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
         return Const(max(numbers) if name.endswith("max") else min(numbers))
     if all(isinstance(value, Const | Sym) for value in values) and any(isinstance(value, Sym) for value in values):
         texts = sorted(value.text if isinstance(value, Sym) else repr(value.value) for value in values)  # type: ignore[union-attr]
-        return Sym(f"{name.rpartition('.')[2]}({','.join(texts)})", owner_of(*values))
+        return Sym(f"{last_part(name)}({','.join(texts)})", owner_of(*values))
     return UNKNOWN
 
 

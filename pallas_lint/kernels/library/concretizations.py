@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options

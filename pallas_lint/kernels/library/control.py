@@ -9,7 +9,8 @@ from attrs import evolve
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.kinds import join_elements
-from pallas_lint.kernels.model.launch import PALLAS, scratch_ref
+from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.launch import scratch_ref
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index, stepped_index
 from pallas_lint.kernels.model.values import (
     NONE,

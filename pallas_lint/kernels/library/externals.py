@@ -14,7 +14,8 @@ from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import from_name
-from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL, PALLAS
+from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial, last_part
+from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
@@ -47,7 +48,7 @@ _STATIC = frozenset(
     " DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers ConvDimensionNumbers ndarray".split()
 )
 # Wrappers whose function sees a part of each argument: of another rank, or of another size.
-_MAPPING = frozenset({"jax.vmap", "jax.pmap"}) | spreading.SHARD_MAPS
+_MAPPING = frozenset({"jax.vmap", "jax.pmap"}) | SHARD_MAPS
 # Wrappers that return a function which does what the wrapped one does.
 _TRANSPARENT = frozenset(
     {
@@ -81,7 +82,6 @@ _FOREIGN = frozenset(
     }
 )  # fmt: skip
 _MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
-_CHECKIFY = "jax.experimental.checkify.checkify"
 
 
 def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -95,7 +95,7 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     model = CONTROL.get(name) or PALLAS_FUNCTIONS.get(name) or BUILTINS.get(name)
     if model is not None:
         return model(i, name, arguments, node)
-    if name == "functools.partial":
+    if name == PARTIAL:
         return _partial(i, arguments, node)
     if name == "functools.reduce":
         return _reduce(i, arguments, node)
@@ -106,10 +106,10 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
         return _made(i, name, arguments, node)
     if name in FOREIGN_FORMS:
         return foreign_calls.call(i, name, arguments, node)
-    if name == _CHECKIFY:
+    if name == CHECKIFY:
         mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
         return _made(i, name, arguments, node)
-    if name in spreading.SHARD_MAPS:
+    if name in SHARD_MAPS:
         return _mapped(i, name, arguments, node)
     placed = spreading.place(i, name, arguments)
     if placed is not None:
@@ -161,7 +161,7 @@ def _partial(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
-            value = _made(i, "functools.partial", rest, node, option)
+            value = _made(i, PARTIAL, rest, node, option)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
 
@@ -184,9 +184,9 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
         return _made(i, name, arguments, node)
-    if name in jit.JIT and isinstance(first, Func):
+    if name in JIT and isinstance(first, Func):
         return _jitted(i, first, arguments.rest(1))
-    if name in jit.JIT and isinstance(first, Made) and jit.shardings_of(arguments):
+    if name in JIT and isinstance(first, Made) and jit.shardings_of(arguments):
         return spreading.jitted(i, _made(i, name, arguments, node))
     if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
         return first
@@ -221,7 +221,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
     if callee.function in FOREIGN_FORMS:
         return foreign_calls.call_result(i, callee, arguments)
-    if callee.function == "functools.partial" and callee.callee is not None:
+    if is_partial(callee) and callee.callee is not None:
         merged = Arguments(
             [*callee.args, *arguments.positional],
             {**dict(callee.keywords), **arguments.keywords},
@@ -231,14 +231,14 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
         if form is not None and isinstance(callee.callee, External) and not has_kernel:
             return launching.launch(i, callee.callee.name, form, merged, callee.site)
         return i.call(callee.callee, merged, node)
-    if callee.function in spreading.SHARD_MAPS and callee.argument("f", 0) is not None:
+    if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
         return spreading.call_mapped(i, callee, node)
-    if callee.function in jit.JIT and callee.args and isinstance(callee.args[0], Made):
+    if callee.function in JIT and callee.args and isinstance(callee.args[0], Made):
         return spreading.call_jitted(i, callee, arguments, node)
     decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:
         return decorated
-    if callee.function == _CHECKIFY:
+    if callee.function == CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
         with i.under(Guard("checkify", UNKNOWN, i.site(node))):
             inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
@@ -263,13 +263,13 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         if form is not None:
             return launching.launch(i, decorator.name, form, Arguments([target]), i.site(node))
         derivatives.note(i, decorator.name, Arguments([target]), node)
-        if decorator.name in jit.JIT:
+        if decorator.name in JIT:
             return _jitted(i, target, Arguments())
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
-        if decorator.name == _CHECKIFY:
+        if decorator.name == CHECKIFY:
             mark_checkified(i, target)
-            return _made(i, _CHECKIFY, Arguments([target]), node)
+            return _made(i, CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
             return _mapped(i, decorator.name, Arguments([target]), node)
         return UNKNOWN
@@ -287,7 +287,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
     method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
-    if decorator.function == "functools.partial" and decorator.callee is not None:
+    if is_partial(decorator) and decorator.callee is not None:
         inner = decorator.callee
         form = launching.form_of(inner)
         if form is not None and isinstance(inner, External):
@@ -299,9 +299,9 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             derivatives.note(i, inner.name, Arguments([target]), node)
             return _jit_by(i, inner.name, decorator, target)
-        if isinstance(inner, External) and inner.name == _CHECKIFY:
+        if isinstance(inner, External) and inner.name == CHECKIFY:
             mark_checkified(i, target)
-            return _made(i, _CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+            return _made(i, CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
         if isinstance(inner, External | Func):
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             return i.call(inner, merged, node)
@@ -314,7 +314,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode)
 
 def _jit_by(i: Interpreter, name: str, decorator: Made, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
-    if name not in jit.JIT:
+    if name not in JIT:
         return target
     return _jitted(i, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
 
@@ -330,7 +330,7 @@ def _jitted(i: Interpreter, target: Value, arguments: Arguments) -> Value:
 
 
 def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     if short in _STATIC:
         return BUILTINS[short](i, name, arguments, node) if short in BUILTINS else _made(i, name, arguments, node)
     callbacks = [value for value in arguments.positional if isinstance(value, Func)]
@@ -358,7 +358,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
 
 
 def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     if from_name(short) is not None and name.startswith("numpy."):
         return host_numbers.numpy_scalar(short, arguments)
     if short in host_numbers.REAL:
@@ -386,7 +386,7 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     if i.kernel is None or short[:1].isupper():
         i.escape_refs(arguments, node)
         made = _made(i, name, arguments, node)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import dtype_of
+from pallas_lint.kernels.model.known_names import is_integer, last_part
 from pallas_lint.kernels.model.values import Array, Const, Seq, Value, shape_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def random(short: str, arguments: Arguments) -> Array | None:
         return None
     if short == "permutation":
         count = arguments.get("x", 0)
-        known = isinstance(count, Const) and isinstance(count.value, int)
+        known = is_integer(count)
         return Array(shape_of(count), "i64", host=True) if count is not None and known else None
     if short in ("randn", "rand"):
         size: Value | None = Seq(tuple(arguments.positional)) if arguments.positional else None
@@ -57,7 +58,7 @@ def real(name: str, arguments: Arguments) -> Value:
         return Array(None if of_array or value is None else (), "f64" if known else None, host=True)
     if isinstance(value, Const) and isinstance(value.value, int | float):
         try:
-            return Const(float(getattr(math, name.rpartition(".")[2])(value.value)))
+            return Const(float(getattr(math, last_part(name))(value.value)))
         except (ArithmeticError, ValueError):
             pass
     return Array((), "f64", weak=True, host=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -106,8 +107,8 @@ def _index_text(index: Value) -> str | None:
 
 def _element(owner: Seq, index: Value) -> Value:
     items = owner.items
-    if isinstance(index, Const) and isinstance(index.value, int):
-        at = index.value
+    at = integer(index)
+    if at is not None:
         if 0 <= at < len(items) or (not owner.open and -len(items) <= at < 0):
             return items[at]
         return UNKNOWN
@@ -133,7 +134,7 @@ def with_item(owner: Value, index: Value, value: Value) -> Value | None:
         rest = tuple(pair for pair in owner.items if pair[0] != index)
         return Dictionary((*rest, (index, value)), owner.open)
     if isinstance(owner, Seq):
-        if isinstance(index, Const) and isinstance(index.value, int) and 0 <= index.value < len(owner.items):
+        if is_integer(index) and 0 <= index.value < len(owner.items):
             items = list(owner.items)
             items[index.value] = value
             return Seq(tuple(items), owner.kind, owner.open)

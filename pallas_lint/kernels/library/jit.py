@@ -12,8 +12,6 @@ from pallas_lint.kernels.model.values import NONE, Const, Func, Seq, Sym, Value
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
 
-JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
-
 
 def jit(func: Value, arguments: Arguments) -> Value:
     """The function under `jax.jit` with these arguments (those after the function)."""

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
     NONE,
@@ -159,7 +160,7 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> 
 
 
 def _made_attribute(i: Interpreter, owner: Made, name: str, node: cst.CSTNode) -> Value:
-    if owner.function == "jax.ShapeDtypeStruct" and name in ("shape", "dtype"):
+    if is_shape_struct(owner) and name in ("shape", "dtype"):
         return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
     if owner.function == "method:at":
         return UNKNOWN

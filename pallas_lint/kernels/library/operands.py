@@ -44,11 +44,6 @@ def axes(value: Value | None, rank: int) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def integer(value: Value | None) -> int | None:
-    """The number that a value is."""
-    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
-
-
 def unknown_of_rank(shape: Shape | None) -> Shape | None:
     return None if shape is None else (None,) * len(shape)
 

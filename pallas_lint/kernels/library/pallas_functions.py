@@ -9,7 +9,7 @@ from attrs import evolve
 from pallas_lint.kernels.library import arrays, indexing
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
-from pallas_lint.kernels.model.launch import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
     NONE,

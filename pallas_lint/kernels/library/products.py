@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, integer, shape
+from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, shape
 from pallas_lint.kernels.model.dtypes import element_of, operand_element, promote
+from pallas_lint.kernels.model.known_names import integer, last_part
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Value
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def product_dtype(name: str, args: list[Value], keywords: Keywords) -> tuple[Ele
 
 
 def infer_product(name: str, args: list[Value], keywords: Keywords) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     dtype, weak = product_dtype(name, args, keywords)
     left, right = (shape(value) for value in operands(args, keywords))
     result: Shape | None = None
@@ -211,7 +212,7 @@ class Product:
 
 def product_of(name: str, args: list[Value], keywords: Keywords) -> Product | None:
     """What `name(*args, **keywords)` multiplies; None for what is no product of two arrays."""
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     pattern: tuple[list[str], str] | None = None
     if short == "einsum":
         pattern = subscripts(args[0] if args else keywords.get("subscripts"))

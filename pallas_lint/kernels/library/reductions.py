@@ -8,6 +8,7 @@ from pallas_lint.kernels.library import indexing
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, unknown_of_rank
 from pallas_lint.kernels.model.dtypes import element_of, inexact, operand_element
 from pallas_lint.kernels.model.kinds import INEXACT, kinds_of, mapped
+from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim, from_dim
 
@@ -22,7 +23,7 @@ _TO_INEXACT = frozenset("mean var std logsumexp nanmean average median norm".spl
 
 
 def _reduction(name: str, args: list[Value], keywords: Keywords) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     source = args[0] if args else keywords.get("a", keywords.get("operand", NONE))
     dtype, weak = _reduced_dtype(name, source, args, keywords)
     sizes = shape(source)
@@ -42,7 +43,7 @@ def _reduction(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _reduced_dtype(name: str, source: Value, args: list[Value], keywords: Keywords) -> tuple[Element, bool]:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     dtype, weak = operand_element(source)
     if short in ("any", "all", "reduce_and", "reduce_or"):
         return "bool", False

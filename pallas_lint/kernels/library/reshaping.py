@@ -6,16 +6,9 @@ import itertools
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import indexing
-from pallas_lint.kernels.library.operands import (
-    Keywords,
-    argument,
-    axes,
-    integer,
-    shape,
-    shape_argument,
-    unknown_of_rank,
-)
+from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, shape_argument, unknown_of_rank
 from pallas_lint.kernels.model.dtypes import operand_element, promote
+from pallas_lint.kernels.model.known_names import integer, last_part
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Slice, Sym, Value, dim, from_dim, shape_of
 
@@ -127,7 +120,7 @@ def prefixed(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def concatenate(name: str, args: list[Value], keywords: Keywords) -> Value:
-    short = name.rpartition(".")[2]
+    short = last_part(name)
     parts = args[0] if args else keywords.get("arrays", keywords.get("operands"))
     if isinstance(parts, Array) and parts.shape:
         return Array(None, parts.element, parts.weak)  # an array is a list of its rows

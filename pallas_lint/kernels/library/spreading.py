@@ -15,6 +15,7 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.known_names import SHARD_MAPS, is_integer
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Site
 
-SHARD_MAPS = frozenset(
-    {"jax.shard_map", "jax.experimental.shard_map.shard_map", "jax._src.shard_map.shard_map"}
-)  # fmt: skip
 _SETTING_MESH = frozenset({"jax.set_mesh", "jax.sharding.set_mesh", "jax.sharding.use_mesh"})
 _PLACING = frozenset({"jax.device_put", "jax.lax.with_sharding_constraint", "jax.reshard", "jax.sharding.reshard"})
 # What runs the function that it is given as part of the same program, for the same devices.
@@ -230,7 +228,7 @@ def _sharding(operand: Value) -> Value | None:
 
 
 def _described(made: Made) -> str:
-    name = made.function.rpartition(".")[2]
+    name = made.short
     return "an array sharded over several devices" if name == "NamedSharding" else f"`{name}`"
 
 
@@ -242,7 +240,7 @@ def _meshes(sharding: Value) -> Iterator[tuple[Value, Made]]:
             # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
             yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
         elif isinstance(leaf, Made):
-            if leaf.function.rpartition(".")[2] == "NamedSharding" or leaf.function in _SETTING_MESH:
+            if leaf.short == "NamedSharding" or leaf.function in _SETTING_MESH:
                 yield leaf.argument("mesh", 0) or UNKNOWN, leaf
             elif leaf.function in SHARD_MAPS:
                 mesh = leaf.argument("mesh", 1)
@@ -254,7 +252,7 @@ def _device_count(mesh: Value) -> int | None:
     """How many devices a mesh has; None where that is not known."""
     if not isinstance(mesh, Made):
         return None
-    name = mesh.function.rpartition(".")[2]
+    name = mesh.short
     if name == "make_mesh":
         return _product(mesh.argument("axis_shapes", 0))
     devices = mesh.argument("devices", 0) if name == "Mesh" else None
@@ -269,14 +267,14 @@ def _device_count(mesh: Value) -> int | None:
 def _product(sizes: Value | None) -> int | None:
     if not isinstance(sizes, Seq) or sizes.open:
         return None
-    known = [item.value for item in sizes.items if isinstance(item, Const) and isinstance(item.value, int)]
+    known = [item.value for item in sizes.items if is_integer(item)]
     return prod(known) if len(known) == len(sizes.items) and min(known, default=1) > 0 else None
 
 
 def _leaves_axes(shard_map: Made) -> bool:
     """Whether some axes of its mesh are surely left to the compiler."""
     mesh = shard_map.argument("mesh", 1)
-    if not isinstance(mesh, Made) or mesh.function.rpartition(".")[2] not in ("Mesh", "make_mesh"):
+    if not isinstance(mesh, Made) or mesh.short not in ("Mesh", "make_mesh"):
         return False
     mapped_axes, axes = _names(shard_map.argument("axis_names")), _names(mesh.argument("axis_names", 1))
     return bool(mapped_axes) and mapped_axes < axes

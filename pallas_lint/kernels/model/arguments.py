@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.model.launch import is_spec
+from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import Array, Func, Made, Ref, Seq, Slice, options
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def element_of(value: Value | None) -> Element:
     if isinstance(value, External):
         module, _, name = value.name.rpartition(".")
         return _LONG.get(name) if module in _DTYPE_MODULES else _PYTHON.get(value.name)
-    if isinstance(value, Made) and value.function.rpartition(".")[2] == "dtype" and value.args:
+    if isinstance(value, Made) and value.short == "dtype" and value.args:
         return element_of(value.args[0])
     if isinstance(value, Choice):
         return reduce(join_elements, map(element_of, value.options))

@@ -8,7 +8,15 @@ import libcst as cst
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.launch_forms import PALLAS as PALLAS
+from pallas_lint.kernels.model.known_names import (
+    declares_array,
+    integer,
+    is_integer,
+    is_shape_struct,
+    is_spec,
+    last_part,
+    name_of,
+)
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -16,7 +24,6 @@ from pallas_lint.kernels.model.values import (
     Const,
     Dictionary,
     Dim,
-    External,
     Func,
     Made,
     Ref,
@@ -186,7 +193,7 @@ class Launch:
         value = self.argument("grid")
         if isinstance(value, Seq):
             return value
-        if isinstance(value, Const) and isinstance(value.value, int):
+        if is_integer(value):
             return Seq((value,))
         if isinstance(value, Sym) and value.operation is not None and value.operation[0] in ("//", "cdiv"):
             return Seq((value,))
@@ -204,7 +211,7 @@ class Launch:
         value = self.argument("num_scalar_prefetch")
         if value is None:
             return None if self.open or "grid_spec?" in self.arguments else 0
-        return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+        return integer(value)
 
     @property
     def in_specs(self) -> Seq | None:
@@ -221,7 +228,7 @@ class Launch:
         if isinstance(value, Seq):
             plain = value.items and all(isinstance(item, Const) and item != NONE for item in value.items)
             return None if value.open or plain else value  # a plain shape is no sequence of outputs
-        if isinstance(value, Made) and value.function.rpartition(".")[2] in ("ShapeDtypeStruct", "HBM", "MemoryRef"):
+        if declares_array(value):
             return Seq((value,))
         if isinstance(value, Array | Dictionary):
             return Seq((value,))
@@ -277,13 +284,12 @@ class Launch:
 def _as_sequence(value: Value | None) -> Seq | None:
     if isinstance(value, Seq):
         return value
-    return Seq((value,)) if isinstance(value, Made) and is_spec(value) else None
+    return Seq((value,)) if is_spec(value) else None
 
 
 def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
     """What an entry of a block shape says: None and `pl.squeezed`, `pl.Element(n)` and its like (jax 0.6), a number."""
-    spelled = item.function if isinstance(item, Made) else item.name if isinstance(item, External) else ""
-    name = spelled.rpartition(".")[2]
+    name = last_part(name_of(item))
     if item == NONE or name in ("Squeezed", "squeezed"):
         return BlockDim("squeezed", 1)
     if isinstance(item, Made):
@@ -299,13 +305,9 @@ def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
     return BlockDim("unknown", None)
 
 
-def is_spec(value: Value) -> bool:
-    return isinstance(value, Made) and value.function.rpartition(".")[2] == "BlockSpec"
-
-
 def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
     """The BlockSpec that a value is; None for anything else."""
-    if not isinstance(value, Made) or not is_spec(value):
+    if not is_spec(value):
         return None
     shape = value.argument("block_shape", 0)
     index_map = value.argument("index_map", 1)
@@ -324,15 +326,14 @@ def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
 
 def memory_space(value: Value | None) -> str | None:
     """ "vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
-    name = getattr(value, "name", None) or getattr(value, "function", None)
-    return _SPACES.get(name.rpartition(".")[2]) if isinstance(name, str) else None
+    return _SPACES.get(last_part(name_of(value)))
 
 
 def scratch_ref(name: str, value: Value) -> Ref:
     """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
     if isinstance(value, Made):
-        function = value.function.rpartition(".")[2]
-        if function in ("ShapeDtypeStruct",):
+        function = value.short
+        if is_shape_struct(value):
             return Ref(
                 name,
                 "scratch",
@@ -367,7 +368,7 @@ def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | No
     """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
     shape: Shape | None = None
     element: Element = None
-    if isinstance(struct, Made) and struct.function.rpartition(".")[2] == "ShapeDtypeStruct":
+    if is_shape_struct(struct):
         shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
         element = element_of(struct.argument("dtype", 1))
     elif isinstance(struct, Array | Ref):

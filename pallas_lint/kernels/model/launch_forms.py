@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import evolve, frozen
 
+from pallas_lint.kernels.model.known_names import PALLAS, last_part
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pallas_lint.config.targets import Backend
-
-PALLAS = "jax.experimental.pallas"
 
 
 @frozen(eq=False)
@@ -82,7 +82,7 @@ class LaunchForm:
 
     @property
     def last_parts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name.rpartition(".")[2] for name in self.names))
+        return tuple(dict.fromkeys(last_part(name) for name in self.names))
 
     @property
     def all_words(self) -> tuple[str, ...]:
@@ -285,7 +285,7 @@ FOREIGN_ROWS = (
     ),
 )
 FOREIGN_FORMS = {name: row for row in FOREIGN_ROWS for name in row.names}
-_FOREIGN_NAMES = "|".join(dict.fromkeys(name.rpartition(".")[2] for name in FOREIGN_FORMS))
+_FOREIGN_NAMES = "|".join(dict.fromkeys(last_part(name) for name in FOREIGN_FORMS))
 FOREIGN_CALL = re.compile(rf"\b(?:{_FOREIGN_NAMES})\s*[(,]")
 # Words of which one stands in a file that makes such a call in a way that somebody here judges.
 FOREIGN_WORDS = ("jax_triton", *dict.fromkeys(row.aliases for row in FOREIGN_ROWS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Seq, Sym, Value
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _sequences(symbol: str, left: Value, right: Value) -> Value:
     if symbol == "*":
         sequence, count = (left, right) if isinstance(left, Seq) else (right, left)
         if isinstance(sequence, Seq):
-            if isinstance(count, Const) and isinstance(count.value, int) and count.value * len(sequence.items) <= 256:
+            if is_integer(count) and count.value * len(sequence.items) <= 256:
                 return Seq(sequence.items * max(count.value, 0), sequence.kind, sequence.open)
             return Seq((), sequence.kind, open=True)
     return UNKNOWN

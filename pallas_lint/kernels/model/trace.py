@@ -52,6 +52,11 @@ class Op:
     open: bool = False  # `*args` or `**kwargs` of unknown content
     launch: Launch | None = None  # over whose grid the code runs: what a `program_id` counts in
 
+    @property
+    def short(self) -> str:
+        """The last part of the name: "remainder"."""
+        return self.name[self.name.rfind(".") + 1 :]
+
     def argument(self, name: str, position: int | None = None) -> Value | None:
         """The argument passed as `name` or at `position`; None where it was not passed."""
         for keyword, value in self.keywords:

@@ -189,7 +189,7 @@ class Array:
     @property
     def is_tracer(self) -> bool:
         """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
-        return not self.host and (self.origin is None or self.origin.name.endswith(".program_id"))
+        return not self.host and (self.origin is None or self.origin.short == "program_id")
 
     @property
     def dtype(self) -> str | None:
@@ -303,6 +303,10 @@ class External:
     name: str
     site: Site | None = field(default=None, eq=False, repr=False)
 
+    @property
+    def short(self) -> str:
+        return self.name[self.name.rfind(".") + 1 :]
+
 
 @frozen(eq=False)
 class Made:
@@ -322,6 +326,11 @@ class Made:
 
     def __attrs_post_init__(self) -> None:
         _weigh(self, *self.args, *(value for _, value in self.keywords), self.callee)
+
+    @property
+    def short(self) -> str:
+        """The last part of the function's name."""
+        return self.function[self.function.rfind(".") + 1 :]
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -1,0 +1,82 @@
+"""What code outside the project is called: the names that something here knows, and what a value is by its name.
+
+Names are canonical: imports and aliases are resolved. Classes that jax has under several names (`jax.core`, `jax._src`)
+are known by the last part alone.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from pallas_lint.kernels.model.values import Const, External, Made, Value
+
+PALLAS = "jax.experimental.pallas"
+PARTIAL = "functools.partial"
+CHECKIFY = "jax.experimental.checkify.checkify"
+JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
+SHARD_MAPS = frozenset(("jax.shard_map", "jax.experimental.shard_map.shard_map", "jax._src.shard_map.shard_map"))
+
+# Last parts of the names of classes.
+_SHAPE_STRUCT = frozenset(("ShapeDtypeStruct",))
+_ARRAY_TYPES = _SHAPE_STRUCT | {"HBM", "MemoryRef"}
+_BLOCK_SPEC = frozenset(("BlockSpec",))
+_PREFETCHING = frozenset(("PrefetchScalarGridSpec",))
+_TENSOR_CORES = frozenset(("create_tensorcore_mesh", "TensorCoreMesh"))
+
+
+def last_part(name: str) -> str:
+    """ "cumsum" of "jax.numpy.cumsum"."""
+    return name[name.rfind(".") + 1 :]
+
+
+def is_made(value: Value | None, names: frozenset[str]) -> TypeGuard[Made]:
+    """Whether the value is what a call of one of these gave, known by the last part of its name."""
+    return isinstance(value, Made) and value.short in names
+
+
+def is_shape_struct(value: Value | None) -> TypeGuard[Made]:
+    """`jax.ShapeDtypeStruct(shape, dtype)`."""
+    return is_made(value, _SHAPE_STRUCT)
+
+
+def declares_array(value: Value | None) -> TypeGuard[Made]:
+    """What says of one array its shape and dtype, and maybe where it lies: `pltpu.HBM(shape, dtype)`."""
+    return is_made(value, _ARRAY_TYPES)
+
+
+def is_spec(value: Value | None) -> TypeGuard[Made]:
+    """`pl.BlockSpec(...)`."""
+    return is_made(value, _BLOCK_SPEC)
+
+
+def is_grid_spec(value: Value | None) -> TypeGuard[Made]:
+    return isinstance(value, Made) and value.short.endswith("GridSpec")
+
+
+def takes_prefetch(value: Value | None) -> TypeGuard[Made]:
+    """A grid spec with scalar-prefetch operands, of which the number comes first."""
+    return is_made(value, _PREFETCHING)
+
+
+def is_tensorcore_mesh(value: Value | None) -> TypeGuard[Made]:
+    return is_made(value, _TENSOR_CORES)
+
+
+def is_partial(value: Value | None) -> TypeGuard[Made]:
+    """`functools.partial(f, ...)` of something that is no function of the project: of those, partials are functions."""
+    return isinstance(value, Made) and value.function == PARTIAL
+
+
+def name_of(value: Value | None) -> str:
+    """The canonical name of something outside the project, or of what made the value; "" for anything else."""
+    return value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""
+
+
+def is_integer(value: Value | None) -> TypeGuard[Const]:
+    """An integer that Python knows; its booleans are such too."""
+    return isinstance(value, Const) and isinstance(value.value, int)
+
+
+def integer(value: Value | None) -> int | None:
+    """The Python integer that the value is; None for anything else."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
