@@ -19,7 +19,7 @@ from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.effects import Notes
 from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
-from pallas_lint.kernels.library import externals, jit, members, spreading
+from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.launch_forms import FORMS
@@ -259,7 +259,7 @@ class Interpreter(Recorder):
             if callee.function.startswith("method:") and isinstance(callee.args[0], Made):
                 # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
                 return members.call_method(self, callee, arguments, node, Env(self.module))
-            return externals.call_made(self, callee, arguments, node)
+            return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
             return self._instantiate(callee, arguments, node)
         if isinstance(callee, Choice):
@@ -490,7 +490,7 @@ class Interpreter(Recorder):
                 if isinstance(result, Made) and result.launch is not None:
                     return result
             return spreading.decorated(value, decorating)
-        result = externals.decorate(self, decorating, value, decorator)
+        result = wrappers.decorate(self, decorating, value, decorator)
         return spreading.decorated(value, decorating) if result is UNKNOWN else result
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:

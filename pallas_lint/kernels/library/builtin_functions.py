@@ -33,19 +33,12 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import libcst as cst
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-
-    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
+    from pallas_lint.kernels.library.operands import Model
 
 _UNROLLED = 8  # the longest `range` that is written out
-
-
-def _made(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Made:
-    return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
 
 
 def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -57,7 +50,7 @@ def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
             return UNKNOWN
         if not values[_UNROLLED:]:
             return Seq(tuple(Const(value) for value in values), "list")
-    return _made(i, name, arguments, node)
+    return i.made(name, arguments, node)
 
 
 def _len(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -90,7 +83,7 @@ def _enumerate(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNod
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open and len(arguments.positional) == 1 and not arguments.keywords:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(value.items)), "list")
-    return _made(i, name, arguments, node)
+    return i.made(name, arguments, node)
 
 
 def _reversed(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -301,6 +294,10 @@ def _itemsize_bits(i: Interpreter, name: str, arguments: Arguments, node: cst.CS
     return UNKNOWN if dtype is None else Const(bits(dtype))
 
 
+def _hold(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return i.made(name, arguments, node)
+
+
 def _importorskip(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
@@ -315,6 +312,21 @@ def _super(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return UNKNOWN
 
 
+# What answers a question about types or shapes while jax traces: no operation of a kernel.
+_ASKED: dict[str, Model] = {
+    "dtype": _dtype,
+    "issubdtype": _issubdtype,
+    "result_type": _result_type,
+    "promote_types": _result_type,
+    "shape": _shape,
+    "itemsize_bits": _itemsize_bits,
+}
+# ... of which the answer is not followed, and classes of settings.
+_HELD = (
+    "finfo iinfo can_cast isdtype ndim size broadcast_shapes iscomplexobj isrealobj isscalar dtypes axis_size"
+    " ShapeDtypeStruct Precision DotAlgorithm DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers"
+    " ConvDimensionNumbers ndarray"
+)
 BUILTINS: dict[str, Model] = {
     "builtins.range": _range,
     "builtins.len": _len,
@@ -351,15 +363,9 @@ BUILTINS: dict[str, Model] = {
     "builtins.abs": _of_array("jax.numpy.abs"),
     "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,
-    "dtype": _dtype,
-    "issubdtype": _issubdtype,
-    "result_type": _result_type,
-    "promote_types": _result_type,
-    "shape": _shape,
-    "itemsize_bits": _itemsize_bits,
-    "jax.dtypes.itemsize_bits": _itemsize_bits,
     "pytest.importorskip": _importorskip,
-    "jax.numpy.dtype": _dtype,
-    "numpy.dtype": _dtype,
-    "jax.numpy.shape": _shape,
+    "numpy.prod": _prod,
+    "jax.dtypes.itemsize_bits": _itemsize_bits,
+    **{f"{module}.{name}": model for module in ("jax.numpy", "jax.lax", "numpy") for name, model in _ASKED.items()},
+    **{f"{module}.{name}": _hold for module in ("jax.numpy", "jax.lax") for name in _HELD.split()},
 }

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-
-    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
+    from pallas_lint.kernels.library.operands import Model
 
 
 def _callable(value: Value | None) -> bool:

@@ -1,87 +1,27 @@
-"""What calls of functions outside the project do: higher-order functions, Pallas, jnp and lax, a few builtins."""
+"""What calls of functions outside the project do: the table of the functions that are known, by canonical name."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import arrays, concretizations, derivatives, host_numbers, jit, members, spreading
+from pallas_lint.kernels.library import concretizations, derivatives, spreading
 from pallas_lint.kernels.library.builtin_functions import BUILTINS
+from pallas_lint.kernels.library.computations import COMPUTATIONS
 from pallas_lint.kernels.library.control import CONTROL
-from pallas_lint.kernels.library.operands import as_may_be
-from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS
-from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.dtypes import from_name
-from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial, last_part
-from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
-from pallas_lint.kernels.model.trace import Guard
-from pallas_lint.kernels.model.values import (
-    UNKNOWN,
-    Array,
-    Choice,
-    Const,
-    External,
-    Func,
-    Made,
-    Ref,
-    Seq,
-    Sym,
-    Unknown,
-    Value,
-    join,
-    options,
-)
+from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
+from pallas_lint.kernels.library.wrappers import WRAPPERS, run_callbacks
+from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS
+from pallas_lint.kernels.model.values import UNKNOWN, Array, External, Value
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-
-# Functions of jax that compute, and so are operations where a kernel calls them.
-_COMPUTING = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.random.", "jax.scipy.", "jax.image.", "jax.ops.")
-# ... and those among them that answer a question about types or shapes while tracing.
-_STATIC = frozenset(
-    "finfo iinfo dtype issubdtype result_type promote_types can_cast isdtype shape ndim size broadcast_shapes"
-    " iscomplexobj isrealobj isscalar dtypes itemsize_bits axis_size ShapeDtypeStruct Precision DotAlgorithm"
-    " DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers ConvDimensionNumbers ndarray".split()
-)
-# Wrappers whose function sees a part of each argument: of another rank, or of another size.
-_MAPPING = frozenset({"jax.vmap", "jax.pmap"}) | SHARD_MAPS
-# Wrappers that return a function which does what the wrapped one does.
-_TRANSPARENT = frozenset(
-    {
-        "jax.jit", "jax.named_call", "jax.checkpoint", "jax.remat", "jax.custom_vjp", "jax.custom_jvp",
-        "jax.named_scope", "functools.wraps", "functools.cache", "functools.lru_cache",
-        "jax.profiler.annotate_function",
-        "jax.custom_batching.custom_vmap",
-        "staticmethod", "builtins.staticmethod", "builtins.classmethod", "jax.experimental.pjit.pjit",
-        "contextlib.contextmanager", "jax.linear_util.wrap_init", "jax.api_util.flatten_fun",
-    }
-)  # fmt: skip
-_ARRAY_MAKERS = frozenset(
-    "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
-    " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
-)
-# ... which have the shape of what they are given, as casts do.
-_SHAPED_ALIKE = frozenset("array asarray zeros_like ones_like full_like empty_like".split())
-# Those of numpy that are told alike: dtypes of several operands are promoted by other rules.
-_NUMPY_MAKERS = frozenset(
-    "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
-    " tile repeat reshape expand_dims".split()
-)
-_NUMPY_JOINERS = frozenset("concatenate stack vstack hstack flip roll sort argsort where".split())
-# What gives back the very arrays that it gets.
-_PASSING = frozenset({"jax.device_put", "jax.block_until_ready"})
-# Their functions are not kernel code: one builds MLIR, the others run on the host.
-_FOREIGN = frozenset(
-    {
-        f"{PALLAS}.mosaic_gpu.inline_mgpu", "jax.debug.callback", "jax.pure_callback", "jax.experimental.io_callback",
-        "jax.experimental.pallas.mosaic_gpu.custom_primitive",
-    }
-)  # fmt: skip
-_MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
+    from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.arguments import Arguments
 
 
 def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -92,311 +32,53 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     form = FORMS.by_name.get(name)
     if form is not None:
         return launching.launch(i, name, form, arguments, i.site(node))
-    model = CONTROL.get(name) or PALLAS_FUNCTIONS.get(name) or BUILTINS.get(name)
-    if model is not None:
-        return model(i, name, arguments, node)
-    if name == PARTIAL:
-        return _partial(i, arguments, node)
-    if name == "functools.reduce":
-        return _reduce(i, arguments, node)
-    if name in _TRANSPARENT:
-        return _transparent(i, name, arguments, node)
-    if name in _FOREIGN:
-        i.escape_refs(arguments, node)
-        return _made(i, name, arguments, node)
-    if name in FOREIGN_FORMS:
-        return foreign_calls.call(i, name, arguments, node)
-    if name == CHECKIFY:
-        mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
-        return _made(i, name, arguments, node)
-    if name in SHARD_MAPS:
-        return _mapped(i, name, arguments, node)
+    return (MODELS.get(name) or _of_family(name))(i, name, arguments, node)
+
+
+def _place(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """What puts an array somewhere gives back that array, or else does what its module's functions do."""
     placed = spreading.place(i, name, arguments)
-    if placed is not None:
-        return placed
-    if name.startswith(_COMPUTING):
-        return _compute(i, name, arguments, node)
-    if name.startswith(("numpy.", "math.")):
-        return _numpy(i, name, arguments, node)
-    if name in _PASSING and arguments.positional and isinstance(arguments.positional[0], Array):
+    return _of_family(name)(i, name, arguments, node) if placed is None else placed
+
+
+def _pass_on(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """`jax.device_put(x)` gives back the very array, maybe elsewhere."""
+    placed = spreading.place(i, name, arguments)
+    if placed is None and arguments.positional and isinstance(arguments.positional[0], Array):
         return arguments.positional[0]
-    if name.startswith(PALLAS):
-        return _pallas(i, name, arguments, node)
-    if i.kernel is not None and name.startswith("jax."):
+    return _of_family(name)(i, name, arguments, node) if placed is None else placed
+
+
+def _of_jax(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A function of jax of which nothing is known: an operation where a kernel calls it."""
+    if i.kernel is not None:
         i.escape(arguments, node)
         i.op(name, node, arguments, UNKNOWN)
-        return _made(i, name, arguments, node)
-    if not name.startswith("jax."):
-        i.escape(arguments, node)
-    elif not name.startswith("jax.ShapeDtypeStruct"):
-        _run_callbacks(i, name, arguments)
-    return _made(i, name, arguments, node)
+    else:
+        run_callbacks(i, name, arguments)
+    return i.made(name, arguments, node)
 
 
-def _made(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode, callee: Value | None = None) -> Made:
-    return Made(
-        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open, callee
-    )
-
-
-def _mapped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Made:
-    made = _made(i, name, arguments, node)
-    return made if arguments.get("f", 0) is None else spreading.mapped(i, made)
-
-
-def _run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
-    """Functions handed to one that is not modelled are run once, with arguments that are not known."""
-    for value in (*arguments.positional, *arguments.keywords.values()):
-        for option in options(value):
-            if isinstance(option, Func) and option.node not in i.entered:
-                i.call_unknown(option, name)
-
-
-def _partial(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
-    if not arguments.positional:
-        return UNKNOWN
-    target, rest = arguments.positional[0], arguments.rest(1)
-    result: Value | None = None
-    for option in options(target):
-        if isinstance(option, Func):
-            value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
-        else:
-            value = _made(i, PARTIAL, rest, node, option)
-        result = value if result is None else join(result, value)
-    return UNKNOWN if result is None else result
-
-
-def _reduce(i: Interpreter, arguments: Arguments, node: cst.CSTNode) -> Value:
-    function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
-    if not isinstance(values, Seq) or values.open or len(values.items) > _MOST_FOLDED:
-        i.escape(arguments, node)
-        return UNKNOWN
-    initial = arguments.get("initial", 2)
-    items = [*([] if initial is None else [initial]), *values.items]
-    result: Value = items[0] if items else UNKNOWN
-    for item in items[1:]:
-        result = i.call(function, Arguments([result, item]), node)
-    return result
-
-
-def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
-    first = arguments.get("fun", 0) or arguments.get("f", 0)
-    if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
-        return _made(i, name, arguments, node)
-    if name in JIT and isinstance(first, Func):
-        return _jitted(i, first, arguments.rest(1))
-    if name in JIT and isinstance(first, Made) and jit.shardings_of(arguments):
-        return spreading.jitted(i, _made(i, name, arguments, node))
-    if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
-        return first
-    return _made(i, name, arguments, node)
-
-
-def mark_checkified(i: Interpreter, target: Value) -> None:
-    for option in options(target):
-        if isinstance(option, Func):
-            i.notes.checkified.add(option.node)
-        elif isinstance(option, Made) and option.callee is not None:
-            mark_checkified(i, option.callee)
-        elif isinstance(option, Made) and option.launch is not None:
-            i.change(option.launch.made_by)
-            option.launch.arguments.setdefault("checkified?", Const(True))
-        elif isinstance(option, Made) and option.args:
-            for value in option.args:
-                mark_checkified(i, value)
-        else:
-            i.checkified_unknown = True
-
-
-# -- calls of what another call returned -----------------------------------------------------------------------
-
-
-def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
-    if callee.launch is not None:
-        return launching.call(i, callee, arguments, node)
-    if callee.function in _FOREIGN:
-        i.escape_refs(arguments, node)
-        return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
-    if callee.function in FOREIGN_FORMS:
-        return foreign_calls.call_result(i, callee, arguments)
-    if is_partial(callee) and callee.callee is not None:
-        merged = Arguments(
-            [*callee.args, *arguments.positional],
-            {**dict(callee.keywords), **arguments.keywords},
-            callee.open or arguments.open,
-        )
-        form, has_kernel = launching.form_of(callee.callee), any(name in KERNEL for name, _ in callee.keywords)
-        if form is not None and isinstance(callee.callee, External) and not has_kernel:
-            return launching.launch(i, callee.callee.name, form, merged, callee.site)
-        return i.call(callee.callee, merged, node)
-    if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
-        return spreading.call_mapped(i, callee, node)
-    if callee.function in JIT and callee.args and isinstance(callee.args[0], Made):
-        return spreading.call_jitted(i, callee, arguments, node)
-    decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
-    if decorated is not UNKNOWN:
-        return decorated
-    if callee.function == CHECKIFY:
-        # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
-        with i.under(Guard("checkify", UNKNOWN, i.site(node))):
-            inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
-        return Seq((_made(i, "checkify.error", Arguments([callee]), node), inner))
-    for value in callee.args:
-        for option in options(value):
-            if isinstance(option, Func) and callee.function == "jax.vmap":
-                i.call_function(option, Arguments(open=True))
-            elif isinstance(option, Func):
-                i.call_unknown(option, callee.function)
-            elif isinstance(option, Made) and option.launch is not None and option.launch.operands is None:
-                # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
-                option.launch.operands_open = True
+def _foreign(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A function of somebody else."""
     i.escape(arguments, node)
-    return UNKNOWN
+    return i.made(name, arguments, node)
 
 
-def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode) -> Value:
-    """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
-    if isinstance(decorator, External):
-        form = FORMS.by_name.get(decorator.name)
-        if form is not None:
-            return launching.launch(i, decorator.name, form, Arguments([target]), i.site(node))
-        derivatives.note(i, decorator.name, Arguments([target]), node)
-        if decorator.name in JIT:
-            return _jitted(i, target, Arguments())
-        if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
-            return target
-        if decorator.name == CHECKIFY:
-            mark_checkified(i, target)
-            return _made(i, CHECKIFY, Arguments([target]), node)
-        if decorator.name in _MAPPING and isinstance(target, Func):
-            return _mapped(i, decorator.name, Arguments([target]), node)
-        return UNKNOWN
-    if not isinstance(decorator, Made):
-        return UNKNOWN
-    if decorator.function == "method:setter":
-        return _made(i, members.PROPERTY, Arguments([decorator.args[0], target]), node)
-    if decorator.function in _FOREIGN:
-        return decorator
-    if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
-        return launching.attach_kernel(i, decorator, target)
-    if decorator.function in _TRANSPARENT:
-        derivatives.note(i, decorator.function, Arguments([target]), node)
-        return _jit_by(i, decorator.function, decorator, target)
-    method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
-    if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
-        return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
-    if is_partial(decorator) and decorator.callee is not None:
-        inner = decorator.callee
-        form = launching.form_of(inner)
-        if form is not None and isinstance(inner, External):
-            attached = form.awaits_kernel or bool(decorator.args)
-            given = [*decorator.args] if attached else [*decorator.args, target]
-            merged = Arguments(given, dict(decorator.keywords), decorator.open)
-            made = launching.launch(i, inner.name, form, merged, decorator.site)
-            return launching.attach_kernel(i, made, target) if attached and isinstance(made, Made) else made
-        if isinstance(inner, External) and inner.name in _TRANSPARENT:
-            derivatives.note(i, inner.name, Arguments([target]), node)
-            return _jit_by(i, inner.name, decorator, target)
-        if isinstance(inner, External) and inner.name == CHECKIFY:
-            mark_checkified(i, target)
-            return _made(i, CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
-        if isinstance(inner, External | Func):
-            merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
-            return i.call(inner, merged, node)
-    if decorator.function in _MAPPING and isinstance(target, Func):
-        return _mapped(
-            i, decorator.function, Arguments([target], dict(decorator.keywords), decorator.open), decorator.site.node
-        )
-    return UNKNOWN
+# One place for each function: its model is registered here, or by the module that has it.
+MODELS: dict[str, Model] = {
+    **CONTROL,
+    **PALLAS_FUNCTIONS,
+    **BUILTINS,
+    **WRAPPERS,
+    **dict.fromkeys(FOREIGN_FORMS, foreign_calls.call),
+    **dict.fromkeys(spreading.PLACING, _place),
+    **dict.fromkeys(("jax.device_put", "jax.block_until_ready"), _pass_on),
+}
+# What functions without a model of their own do, by the beginnings of their names: the first that fits.
+FAMILIES: dict[str, Model] = {**COMPUTATIONS, PALLAS: unmodelled, "jax.": _of_jax, "": _foreign}
 
 
-def _jit_by(i: Interpreter, name: str, decorator: Made, target: Value) -> Value:
-    """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
-    if name not in JIT:
-        return target
-    return _jitted(i, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
-
-
-def _jitted(i: Interpreter, target: Value, arguments: Arguments) -> Value:
-    result = jit.jit(target, arguments)
-    if isinstance(result, Func) and result.program:
-        spreading.hand_out(i, result.program, result)
-    return result
-
-
-# -- computations ----------------------------------------------------------------------------------------------
-
-
-def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    short = last_part(name)
-    if short in _STATIC:
-        return BUILTINS[short](i, name, arguments, node) if short in BUILTINS else _made(i, name, arguments, node)
-    callbacks = [value for value in arguments.positional if isinstance(value, Func)]
-    if callbacks:
-        _run_callbacks(i, name, arguments)
-        return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else _made(i, name, arguments, node)
-    x64 = i.root.x64 is not None
-    result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
-    if i.kernel is not None:
-        for value in (*arguments.positional, *arguments.keywords.values()):
-            for ref in [value] if isinstance(value, Ref) else []:
-                if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
-                    i.access("load", ref, UNKNOWN, node)
-        return i.op(name, node, arguments, result)
-    # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
-    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
-        if short in _SHAPED_ALIKE or from_name(short) is not None:
-            result = as_may_be(result, arguments.positional[:1])
-        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
-    joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
-    if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
-        return result
-    known = isinstance(result, Array) and result.shape and short in ("reshape", "broadcast_to")
-    return result if known or short == "cdiv" else UNKNOWN
-
-
-def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    short = last_part(name)
-    if from_name(short) is not None and name.startswith("numpy."):
-        return host_numbers.numpy_scalar(short, arguments)
-    if short in host_numbers.REAL:
-        return host_numbers.real(name, arguments)
-    if name.startswith("numpy.random."):
-        return host_numbers.random(short, arguments) or _made(i, name, arguments, node)
-    if short in _NUMPY_MAKERS and name.startswith("numpy."):
-        x64 = i.root.x64 is not None
-        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
-        return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
-    if short in _NUMPY_JOINERS and name.startswith("numpy."):
-        given = arguments.positional
-        parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
-        told = all(isinstance(part, Array | Const) for part in parts) and (short != "where" or len(given) == 3)
-        if parts and told:
-            result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
-            if isinstance(result, Array):
-                return evolve(result, site=i.site(node), host=True, dtype=None, weak=False)
-    if short in BUILTINS and short in _STATIC:
-        return BUILTINS[short](i, name, arguments, node)
-    if name == "math.prod" or name == "numpy.prod":
-        return BUILTINS["math.prod"](i, name, arguments, node)
-    return _made(i, name, arguments, node)
-
-
-def _pallas(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """A Pallas function with no model: classes construct, functions in a kernel are operations."""
-    short = last_part(name)
-    if i.kernel is None or short[:1].isupper():
-        i.escape_refs(arguments, node)
-        made = _made(i, name, arguments, node)
-        if short == "BlockSpec" and not i.fails_on_purpose:
-            i.notes.specs_made.append(made)
-        return made
-    i.escape_refs(arguments, node)
-    given = (*arguments.positional, *arguments.keywords.values())
-    if any(isinstance(value, Unknown | Sym) and not i.is_from_outside(value) for value in given):
-        i.lose_sight()  # it may be a ref
-    _run_callbacks(i, name, arguments)
-    i.op(name, node, arguments, UNKNOWN)
-    return _made(i, name, arguments, node)
+@lru_cache(maxsize=4096)
+def _of_family(name: str) -> Model:
+    return next(model for beginning, model in FAMILIES.items() if name.startswith(beginning))

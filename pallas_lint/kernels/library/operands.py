@@ -9,7 +9,14 @@ from attrs import evolve
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Dim, Seq, Shape, Sym, Value, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.arguments import Arguments
+
+    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]  # what a function does, given its name
 
 Keywords = dict[str, Value]
 

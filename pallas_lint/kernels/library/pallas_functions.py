@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.library import arrays, indexing
+from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS, last_part
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -20,19 +21,17 @@ from pallas_lint.kernels.model.values import (
     Ref,
     Slice,
     Sym,
+    Unknown,
     Value,
     dim,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import libcst as cst
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
-
-    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]
 
 
 def _program_id(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -178,6 +177,24 @@ def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: cst.CST
 
 def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     return i.op(name, node, arguments, UNKNOWN)
+
+
+def unmodelled(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A Pallas function with no model: classes construct, functions in a kernel are operations."""
+    short = last_part(name)
+    if i.kernel is None or short[:1].isupper():
+        i.escape_refs(arguments, node)
+        made = i.made(name, arguments, node)
+        if short == "BlockSpec" and not i.fails_on_purpose:
+            i.notes.specs_made.append(made)
+        return made
+    i.escape_refs(arguments, node)
+    given = (*arguments.positional, *arguments.keywords.values())
+    if any(isinstance(value, Unknown | Sym) and not i.is_from_outside(value) for value in given):
+        i.lose_sight()  # it may be a ref
+    run_callbacks(i, name, arguments)
+    i.op(name, node, arguments, UNKNOWN)
+    return i.made(name, arguments, node)
 
 
 PALLAS_FUNCTIONS: dict[str, Model] = {}

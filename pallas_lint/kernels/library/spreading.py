@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Site
 
 _SETTING_MESH = frozenset({"jax.set_mesh", "jax.sharding.set_mesh", "jax.sharding.use_mesh"})
-_PLACING = frozenset({"jax.device_put", "jax.lax.with_sharding_constraint", "jax.reshard", "jax.sharding.reshard"})
+PLACING = frozenset({"jax.device_put", "jax.lax.with_sharding_constraint", "jax.reshard", "jax.sharding.reshard"})
 # What runs the function that it is given as part of the same program, for the same devices.
 _TRANSFORMING = frozenset(
     f"jax.{name}"
@@ -117,7 +117,7 @@ def on_mesh(i: Interpreter, contexts: list[Value]) -> Around:
 
 def place(i: Interpreter, name: str, arguments: Arguments) -> Value | None:
     """`device_put(x, sharding)` and its like: the array that lies there; None where nothing is known of it."""
-    if name not in _PLACING or len(arguments.positional) == 0:
+    if name not in PLACING or len(arguments.positional) == 0:
         return None
     sharding = arguments.get("device", 1) or arguments.get("shardings", 1) or arguments.get("out_shardings", 1)
     if sharding is None or not any(True for _ in _meshes(sharding)):
@@ -222,7 +222,7 @@ def spread_by(launch: Launch) -> Spread | None:
 def _sharding(operand: Value) -> Value | None:
     if isinstance(operand, Array):
         return operand.sharding
-    if isinstance(operand, Made) and operand.function in _PLACING:
+    if isinstance(operand, Made) and operand.function in PLACING:
         return operand.argument("device", 1) or operand.argument("shardings", 1)
     return None
 

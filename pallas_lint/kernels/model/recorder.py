@@ -10,7 +10,7 @@ import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.model.trace import Access, Demand, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Func, Ref, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Func, Made, Ref, Value, options
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
@@ -130,6 +130,11 @@ class Recorder:
         )
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result
+
+    def made(self, name: str, arguments: Arguments, node: cst.CSTNode, callee: Value | None = None) -> Made:
+        """What a call gives of which only the name and the arguments count."""
+        keywords = tuple(arguments.keywords.items())
+        return Made(name, tuple(arguments.positional), keywords, self.site(node), arguments.open, callee)
 
     # -- who does what to whom -----------------------------------------------------------------------------------
 

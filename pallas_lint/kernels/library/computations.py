@@ -1,0 +1,100 @@
+"""What functions of jnp, lax and numpy do: an operation in a kernel, an array outside of one, a number of the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from pallas_lint.kernels.library import arrays, host_numbers
+from pallas_lint.kernels.library.operands import as_may_be
+from pallas_lint.kernels.library.wrappers import run_callbacks
+from pallas_lint.kernels.model.dtypes import from_name
+from pallas_lint.kernels.model.known_names import last_part
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, Ref, Seq, Value
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.arguments import Arguments
+
+_ARRAY_MAKERS = frozenset(
+    "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
+    " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
+)
+# ... which have the shape of what they are given, as casts do.
+_SHAPED_ALIKE = frozenset("array asarray zeros_like ones_like full_like empty_like".split())
+# Those of numpy that are told alike: dtypes of several operands are promoted by other rules.
+_NUMPY_MAKERS = frozenset(
+    "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
+    " tile repeat reshape expand_dims".split()
+)
+_NUMPY_JOINERS = frozenset("concatenate stack vstack hstack flip roll sort argsort where".split())
+
+
+def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    short = last_part(name)
+    callbacks = [value for value in arguments.positional if isinstance(value, Func)]
+    if callbacks:
+        run_callbacks(i, name, arguments)
+        return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else i.made(name, arguments, node)
+    x64 = i.root.x64 is not None
+    result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
+    if i.kernel is not None:
+        for value in (*arguments.positional, *arguments.keywords.values()):
+            for ref in [value] if isinstance(value, Ref) else []:
+                if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
+                    i.access("load", ref, UNKNOWN, node)
+        return i.op(name, node, arguments, result)
+    # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
+    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
+        if short in _SHAPED_ALIKE or from_name(short) is not None:
+            result = as_may_be(result, arguments.positional[:1])
+        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
+    joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
+    if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
+        return result
+    known = isinstance(result, Array) and result.shape and short in ("reshape", "broadcast_to")
+    return result if known or short == "cdiv" else UNKNOWN
+
+
+def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    short = last_part(name)
+    if from_name(short) is not None:
+        return host_numbers.numpy_scalar(short, arguments)
+    if short in host_numbers.REAL:
+        return host_numbers.real(name, arguments)
+    if short in _NUMPY_MAKERS:
+        x64 = i.root.x64 is not None
+        result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
+        return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
+    if short in _NUMPY_JOINERS:
+        given = arguments.positional
+        parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
+        told = all(isinstance(part, Array | Const) for part in parts) and (short != "where" or len(given) == 3)
+        if parts and told:
+            result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
+            if isinstance(result, Array):
+                return evolve(result, site=i.site(node), host=True, dtype=None, weak=False)
+    return i.made(name, arguments, node)
+
+
+def _numpy_random(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return host_numbers.random(last_part(name), arguments) or i.made(name, arguments, node)
+
+
+def _math(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return host_numbers.real(name, arguments) if last_part(name) in host_numbers.REAL else i.made(name, arguments, node)
+
+
+# What the functions of a module do that have no model of their own, by the beginning of their names.
+COMPUTATIONS: dict[str, Model] = {
+    **dict.fromkeys(
+        ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.random.", "jax.scipy.", "jax.image.", "jax.ops."), _compute
+    ),
+    "numpy.random.": _numpy_random,
+    "numpy.": _numpy,
+    "math.": _math,
+}
