@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,3 +222,40 @@ def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: p
         ("b.py", "internal error: the process that judged it died")
     ]
     assert result.kernels == 2
+
+
+def test_processes_share_the_engine_where_they_are_forked(root: Path) -> None:
+    """It takes longer to import than a small file to judge; and nothing is forked beside running threads."""
+    make(root, "a.py", "b.py")
+    program = (
+        "import multiprocessing, sys\n"
+        "from pathlib import Path\n"
+        "from pallas_lint.config.settings import Overrides, SettingsFinder\n"
+        "from pallas_lint.run.project import discover\n"
+        "from pallas_lint.run.runner import run\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "cwd = Path.cwd()\n"
+        "files = discover(['.'], SettingsFinder(Overrides(isolated=True), cwd), cwd=cwd).files\n"
+        "assert 'libcst' not in sys.modules\n"
+        "assert run(files, cwd=cwd, jobs=2).files == 2\n"
+        "assert {'libcst', 'pallas_lint.lint', 'pallas_lint.rules.lowering.unsupported_function'} <= {*sys.modules}\n"
+    )
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("processes are not forked here")
+    command = [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-W", "error", "-c", program]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_in_the_cache_is_told_without_the_engine(root: Path) -> None:
+    make(root, "a.py")
+    program = (
+        "import sys\n"
+        "from pallas_lint.cli.dispatch import run\n"
+        "run(['a.py', '-q'])\n"
+        "print(sorted({'libcst', 'tree_sitter', 'pallas_lint.text.source', 'pallas_lint.lint'} & {*sys.modules}))\n"
+    )
+    (root / "pallas-lint.toml").touch()  # what belongs to no project is not kept
+    command = [sys.executable, "-c", program]
+    told = [subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert [each.splitlines()[-1] == "[]" for each in told] == [False, True]

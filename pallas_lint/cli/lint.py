@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from pallas_lint import plugins
 from pallas_lint import report as reports
-from pallas_lint.cli import baselines, terminal
+from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.cli.parser import COMMANDS
 from pallas_lint.config import overrides
@@ -326,13 +326,11 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
 def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     """Print the report and return the exit status."""
     options, lines = linted.options, Lines(linted.cwd, linted.texts)
-    known = baselines.Run(linted.files, linted.result.findings, linted.cwd, options.baseline, lines.line)
     if options.write_baseline:
-        return _write_baseline(linted, known)
-    left = known.without_known()
-    linted = evolve(linted, errors=[*linted.errors, *left.errors], notes=[*linted.notes, *left.notes])
+        return _write_baseline(linted, lines)
+    linted, left = _without_known(linted, lines)
     jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.placed(finding) for finding in told_once(left.findings, jax_of)]
+    findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
     judged = [f.settings.jax for f, v in zip(linted.files, linted.result.verdicts, strict=False) if v.kernels]
     notes = [*linted.notes, *linted.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
@@ -363,8 +361,23 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     return FINDINGS if any(linted.fails(finding) for finding in findings) else OK
 
 
-def _write_baseline(linted: _Run, known: baselines.Run) -> int:
-    notes, errors = known.write()
+def _without_known(linted: _Run, lines: Lines) -> tuple[_Run, Sequence[Finding]]:
+    """The run with what is to be said of baselines, and the findings that none of them knows."""
+    named, found = linted.options.baseline, linted.result.findings
+    if named is None and not any(file.settings.baseline for file in linted.files):
+        return linted, sorted(found, key=lambda finding: finding.sort_key)
+    from pallas_lint.cli import baselines
+
+    left = baselines.Run(linted.files, found, linted.cwd, named, lines.line).without_known()
+    linted = evolve(linted, errors=[*linted.errors, *left.errors], notes=[*linted.notes, *left.notes])
+    return linted, left.findings
+
+
+def _write_baseline(linted: _Run, lines: Lines) -> int:
+    from pallas_lint.cli import baselines
+
+    findings, named = linted.result.findings, linted.options.baseline
+    notes, errors = baselines.Run(linted.files, findings, linted.cwd, named, lines.line).write()
     for note in notes:
         terminal.say(note)
     linted = evolve(linted, errors=[*linted.errors, *errors])

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,7 @@ class SettingsFinder:
         self._command_line, self._below = ({}, told) if self._overrides.files_first else (told, {})
         self._defaults = _underlaid(Settings(root=self._cwd), self._below)
         self._by_folder: dict[Path, Settings] = {}
+        self._bases: dict[Path, Settings] = {}
         self._evidence_folders: dict[Path, Path] = {}
         self._completed: dict[tuple[Same, Path], Settings] = {}
         self._by_file: dict[Path, Settings | None] = {}
@@ -200,19 +202,23 @@ class SettingsFinder:
         """The configuration in force in `folder`, before the command line."""
         if self._overrides.isolated or self._named is not None or not self._overrides.look_for_files:
             return self._named or self._defaults
-        for place in (folder, *folder.parents):
-            for name in CONFIG_NAMES:
-                loaded = self._load(place / name)
-                if loaded is not None:
-                    return loaded
-        return self._defaults
+        passed: list[Path] = []
+        found = None
+        for place in chain((folder,), folder.parents):
+            found = self._bases.get(place) or self._load(place / CONFIG_NAMES[0]) or self._load(place / CONFIG_NAMES[1])
+            passed.append(place)
+            if found is not None:
+                break
+        base = found or self._defaults
+        self._bases.update(dict.fromkeys(passed, base))
+        return base
 
     def _evidence_folder(self, folder: Path) -> Path:
         """The nearest folder upward that may tell another jax version than the folders above it."""
         from pallas_lint.config.environment import has_evidence
 
         passed = []
-        for place in (folder, *folder.parents):
+        for place in chain((folder,), folder.parents):
             known = self._evidence_folders.get(place)
             if known is not None:
                 break
@@ -379,6 +385,9 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
 
 def shown_path(file: Path, cwd: Path) -> str:
     """`file` as the user reads it: relative to `cwd` unless far outside of it, with forward slashes."""
+    path, folder = str(file), f"{cwd}{os.sep}"
+    if path.startswith(folder):
+        return path[len(folder) :].replace(os.sep, "/")
     try:
         text = str(file.absolute().relative_to(cwd))
     except ValueError:

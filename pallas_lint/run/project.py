@@ -174,8 +174,8 @@ def discover(
             result.errors.append(LintError(shown_path(path, cwd), "neither a file nor a folder"))
         elif is_folder:
             before = len(found), len(result.errors)
-            for file in walk.folder(path):
-                found.setdefault(_identity(file.path), file)
+            for identity, file in walk.folder(path):
+                found.setdefault(identity, file)
             if (len(found), len(result.errors)) == before and not any(walk.folder(path)):
                 result.notes.append(f"no Python files in {shown_path(path, cwd)}")
         else:
@@ -235,11 +235,12 @@ class _Walk:
             self.result.errors.append(settings.jax.problem)
         return settings
 
-    def folder(self, top: Path) -> Iterator[InputFile]:
+    def folder(self, top: Path) -> Iterator[tuple[str, InputFile]]:
+        """The files in a folder, each with its `_identity`."""
         top = normal(top)
         yield from self._visit(str(top), self._ignores_above(top))
 
-    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[InputFile]:
+    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[tuple[str, InputFile]]:
         settings = self.settings(Path(folder))
         if settings is None:
             return
@@ -271,7 +272,8 @@ class _Walk:
                 yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
             else:
                 path = Path(entry.path)
-                yield InputFile(path, shown_path(path, self.cwd), settings)
+                identity = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+                yield identity, InputFile(path, shown_path(path, self.cwd), settings)
 
     def _ignores_above(self, top: Path) -> tuple[_IgnoreFile, ...]:
         """The .gitignore files above `top` in its repository.

@@ -109,8 +109,10 @@ def run(
     if processes > 1 and _can_start_safely():
         with _started_safely():
             judged = _judge_in_processes(bench, tasks, processes)
-    else:
+    elif tasks:
         judged = _judge(bench, tasks)
+    else:
+        judged = []
     verdicts.update((verdict.path, verdict) for verdict in judged)
     return combine([verdicts[file.shown] for file in files])
 
@@ -249,6 +251,25 @@ def _started_safely() -> Iterator[None]:
             os.environ["PYTHONSAFEPATH"] = before
 
 
+def _import_for_all(settings: Iterable[Settings]) -> None:
+    """Import what judging needs before processes start, where that spares each of them the same imports."""
+    import multiprocessing
+
+    method = multiprocessing.get_start_method()
+    if method == "forkserver":
+        multiprocessing.set_forkserver_preload(["pallas_lint.lint"])
+    if method != "fork":
+        return
+    import pallas_lint.lint  # noqa: F401  the engine
+    from pallas_lint.registry import all_rules
+
+    enabled = frozenset[str]().union(*(each.enabled for each in settings))
+    for code, entry in all_rules().items():
+        if code in enabled and entry.package is None:  # what others offer is imported where its failing is reported
+            _ = entry.rule
+    gc.freeze()  # what is shared stays shared: collections in the processes do not touch it
+
+
 def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[Verdict]:
     """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -258,6 +279,7 @@ def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> li
     portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
     verdicts: list[Verdict] = []
     left: list[_Task] = []
+    _import_for_all(bench.settings)
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(bench,))
     try:
         futures: list[tuple[list[_Task], Future[list[Verdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
