@@ -14,6 +14,7 @@ from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import arrays, indexing, members
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.trace import Capture, Guard, turns
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
@@ -31,7 +32,6 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
-    join,
     truth,
 )
 from pallas_lint.syntax.literals import literal, text_value

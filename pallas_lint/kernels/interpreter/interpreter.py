@@ -22,6 +22,7 @@ from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.scope import Env
@@ -43,7 +44,6 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
-    join,
     options,
     weight_of,
 )

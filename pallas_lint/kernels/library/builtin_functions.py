@@ -9,6 +9,7 @@ from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.symbols import arithmetic, owner_of
@@ -28,7 +29,6 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
-    join,
     shape_of,
 )
 

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch import scratch_ref
@@ -24,7 +25,6 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Value,
     dim,
-    join,
     options,
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
@@ -27,7 +28,6 @@ from pallas_lint.kernels.model.values import (
     Value,
     dim,
     from_dim,
-    join,
     shape_of,
 )
 

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
@@ -30,7 +31,6 @@ from pallas_lint.kernels.model.values import (
     Unknown,
     Value,
     from_dim,
-    join,
 )
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from pallas_lint.kernels.launches import foreign_calls, launching
 from pallas_lint.kernels.library import derivatives, jit, members, spreading
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
-from pallas_lint.kernels.model.values import UNKNOWN, Choice, Const, External, Func, Made, Seq, Value, join, options
+from pallas_lint.kernels.model.values import UNKNOWN, Choice, Const, External, Func, Made, Seq, Value, options
 
 if TYPE_CHECKING:
     import libcst as cst

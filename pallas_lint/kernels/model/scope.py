@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.model.values import UNKNOWN, Frame, Sym, Value, join
+from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.values import UNKNOWN, Frame, Sym, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
