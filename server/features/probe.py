@@ -77,7 +77,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
             f" # pallas-lint: probe({suggested})"
         )
         return answer_of("needs-arguments", message, function=chosen.document(suggested))
-    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets)
+    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets, fresh=request.get("fresh") is True)
     return await _with_progress(ls, asked)
 
 
@@ -116,7 +116,9 @@ def _spec(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | Non
     return None if chosen.needs_arguments else specs.Spec(file, chosen.name)
 
 
-def _asked(ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object]) -> Asked:
+def _asked(
+    ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *, fresh: bool
+) -> Asked:
     """With which interpreter and under which conditions: of the client, else of the project's settings."""
     file = ls.documents.path(judged.uri)
     folder = ls.folders.of(file)
@@ -133,7 +135,7 @@ def _asked(ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, t
         timeout=client.probe_timeout or configured.timeout,
         memory_limit=client.probe_memory or configured.memory_limit,
     )
-    return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing())
+    return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 
 async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:

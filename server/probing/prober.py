@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, field, frozen
+from pallas_lint.server.probing.answers import Answers
 
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.folders import Folder
     from pallas_lint.server.workspace.judged import Judged
 
+    from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
 T = TypeVar("T")
@@ -61,6 +64,7 @@ class Asked:
     python: str
     conditions: Conditions
     texts: Mapping[Path, Source]  # of open documents that are not as on disk
+    fresh: bool = False  # run it whatever is known
 
     @property
     def root(self) -> Path:
@@ -72,6 +76,7 @@ class Prober:
     """The workers, one for each interpreter and project, and the one probe that runs at a time."""
 
     _workers: dict[tuple[str, Path], Worker] = field(factory=dict, init=False)
+    _answers: Answers = field(factory=Answers, init=False)
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _running: tuple[Worker, threading.Event] | None = field(default=None, init=False)
     _idle: asyncio.TimerHandle | None = field(default=None, init=False)
@@ -94,11 +99,12 @@ class Prober:
             def say(text: str) -> None:
                 loop.call_soon_threadsafe(tell, text)
 
-            done = asyncio.ensure_future(on_own_thread(lambda: _probe(asked, worker, say, cancelled)))
+            done = asyncio.ensure_future(on_own_thread(lambda: _answered(asked, self._answers, worker, say, cancelled)))
             try:
                 return await asyncio.shield(done)
             except asyncio.CancelledError:
                 cancelled.set()
+                self._answers.forget()
                 await on_own_thread(worker.stop)
                 await asyncio.wait([done])
                 raise
@@ -109,9 +115,11 @@ class Prober:
     async def stop(self, cancelled: threading.Event) -> None:
         """End the probe that is called off by this event, if it is the one that runs."""
         if self._running is not None and self._running[1] is cancelled:
+            self._answers.forget()
             await on_own_thread(self._running[0].stop)
 
     def _forget(self) -> None:
+        self._answers.forget()
         workers, self._workers = self._workers, {}
         for worker in workers.values():
             threading.Thread(target=worker.close, name="pallas-lint-probe", daemon=True).start()
@@ -152,7 +160,22 @@ def answer_of(outcome: str, message: str, **more: Any) -> dict[str, Any]:
 # -- on the probe's thread ---------------------------------------------------------------------------------------------
 
 
-def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
+def _answered(
+    asked: Asked, answers: Answers, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event
+) -> dict[str, Any]:
+    known = None if asked.fresh else answers.again(asked)
+    if known is not None:
+        return known
+    begun = time.time()
+    result, told = _probe(asked, worker, tell, cancelled)
+    if result is not None:
+        answers.keep(asked, result, told, begun)
+    return told
+
+
+def _probe(
+    asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event
+) -> tuple[ProbeResult | None, dict[str, Any]]:
     from pallas_lint.probe.findings import all_findings
 
     def progress(text: str) -> None:
@@ -164,11 +187,11 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
     try:
         result = Session(worker, asked.root, asked.conditions, progress, texts).probe(asked.spec)
     except _Cancelled:
-        return answer_of("cancelled", "the probe was cancelled")
+        return None, answer_of("cancelled", "the probe was cancelled")
     except WorkerError as error:
         raise Failed(str(error)) from error
     if cancelled.is_set():
-        return answer_of("cancelled", "the probe was cancelled")
+        return None, answer_of("cancelled", "the probe was cancelled")
     lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
     findings, errors = all_findings([result], asked.root, lines.line)
     if result.launches:
@@ -177,12 +200,8 @@ def _probe(asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled:
         raise Failed(". ".join(error.message for error in errors))
     told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
     message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
-    return answer_of(
-        "done",
-        ". ".join((message, *(error.message for error in errors))),
-        launches=len(result.launches),
-        findings=len(findings),
-    )
+    message = ". ".join((message, *(error.message for error in errors)))
+    return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))
 
 
 def _counted(number: int, what: str, several: str) -> str:

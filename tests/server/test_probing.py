@@ -223,6 +223,38 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
 
 
 @pytest.mark.asyncio
+async def test_what_has_not_changed_is_not_run_again(tmp_path: Path) -> None:
+    text = CODE.replace("import jax\n", "import os\n\nimport jax\n\nimport rows\n", 1).replace("// 8", "// rows.ROWS")
+    text = text.replace("B = 128\n", 'B = 128\nopen(os.environ["MARK"], "a").write("ran ")\n', 1)
+    mark, rows = tmp_path / "mark", tmp_path / "rows.py"
+    rows.write_text("ROWS = 8\n")
+    (tmp_path / "pallas-lint.toml").write_text('[probe]\nstage = "trace"\n')
+    async with editor(tmp_path, "--allow-probe", text=text, environment={"MARK": str(mark)}) as e:
+
+        async def runs(arguments: str = "f32[32,128]", **how: Any) -> bool:
+            """Whether the code ran."""
+            mark.write_text("")
+            answer = await e.probe(function="run", arguments=arguments, **how)
+            assert (answer["outcome"], answer["launches"]) == ("done", 1), answer
+            ran = mark.read_text() != ""
+            assert ("nothing has changed since" in answer["message"]) is not ran
+            return ran
+
+        assert await runs()
+        assert not await runs()
+        assert await runs(fresh=True)
+        e.change(text.replace("import jax\n", "# Why.\n\nimport jax\n", 1))
+        assert not await runs()
+        assert (await e.titles(e.line("def kernel")))[0].startswith("kernel: TPU, grid (4)")
+        assert await runs("f32[64,128]")
+        e.change(text.replace("B = 128\n", 'B = 128\njax.config.update("jax_enable_x64", True)\n', 1))
+        assert await runs("f32[64,128]")
+        rows.write_text("ROWS = 16\n")
+        assert await runs("f32[64,128]")
+        assert await runs("f32[64,128]", targets=["tpu:v6e"])
+
+
+@pytest.mark.asyncio
 async def test_facts_follow_edits_and_go_with_their_code(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe") as e:
         await e.probe(function="run", arguments="f32[32,128]")

@@ -1,0 +1,114 @@
+"""Answers of probes that still hold: the same question about the same code is not run again.
+
+The code is all of the user's that was imported, statement by statement: what one of them does besides binding names
+may matter to any other. What comments and blank lines between them say does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, evolve, field, frozen
+
+from pallas_lint.notebooks import notebook
+from pallas_lint.probe import stored_runs
+from pallas_lint.run.cache import digest
+from pallas_lint.syntax.outline import outline
+from pallas_lint.text.source import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pallas_lint.server.probing.prober import Asked
+
+    from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.text.source import Source
+
+_MOST = 200  # answers; the oldest are forgotten
+# They say more of the machine at that moment than of the code.
+_PASSING = frozenset({"crash", "deadline", "memory-limit"})
+
+
+@frozen
+class _Code:
+    """A file's text, and its statements by themselves, by digest."""
+
+    text: str
+    statements: str
+
+    @classmethod
+    def of(cls, source: Source) -> _Code:
+        pieces = (f"{piece.text.rstrip()}\n" for piece in outline(source).pieces)
+        return cls(_digest(source.text), _digest("".join(pieces)))
+
+    def holds(self, source: Source) -> bool:
+        return self.text == _digest(source.text) or self.statements == _Code.of(source).statements
+
+
+@frozen
+class _Answer:
+    told: dict[str, Any]
+    code: Mapping[Path, _Code]
+    stamp: int  # of the runs that are shown of the file
+
+
+@define(eq=False)
+class Answers:
+    """What was answered, by what was asked. They belong to workers: another one may import another jax."""
+
+    _known: dict[object, _Answer] = field(factory=dict, init=False)
+
+    def again(self, asked: Asked) -> dict[str, Any] | None:
+        """The answer where it was asked before, and nothing that it rests on has changed."""
+        known = self._known.get(_question(asked))
+        if known is None or known.stamp != stored_runs.stamp(asked.file):
+            return None
+        now = {file: _text(file, asked) for file in known.code}
+        if not all(source is not None and known.code[file].holds(source) for file, source in now.items()):
+            return None
+        return {**known.told, "message": f"{known.told['message']}; nothing has changed since"}
+
+    def keep(self, asked: Asked, result: ProbeResult, told: dict[str, Any], begun: float) -> None:
+        """Remember an answer; `begun` is when it was asked. One to what the probe could not finish is none."""
+        problems = [problem for launch in result.launches for stage in launch.stages for problem in stage.problems]
+        if result.errors:
+            self.forget()  # the worker may have ended
+        if not result.launches or result.errors or result.trouble or any(p["kind"] in _PASSING for p in problems):
+            return
+        code = {}
+        for file in {asked.file.resolve(), *(Path(name).resolve() for name in result.files)}:
+            source = _text(file, asked)
+            # One that was written meanwhile may have been read before.
+            if source is None or file.stat().st_mtime >= begun:
+                return
+            code[file] = _Code.of(source)
+        stamp = stored_runs.stamp(asked.file)
+        if not stamp:
+            return
+        self._known.pop(_question(asked), None)
+        self._known[_question(asked)] = _Answer(told, code, stamp)
+        while len(self._known) > _MOST:
+            del self._known[next(iter(self._known))]
+
+    def forget(self) -> None:
+        """The workers have ended."""
+        self._known.clear()
+
+
+def _question(asked: Asked) -> object:
+    conditions = evolve(asked.conditions, targets=tuple(asked.conditions.targets))
+    return asked.python, asked.root, asked.file, repr(asked.spec), conditions
+
+
+def _text(file: Path, asked: Asked) -> Source | None:
+    """As the worker gets it: from the editor where it is not as on disk."""
+    open_texts = {path.resolve(): source for path, source in asked.texts.items()}
+    try:
+        return open_texts.get(file) or notebook.read(file, str(file))
+    except SourceError:
+        return None
+
+
+def _digest(text: str) -> str:
+    return digest(text.encode("utf-8", "surrogatepass"))
