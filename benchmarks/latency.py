@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, metavar="N", help="samples of each kind of edit (default: 30)")
     parser.add_argument("--probe", action="store_true", help="probe an example from the editor, which needs jax[tpu]")
     parser.add_argument(
-        "--most", type=float, default=120.0, metavar="SECONDS", help="stop editing a file after this (default: 120)"
+        "--most", type=float, default=300.0, metavar="SECONDS", help="stop editing a file after this (default: 300)"
     )
     return parser.parse_args()
 
