@@ -153,7 +153,7 @@ class _Run:
             cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
         else:
             message = "what runs from here takes too long to follow: only what was met first is judged"
-            cut = {piece.first: message for piece in interpreter.cut if piece.source.path == self.source.path}
+            cut = {piece.first: message for piece in interpreter.outcome.cut if piece.source.path == self.source.path}
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
             help_ = "split it, or pass fewer values around"
@@ -190,21 +190,21 @@ class _Run:
     def _index_maps(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         interpreter = self.analysis.interpreter
-        failing = [launch for launch in interpreter.launches if launch.meant_to_fail] if rules else []
+        failing = [launch for launch in interpreter.outcome.launches if launch.meant_to_fail] if rules else []
         used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, interpreter)}
-        specs = [made for made in interpreter.notes.specs_made if rules]
+        specs = [made for made in interpreter.outcome.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             self._go_on()
             known = None if recall is None else recall.of_maps(what, used)
             if known is not None:
                 found, maps = known
-                interpreter.entered.update(maps.entered)
+                interpreter.outcome.entered.update(maps.entered)
             else:
-                before, entered = self._asked, set(interpreter.entered)
+                before, entered = self._asked, set(interpreter.outcome.entered)
                 every = list(_maps(what, interpreter))
                 unseen = [each for each in every if each.launch is not None or each.func.node not in used]
                 found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
-                ran = {node: interpreter.entered[node] for node in interpreter.entered.keys() - entered}
+                ran = {node: interpreter.outcome.entered[node] for node in interpreter.outcome.entered.keys() - entered}
                 maps = Maps(frozenset(each.func.node for each in every), ran)
                 if recall is not None and self._asked == before:
                     recall.keep_maps(what, maps, used, found)

@@ -34,7 +34,7 @@ def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Conte
     taken, outputs = claimed(call), output_leaves(call)
     if not isinstance(node, cst.Call) or taken is None or outputs is None or call.operands is None:
         return None
-    users = {other.site.key for other in context.analysis.interpreter.foreign_calls if kernel.func in other.kernels}
+    users = {other.site.key for other in context.analysis.outcome.foreign_calls if kernel.func in other.kernels}
     positional = [argument for argument in node.args if argument.keyword is None]
     if call.operands_open or len(users) != 1 or any(argument.star for argument in node.args):
         return None

@@ -147,7 +147,7 @@ class AliasMismatch(Rule):
     )
 
     def check_module(self, context: Context) -> Iterator[Finding]:
-        for call in context.analysis.interpreter.foreign_calls:
+        for call in context.analysis.outcome.foreign_calls:
             yield from _check(call, context)
             yield from _zeroed(call, context)
 

@@ -118,7 +118,7 @@ class AliasOfEmpty(Rule):
     )
 
     def check_module(self, context: Context) -> Iterator[Finding]:
-        for call in context.analysis.interpreter.foreign_calls:
+        for call in context.analysis.outcome.foreign_calls:
             if not call.form.is_triton or call.operands is None:
                 continue
             for output, value, at in _empties(call):

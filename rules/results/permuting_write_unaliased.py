@@ -212,7 +212,7 @@ class PermutingWriteUnaliased(Rule):
     )
 
     def check_module(self, context: Context) -> Iterator[Finding]:
-        for call in context.analysis.interpreter.foreign_calls:
+        for call in context.analysis.outcome.foreign_calls:
             if call.form.is_triton:
                 for func in call.kernels:
                     kernel = triton_kernel(func)

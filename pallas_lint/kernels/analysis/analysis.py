@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.interpreter.replay import Replay
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
@@ -55,6 +56,11 @@ class Analysis:
     presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
 
     @property
+    def outcome(self) -> Outcome:
+        """What all runs found."""
+        return self.interpreter.outcome
+
+    @property
     def traces(self) -> list[KernelTrace]:
         """Each kernel under each launch, once."""
         return list(dict.fromkeys(trace for launch in self.launches for trace in launch.traces))
@@ -76,7 +82,7 @@ class Analysis:
             return True
         piece = self._enterable[at]
         names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
-        return any(node in self.interpreter.entered for node in names)
+        return any(node in self.outcome.entered for node in names)
 
     @cached_property
     def _enterable(self) -> list[Piece]:
@@ -115,7 +121,7 @@ def analyse(
         replay.abandon(interpreter, module)
         raise
     replay.end(interpreter, module)
-    result.launches = [launch for launch in interpreter.launches if not launch.meant_to_fail]
+    result.launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
     result.replay = replay
     return result
 
@@ -157,7 +163,7 @@ def _is_kernel(piece: Piece) -> bool:
 
 
 def _has_run(i: Interpreter, piece: Piece) -> bool:
-    return any(isinstance(node, cst.FunctionDef) and node in i.entered for node in piece.body)
+    return any(isinstance(node, cst.FunctionDef) and node in i.outcome.entered for node in piece.body)
 
 
 def _renamed(module: Module) -> set[str]:
@@ -223,7 +229,7 @@ def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Call
             _enter(i, module, piece)
             spreading.run_handed_out(i)
     except TOO_MUCH:
-        i.cut.append(piece)
+        i.outcome.cut.append(piece)
         i.kernel, i.launch, i.guards, i.uncertain = None, None, (), 0
         i.stack.clear()
     before_kernels()
@@ -285,7 +291,7 @@ def _run_inner(i: Interpreter, outer: Func) -> None:
     for _ in range(3):
         # Kernels are entered as such, when their launches are.
         bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
-        known = {*i.entered, *(body.node for body in bodies if isinstance(body, Func))}
+        known = {*i.outcome.entered, *(body.node for body in bodies if isinstance(body, Func))}
         missing = [func for func in _inner_functions(i, outer) if func.node not in known]
         if not missing:
             return
@@ -300,8 +306,8 @@ def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
 
 def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
-    resolved = {launch.site.key for launch in i.launches if launch.traces}
-    missing = {launch.scope for launch in i.launches if launch.scope and launch.site.key not in resolved}
+    resolved = {launch.site.key for launch in i.outcome.launches if launch.traces}
+    missing = {launch.scope for launch in i.outcome.launches if launch.scope and launch.site.key not in resolved}
     if not missing:
         return
     for piece in module.outline.walk():

@@ -34,7 +34,7 @@ _DEPTH = 6
 def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
     """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
     done = set(roots)
-    names = {name for launch in i.launches for name in _names(launch.callers[:1])}
+    names = {name for launch in i.outcome.launches for name in _names(launch.callers[:1])}
     left = _MOST_PIECES
     i.calling = True
     for _ in range(_MOST_ROUNDS):
@@ -46,24 +46,23 @@ def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piec
             if left == 0:
                 break
             left -= 1
-            reached |= replay.run(i, piece, "caller", partial(_run, i, piece, run))
+            reached |= replay.run(i, piece, "caller", partial(_run, i, tuple(i.outcome.launches), piece, run))
         names = reached - names
     i.calling = False
 
 
-def _run(i: Interpreter, piece: Piece, run: Run) -> set[str]:
+def _run(i: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run) -> set[str]:
     """Run one caller; the names by which others may call it."""
-    before = len(i.launches)
     names: set[str] = set()
 
     def keep() -> None:
-        met = i.launches[before:]
+        met = i.outcome.launches
         if met:
             names.update(piece.names, *(_names(launch.callers[:1]) for launch in met))
         _keep_telling(i, before, piece)
 
     run(piece, keep)
-    for launch in i.launches[before:]:
+    for launch in i.outcome.launches:
         launch.caller = _spelled(piece)  # pipelines, which are met as the kernels run, too
     return names
 
@@ -79,19 +78,19 @@ def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
             yield func.method_of.cls.name
 
 
-def _keep_telling(i: Interpreter, before: int, piece: Piece) -> None:
+def _keep_telling(i: Interpreter, before: tuple[Launch, ...], piece: Piece) -> None:
     """Drop the launches met last that tell nothing new, or of which it is open whether they happen."""
-    kept: list[Launch] = i.launches[:before]
-    for launch in i.launches[before:]:
-        same = [other for other in kept if other.site.key == launch.site.key]
+    kept: list[Launch] = []
+    for launch in i.outcome.launches:
+        same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         told = _told(launch)
         calls = sum(other.caller is not None for other in same)
         own = launch.certain and launch.module is i.root  # a launch elsewhere is judged where it stands
         if own and calls < _MOST_CALLS and not any(_tells_all(_told(other), told) for other in same):
             launch.caller = _spelled(piece)
             kept.append(launch)
-    dropped = set(i.launches[before:]) - set(kept)
-    i.launches[:] = kept
+    dropped = set(i.outcome.launches) - set(kept)
+    i.outcome.launches[:] = kept
     i.pending[:] = [launch for launch in i.pending if launch not in dropped]
 
 

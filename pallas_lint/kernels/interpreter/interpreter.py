@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from attrs import define, evolve, field
+from attrs import Factory, define, evolve, field
 
 from pallas_lint.kernels.interpreter import expressions
-from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.outcome import Outcome
 from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.identity import Same
+    from pallas_lint.kernels.interpreter.effects import Notes
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
-    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
     from pallas_lint.syntax import Piece, Site
@@ -71,15 +71,11 @@ class Interpreter(Recorder):
     root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
-    launches: list[Launch] = field(factory=list)
+    outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
-    # Functions that ran, whatever for, with their pieces: in the run at hand, in the end in all.
-    entered: dict[cst.CSTNode, Piece] = field(factory=dict)
     # How often it traced a kernel for a launch site.
     contexts: Counter[tuple[cst.CSTNode, cst.CSTNode]] = field(factory=Counter)
-    notes: Notes = field(factory=Notes)  # of the run, or of the lookup, that goes on; in the end those of all
-    foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
-    checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
+    notes: Notes = Factory(lambda self: self.outcome.notes, takes_self=True)  # of the run, or of a lookup in it
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
@@ -95,15 +91,12 @@ class Interpreter(Recorder):
     entangled: bool = False  # a run changed what another made: neither can be told without the other
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET
-    cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
     turns: int = 1  # how often the loops around the code at hand run it
     spent: int = 0
     stack: list[Func] = field(factory=list)
     scope: Env | None = None  # of the call that runs: what its guards said holds for whom it calls
     changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
     _calls: RepeatedCalls = field(factory=RepeatedCalls)
-    # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
-    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
     # Functions of a module's top level that were named outside kernels while one ran, by both.
     named: dict[tuple[cst.CSTNode, cst.CSTNode], Func] = field(factory=dict)
 
@@ -113,13 +106,25 @@ class Interpreter(Recorder):
         self.steps = 0
         self.budget = min(_BUDGET, _TOTAL - self.spent)
 
+    @contextmanager
+    def apart(self) -> Iterator[Outcome]:
+        """What is found within is told apart from what was found before."""
+        before, taken = (self.outcome, self.notes), self.taken
+        self.outcome = outcome = Outcome()
+        self.notes = outcome.notes
+        try:
+            yield outcome
+        finally:
+            outcome.steps = self.taken - taken
+            self.outcome, self.notes = before
+
     # -- running code ------------------------------------------------------------------------------------------
 
     def run_piece(self, piece: Piece, env: Env) -> None:
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
         before, run = getattr(self, "module", env.module), self.running
         self.module = env.module
-        launches = len(self.launches)
+        launches = len(self.outcome.launches)
         if piece is not self.running_piece:
             self.running = TOP_LEVEL
         with self._within(piece), self.outside_kernels():
@@ -128,7 +133,7 @@ class Interpreter(Recorder):
             else:
                 self._block(piece.body, env)
         self.module, self.running = before, run
-        if piece is not self.running_piece and len(self.launches) != launches:
+        if piece is not self.running_piece and len(self.outcome.launches) != launches:
             self.entangled = True
 
     @property
@@ -331,7 +336,7 @@ class Interpreter(Recorder):
         """Execute a function's body with these arguments."""
         env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None), facts=self.told)
         self._bind_parameters(func, arguments, env)
-        self.entered[func.node] = func.piece
+        self.outcome.entered[func.node] = func.piece
         self.stack.append(func)
         before, self.module, self.scope = (self.module, self.scope), func.module, env
         try:
@@ -473,7 +478,7 @@ class Interpreter(Recorder):
         """A def statement: bind the function, decorators applied from the innermost out."""
         value: Value = Func(node.name.value, node, self.piece, env.module, env)
         if self.kernel is None and self.stack and self.running is not TOP_LEVEL:
-            self.inner.append((env, node, self.piece, self.stack[0].node))
+            self.outcome.inner.append((env, node, self.piece, self.stack[0].node))
         # The name is bound first so that a kernel run by a decorator sees itself.
         for decorator in reversed(node.decorators):
             value = self._decorate(decorator, value, env)

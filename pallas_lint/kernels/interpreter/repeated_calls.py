@@ -136,11 +136,11 @@ class RepeatedCalls:
         times: int,
     ) -> _Call | None:
         """Make a call in a kernel; None where that takes too long."""
-        first, unseen, launches, changes = len(kernel.events), len(kernel.unseen), len(i.launches), i.changes
+        first, unseen, launches, changes = len(kernel.events), len(kernel.unseen), len(i.outcome.launches), i.changes
         result = self._run(i, func, arguments)
         if result is None:
             return None
-        is_plain = len(i.launches) == launches and i.changes == changes
+        is_plain = len(i.outcome.launches) == launches and i.changes == changes
         lost = tuple(at - first for at in kernel.unseen[unseen:])
         last, guards = len(kernel.events), len(i.guards)
         return _Call(result, parts, held, i.changes, is_plain, first, last, guards, lost, times)
@@ -156,11 +156,11 @@ class RepeatedCalls:
                 return anyhow.told_with(parts).value(anyhow.result)
             if alike is not None and alike.changes == i.changes and alike.times >= _LAUNCHES:
                 return alike.told_with(parts).value(alike.result)
-        before = len(i.launches), len(i.foreign_calls), i.changes, i.notes.count
+        before = len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.notes.count
         result = self._run(i, func, arguments)
         if result is None:
             return UNKNOWN
-        is_plain = before == (len(i.launches), len(i.foreign_calls), i.changes, i.notes.count)
+        is_plain = before == (len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.notes.count)
         for key, known in ((same, anyhow), (ways, alike)):
             times = 1 if known is None else known.times + 1
             self._known[key] = _Call(result, parts, held, i.changes, is_plain, times=times)

@@ -8,37 +8,25 @@ is done again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from pallas_lint.kernels.interpreter.effects import Notes
 from pallas_lint.kernels.interpreter.reachable import Reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from pathlib import Path
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.interpreter.reachable import Reached
-    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece
     from pallas_lint.text.source import Source
 
 # Whether these stand anywhere in the text is asked by rules on launches.
 _ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
-
-
-class _Marks(NamedTuple):
-    """How much an interpreter had noted when a run began."""
-
-    launches: int
-    inner: int
-    cut: int
-    spent: int
 
 
 class Abandoned(Exception):
@@ -51,13 +39,8 @@ class Run:
 
     reached: tuple[Piece, ...]
     state: Hashable
+    outcome: Outcome
     result: Any = None
-    launches: list[Launch] = field(factory=list)
-    inner: list[Any] = field(factory=list)
-    notes: Notes = field(factory=Notes)
-    entered: dict[cst.CSTNode, Piece] = field(factory=dict)
-    cut: list[Piece] = field(factory=list)
-    spent: int = 0
 
 
 @define(eq=False)
@@ -101,7 +84,7 @@ class Replay:
     def _keep(
         self, runs: dict[tuple[Piece, str], Run], others: dict[Path, Source | None], i: Interpreter, module: Module
     ) -> None:
-        seen = i.entangled or i.is_spent or i.foreign_calls or i.checkified_unknown or module.is_changed
+        seen = i.entangled or i.is_spent or module.is_changed
         self.runs = {} if seen or module.graph.imports_back else runs
         self._earlier = {}
         loaded = module.graph.loaded
@@ -115,16 +98,13 @@ class Replay:
         state = self._state(i, piece, phase, reached)
         known = self._earlier.get((piece, phase))
         if known is not None and known.reached == reached.pieces and known.state == state:
-            _repeat(i, known)
+            i.spent += known.outcome.steps
             self.again += 1
         else:
-            marks = _marks(i)
-            notes, entered = i.notes, i.entered
-            i.notes, i.entered = Notes(), {}
-            result = run()
-            known = _since(i, marks, Run(reached.pieces, state, result, notes=i.notes, entered=i.entered))
-            i.notes, i.entered = notes, {**entered, **known.entered}
-            i.notes.add(known.notes)
+            with i.apart() as outcome:
+                result = run()
+            known = Run(reached.pieces, state, outcome, result)
+        i.outcome.add(known.outcome)
         self.runs[piece, phase] = known
         return known.result
 
@@ -136,7 +116,7 @@ class Replay:
         """What the runs before it tell the run: nothing, unless it is for what those met."""
         if phase == "root":
             return None
-        launches = tuple(launch for launch in i.launches if launch.site.piece in reached.all)
+        launches = tuple(launch for launch in i.outcome.launches if launch.site.piece in reached.all)
         return launches, self.runs.get((piece, "root"))
 
 
@@ -152,29 +132,3 @@ def _facts(i: Interpreter, module: Module) -> Hashable:
     inner = tuple(module.inner_imports.items())
     assumptions = tuple(sorted(i.assumptions.items()))
     return frame, inner, asked_for, newline, module.x64, i.versions, assumptions, module.source.path
-
-
-def _marks(i: Interpreter) -> _Marks:
-    return _Marks(
-        len(i.launches),
-        len(i.inner),
-        len(i.cut),
-        i.spent + i.steps,
-    )
-
-
-def _since(i: Interpreter, marks: _Marks, run: Run) -> Run:
-    run.launches = i.launches[marks.launches :]
-    run.inner = i.inner[marks.inner :]
-    run.cut = i.cut[marks.cut :]
-    run.spent = i.spent + i.steps - marks.spent
-    return run
-
-
-def _repeat(i: Interpreter, run: Run) -> None:
-    i.launches += run.launches
-    i.inner += run.inner
-    i.cut += run.cut
-    i.notes.add(run.notes)
-    i.entered.update(run.entered)
-    i.spent += run.spent

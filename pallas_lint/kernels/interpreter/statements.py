@@ -283,12 +283,12 @@ def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
     if i.kernel is not None:
         i.lose_sight()
         return
-    before = set(i.entered)
+    before = set(i.outcome.entered)
     with i.under(Guard("raises", UNKNOWN, i.site(node))):
         i.suite(node.body, env)
-    for func in i.entered.keys() - before:
-        if i.entered[func] is not i.piece:
-            del i.entered[func]  # a function of others, which is still to be judged for itself
+    for func in i.outcome.entered.keys() - before:
+        if i.outcome.entered[func] is not i.piece:
+            del i.outcome.entered[func]  # a function of others, which is still to be judged for itself
 
 
 def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:

@@ -78,8 +78,7 @@ def call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     form = FOREIGN_FORMS[name]
     made = Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
     found = ForeignCall(form, made, i.module)
-    if sum(other.site.key == made.site.key for other in i.foreign_calls) < _MOST_CONTEXTS:
-        i.foreign_calls.append(found)
+    keep(i.outcome.foreign_calls, found)
     if form.operands == "here":
         found.operands, found.operands_open = list(arguments.positional), arguments.open
         return launching.declared_arrays(made.argument(*form.outputs))
@@ -90,9 +89,15 @@ def call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     return made
 
 
+def keep(calls: list[ForeignCall], call: ForeignCall) -> None:
+    """Add a call, but for one that is made in too many ways."""
+    if sum(other.site.key == call.site.key for other in calls) < _MOST_CONTEXTS:
+        calls.append(call)
+
+
 def call_result(i: Interpreter, callee: Made, arguments: Arguments) -> Value:
     """`ffi_call(target, shapes)(x, y)`: the operands are here."""
-    for found in reversed(i.foreign_calls):
+    for found in reversed(i.outcome.foreign_calls):
         if found.made is callee and found.operands is None:
             found.operands, found.operands_open = list(arguments.positional), arguments.open
             break

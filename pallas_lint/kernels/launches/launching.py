@@ -75,7 +75,7 @@ def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, sit
     if i.around.abroad:
         i.notes.abroad.append(result)  # its own module judges its kernel
     else:
-        i.launches.append(result)
+        i.outcome.launches.append(result)
     if i.kernel is None and not i.around.abroad:
         i.pending.append(result)
     elif i.kernel is not None and not form.may_nest:
@@ -252,7 +252,7 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
         trace.returned = run() or UNKNOWN
     except TOO_MUCH:
         trace.complete = False
-        i.cut.append(i.running_piece or trace.site.piece)
+        i.outcome.cut.append(i.running_piece or trace.site.piece)
     finally:
         i.kernel, i.launch, i.guards, i.uncertain, i.stack = before
 
@@ -260,8 +260,8 @@ def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) 
 def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
     i.change(result.made_by)
-    if result not in i.launches:
-        i.launches.append(result)
+    if result not in i.outcome.launches:
+        i.outcome.launches.append(result)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
     result.options = frozenset(arguments.keywords)
@@ -331,12 +331,12 @@ def call_wrapper(
     if form.wrapped_as == "method" and not _LAUNCH_KEYWORDS & set(arguments.keywords):
         return i.call(callee, arguments, node)
     if isinstance(callee, Func):
-        before = len(i.launches)
+        before = len(i.outcome.launches)
         result = i.call(callee, arguments, node)
-        made = [met for met in i.launches[before:] if met.kernel is not UNKNOWN]
+        made = [met for met in i.outcome.launches[before:] if met.kernel is not UNKNOWN]
         if made:
             for met in made:
                 met.site = i.site(node)  # the user's own call, not the wrapper's line
             return result
-        del i.launches[before:]
+        del i.outcome.launches[before:]
     return launch(i, name, form, arguments, i.site(node))

@@ -103,7 +103,7 @@ def run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
     """Functions handed to one that is not modelled are run once, with arguments that are not known."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         for option in options(value):
-            if isinstance(option, Func) and option.node not in i.entered:
+            if isinstance(option, Func) and option.node not in i.outcome.entered:
                 i.call_unknown(option, name)
 
 
@@ -120,7 +120,7 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
             for value in option.args:
                 mark_checkified(i, value)
         else:
-            i.checkified_unknown = True
+            i.outcome.checkified_unknown = True
 
 
 # -- calls of what another call returned -----------------------------------------------------------------------

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.effects import Notes
+    from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
@@ -50,11 +51,9 @@ class Recorder:
     running: object
     entangled: bool
     changes: int
-    launches: list[Launch]
+    outcome: Outcome
     notes: Notes
-    entered: dict[cst.CSTNode, Piece]
     named: dict[tuple[cst.CSTNode, cst.CSTNode], Func]
-    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]]
 
     def site(self, node: cst.CSTNode) -> Site:
         return Site(self.piece, node)
@@ -174,10 +173,10 @@ class Recorder:
 
     def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
         """Functions defined while `outer` ran that did not run themselves."""
-        found = [(env, node, piece) for env, node, piece, root in self.inner if root is outer.node]
+        found = [(env, node, piece) for env, node, piece, root in self.outcome.inner if root is outer.node]
         found += [
             (func.env, func.node, func.piece)
             for (root, _), func in self.named.items()
             if root is outer.node and isinstance(func.node, cst.FunctionDef)
         ]
-        return [(env, node, piece) for env, node, piece in found if node not in self.entered]
+        return [(env, node, piece) for env, node, piece in found if node not in self.outcome.entered]
