@@ -122,7 +122,7 @@ def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
     value = lookup(i, node.value, env)
     if isinstance(value, External):
         return NAMED_NUMBERS.get(value.name) or External(value.name, i.site(node))
-    if i.kernel is not None and isinstance(value, Array | Sym) and i.is_captured(node.value, env):
+    if i.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, i.kernel):
         i.record(Capture(node.value, value, i.site(node)))
     return value
 

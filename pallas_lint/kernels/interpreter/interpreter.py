@@ -416,15 +416,6 @@ class Interpreter(Recorder):
         """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
         return isinstance(value, Sym) and isinstance(value.owner, Frame) and not value.owner.in_kernel
 
-    def is_captured(self, name: str, env: Env) -> bool:
-        """Whether `name` is bound outside the kernel that is being traced."""
-        scope: Env | None = env
-        while scope is not None:
-            if name in scope.vars and (scope is env or not scope.is_class):
-                return scope.kernel is not self.kernel
-            scope = scope.parent
-        return True  # a global
-
     def api_present(self, name: str) -> bool | None:
         """Whether jax has `name` in the versions in question; None where they differ or it is not known."""
         from pallas_lint import compat

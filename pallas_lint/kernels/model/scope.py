@@ -49,6 +49,15 @@ class Env:
             env = env.parent
         return None
 
+    def captures(self, name: str, kernel: KernelTrace | None) -> bool:
+        """Whether `name`, which code here uses, is bound outside the kernel that is being traced."""
+        env: Env | None = self
+        while env is not None:
+            if name in env.vars and (env is self or not env.is_class):
+                return env.kernel is not kernel
+            env = env.parent
+        return True  # a global
+
     def bind(self, name: str, value: Value) -> None:
         if name in self.outer_names:
             env = self.parent
