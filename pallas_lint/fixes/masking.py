@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axis_of
+from pallas_lint.kernels.grid.grid_points import axis_of
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.values import Array
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axes_in, axis_of
+from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.values import NONE, Array, Dim
 from pallas_lint.rule import Example, Rule
 

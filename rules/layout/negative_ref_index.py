@@ -10,7 +10,7 @@ import libcst as cst
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Slice, Value
@@ -282,7 +282,7 @@ def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
     if not isinstance(value, Array) or value.origin is None or depth > _DEPTH:
         return None
     origin = value.origin
-    if origin.name == f"{PALLAS}.program_id":
+    if origin.name == PROGRAM_ID:
         return 0, "grid step"
     if origin.name == LOOP_INDEX:
         lower = origin.args[0]

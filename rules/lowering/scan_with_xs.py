@@ -8,9 +8,8 @@ from attrs import frozen
 
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS
 from pallas_lint.kernels.library.operands import tree_leaves
-from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim

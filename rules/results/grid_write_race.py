@@ -9,8 +9,9 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
 from pallas_lint.kernels.facts.dataflow import inputs, is_among
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axes_in, axis_of
+from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Const, Ref, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule

@@ -8,8 +8,8 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
-from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models, program_ids, step_text, tested_axes
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.derivatives import REVERSE
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.values import NONE, Dictionary, Func, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site
@@ -169,7 +169,7 @@ def _refusal(launch: Launch, transform: str) -> str | None:
         return "whose scalar prefetch forward mode does not support"
     if launch.argument("scratch_shapes") not in (None, NONE) and launch.scratch is not None and launch.scratch.items:
         return "whose scratch buffers forward mode does not support"
-    if any(True for trace in launch.traces for _ in trace.ops(f"{PALLAS}.program_id")):
+    if any(True for trace in launch.traces for _ in trace.ops(PROGRAM_ID)):
         return "whose kernel calls `pl.program_id`, which forward mode does not support"
     return None
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_tensorcore_mesh
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 from pallas_lint.kernels.model.values import Const, Seq
 from pallas_lint.rule import Example, Rule
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace, Op
 
-_PROGRAM_ID, _NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
 
 
@@ -138,13 +137,13 @@ class ProgramIdMisplaced(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        for op in trace.ops(_PROGRAM_ID, _NUM_PROGRAMS):
+        for op in trace.ops(PROGRAM_ID, NUM_PROGRAMS):
             if op.launch is not launch:
                 continue  # in the body of a pipeline, which has a grid of its own
             found = self._axis(op, launch, context) if op.certain else None
             if found is None and launch.form.refs == "arrays":
                 found = self._mesh(op, launch, context)
-            if found is None and op.name == _PROGRAM_ID:
+            if found is None and op.name == PROGRAM_ID:
                 found = self._interpreted(op, launch, context)
             if found is not None:
                 yield found
@@ -167,7 +166,7 @@ class ProgramIdMisplaced(Rule):
         trace = index_map.run() if _mentions(index_map.func.piece.text) else None
         if trace is None or index_map.launch is None:
             return
-        for op in trace.ops(_PROGRAM_ID):
+        for op in trace.ops(PROGRAM_ID):
             yield context.finding(
                 op.site,
                 "`pl.program_id` in an index map: the TPU lowering has no grid there",
@@ -193,7 +192,7 @@ class ProgramIdMisplaced(Rule):
                 op=op,
                 related=[(launch.called_at, "launched here")],
             )
-        if axis.value < 0 and op.name == _PROGRAM_ID and axis.value + rank >= 0:
+        if axis.value < 0 and op.name == PROGRAM_ID and axis.value + rank >= 0:
             argument = _axis_edit(op, str(axis.value + rank), context)
             return context.finding(
                 op.site,
@@ -211,7 +210,7 @@ class ProgramIdMisplaced(Rule):
         failing = context.failing(lambda version: parse(version) >= _KERNEL_SINCE)
         if not failing:
             return None
-        what = "axis_index" if op.name == _PROGRAM_ID else "axis_size"
+        what = "axis_index" if op.name == PROGRAM_ID else "axis_size"
         if launch.form.counts_programs:
             axis, names = op.argument("axis", 0), launch.argument("grid_names")
             fix = None

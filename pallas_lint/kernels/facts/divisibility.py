@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import Array, Const, Value
@@ -80,7 +80,7 @@ def _divisor(value: Value, loaded: Collection[Same], *, proof: Proof | None, dep
     op = value.origin
     if op is None:
         return 1 if Same(value) in loaded else None
-    if op.name == "jax.experimental.pallas.program_id":
+    if op.name == PROGRAM_ID:
         return 1
     if op.name == LOOP_INDEX:
         return 1 if _is_counted(op) else None

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import bits, is_signed
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Op
 
-_COUNTS = frozenset(
-    {f"{PALLAS}.program_id", f"{PALLAS}.num_programs", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.lax.axis_index"}
-)
+_COUNTS = frozenset({PROGRAM_ID, NUM_PROGRAMS, "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.lax.axis_index"})
 # Not negative if both operands are not, ...
 _BOTH = frozenset("add multiply mul minimum min floor_divide true_divide div divide bitwise_or".split())
 # ... if one of them is not, ...

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, field, frozen
 
-from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, Point, axes_in, terms_in
+from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, dtype_of
-from pallas_lint.kernels.model.known_names import declares_array
+from pallas_lint.kernels.model.known_names import PROGRAM_ID, declares_array
 from pallas_lint.kernels.model.launch import BlockDim, block_spec, scratch_ref
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.symbols import arithmetic

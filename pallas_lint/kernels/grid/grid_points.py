@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
 
-from pallas_lint.kernels.model.known_names import PALLAS, is_integer
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.values import Array, Choice, Const, Sym, Value
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, Op
 
-PROGRAM_ID = f"{PALLAS}.program_id"
-NUM_PROGRAMS = f"{PALLAS}.num_programs"
 _DEPTH = 40
 _LARGEST = 2**80  # no index and no size is larger
 _MOST_SHIFTED = 80

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.grid.blocks import symbols_in
-from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS, PROGRAM_ID, Point, axes_in, axis_of, terms_in
+from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
 from pallas_lint.kernels.model.values import Array, Choice, Const, Sym, Value
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value, from_dim, options
@@ -68,7 +68,7 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> Reach | None:
         return None
     if op.name == LOOP_INDEX:
         return Reach(op.args[1], Const(1)) if op.args[0] == Const(0) else None
-    if op.name == "jax.experimental.pallas.program_id":
+    if op.name == PROGRAM_ID:
         return _of_grid(op, launch)
     if op.name in _SAME and op.args:
         return reach_of(op.args[0], launch, depth + 1)

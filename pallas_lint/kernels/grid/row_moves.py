@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import define, field, frozen
 
-from pallas_lint.kernels.grid.grid_points import PROGRAM_ID, axis_of
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.grid.grid_points import axis_of
+from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Sym, Value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
@@ -35,17 +35,32 @@ if TYPE_CHECKING:
 __all__ = ["bits", "broadcast", "dtype_of", "element_of", "infer"]
 
 
+@frozen(eq=False)
+class ArrayFunction:
+    """A function that does nothing but make arrays of what it is given."""
+
+    infer: Rule
+    makes: bool = False  # what it gives is an array whatever it gets; of others that is told by their operands
+    alike: bool = False  # ... and has the shape of the operand
+    # Whether numpy's function of the name gives an array of the same dtype, or of one that numpy's own rules tell.
+    numpy: Literal["alike", "promoted"] | None = None
+
+
+def function_of(name: str) -> ArrayFunction | None:
+    return _LAX_FUNCTIONS.get(name) or _FUNCTIONS.get(last_part(name))
+
+
 def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, more: bool = False) -> Value:
     """What `name(*args, **keywords)` returns; an Array of unknown shape and dtype for what is not modelled.
 
     `more`: there are arguments that are not seen, as in `x.reshape(-1, *sizes)`.
     """
-    rule = _LAX_RULES.get(name) or _RULES.get(last_part(name))
-    if rule is None or more:
+    function = function_of(name)
+    if function is None or more:
         return Array()
     try:
-        result = rule(name, args, keywords)
-        if x64 and rule is _random and isinstance(result, Array) and result.dtype in ("f64", "i64"):
+        result = function.infer(name, args, keywords)
+        if x64 and function.infer is _random and isinstance(result, Array) and result.dtype in ("f64", "i64"):
             # The flag may be set elsewhere in the file only.
             return evolve(result, dtype=element_of_kinds(result.kinds))
         return _canonical(result, x64)
@@ -55,7 +70,8 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
 
 def promotes(name: str) -> bool:
     """Whether a function brings all its arguments to one dtype before it computes; lax casts Python's numbers."""
-    return not name.startswith("jax.lax.") and _RULES.get(last_part(name)) in _PROMOTING
+    function = None if name.startswith("jax.lax.") else _FUNCTIONS.get(last_part(name))
+    return function is not None and function.infer in _PROMOTING
 
 
 def _canonical(value: Value, x64: bool) -> Value:
@@ -213,7 +229,6 @@ _SHAPE_OF_RANDOM = {
     "bernoulli": 2,
     "truncated_normal": 3,
 }
-RANDOM = frozenset(f"jax.random.{name}" for name in _SHAPE_OF_RANDOM)
 
 
 def _eye(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -344,13 +359,25 @@ def _one_hot(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array((*sizes, classes) if sizes is not None and at == -1 else None, dtype)
 
 
-_RULES: dict[str, Rule] = {**RESHAPING, **REDUCTIONS}
+def _opaque(name: str, args: list[Value], keywords: Keywords) -> Value:
+    return Array()
 
 
-def _register(rule: Rule, names: str) -> None:
-    _RULES.update(dict.fromkeys(names.split(), rule))
+# By the last part of the name, which those of jnp and lax share.
+_FUNCTIONS: dict[str, ArrayFunction] = {}
 
 
+def _register(rule: Rule, names: str, *, makes: bool = False, alike: bool = False) -> None:
+    _FUNCTIONS.update(dict.fromkeys(names.split(), ArrayFunction(rule, makes, alike)))
+
+
+def _register_numpy(how: Literal["alike", "promoted"], names: str) -> None:
+    _FUNCTIONS.update({name: evolve(_FUNCTIONS[name], numpy=how) for name in names.split()})
+
+
+for _name, _rule in (*RESHAPING.items(), *REDUCTIONS.items()):
+    _register(_rule, _name)
+_register(RESHAPING["split"], "split", makes=True)
 _register(
     _elementwise,
     "add subtract sub multiply mul maximum minimum rem div bitwise_and"
@@ -378,25 +405,27 @@ _register(_predicate, "logical_not isnan isinf isfinite is_finite signbit isnegi
 _register(
     _same,
     "negative neg positive abs absolute sign floor ceil round trunc fix square relu stop_gradient around"
-    " invert bitwise_not not_ population_count clz roll flip flipud fliplr sort copy conj conjugate tril triu rev"
+    " invert bitwise_not not_ population_count clz roll flip flipud fliplr sort copy conj conjugate rev"
     " multiple_of max_contiguous integer_pow with_sharding_constraint optimization_barrier nan_to_num real"
     " dynamic_update_slice dynamic_update_slice_in_dim dynamic_update_index_in_dim reduce_precision relu6",
 )
+_register(_same, "tril triu", makes=True)
 _register(_rint, "rint")
 _register(_clip, "clip")
 _register(_where, "where")
 _register(_select_n, "select_n")
 _register(_select, "select")
 _register(_pair, "divmod")
-_register(_like, "zeros_like ones_like full_like empty_like")
-_register(_filled, "zeros ones empty full")
-_register(_eye, "eye identity")
-_register(_tri, "tri")
-_register(_linspace, "linspace")
-_register(_arange, "arange")
-_register(_iota, "iota")
-_register(_broadcasted_iota, "broadcasted_iota")
-_register(_array, "array asarray")
+_register(_like, "zeros_like ones_like full_like empty_like", makes=True, alike=True)
+_register(_filled, "zeros ones empty full", makes=True)
+_register(_eye, "eye identity", makes=True)
+_register(_tri, "tri", makes=True)
+_register(_linspace, "linspace", makes=True)
+_register(_arange, "arange", makes=True)
+_register(_iota, "iota", makes=True)
+_register(_broadcasted_iota, "broadcasted_iota", makes=True)
+_register(_array, "array asarray", makes=True, alike=True)
+_register(_opaque, "normal uniform randint bits PRNGKey key", makes=True)
 _register(_astype, "astype convert_element_type")
 _register(_bitcast, "bitcast_convert_type view")
 _register(
@@ -407,12 +436,18 @@ _register(
 _register(infer_product, PRODUCTS)
 _register(infer_einsum, "einsum")
 _register(_one_hot, "one_hot")
+_register_numpy(
+    "alike",
+    "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
+    " tile repeat reshape expand_dims",
+)
+_register_numpy("promoted", "concatenate stack vstack hstack flip roll sort argsort where")
 _PROMOTING = (_elementwise, _numeric, _floor_divide, _floating, _comparison, _clip, _pair)
-# lax functions that share a name, but not a meaning, with one of jnp's.
-_LAX_RULES: dict[str, Rule] = {
-    **dict.fromkeys(RANDOM, _random),
-    "jax.lax.max": _elementwise,
-    "jax.lax.min": _elementwise,
-    "jax.lax.clamp": _clamp,
-    "jax.lax.select": _select_n,
+# Functions that share a name, but not a meaning, with one of jnp's.
+_LAX_FUNCTIONS = {
+    **dict.fromkeys((f"jax.random.{name}" for name in _SHAPE_OF_RANDOM), ArrayFunction(_random, makes=True)),
+    "jax.lax.max": ArrayFunction(_elementwise),
+    "jax.lax.min": ArrayFunction(_elementwise),
+    "jax.lax.clamp": ArrayFunction(_clamp),
+    "jax.lax.select": ArrayFunction(_select_n),
 }

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
 
-_ARRAY_MAKERS = frozenset(
-    "array asarray arange zeros ones full empty eye linspace identity iota broadcasted_iota zeros_like ones_like"
-    " full_like empty_like tril triu tri normal uniform randint bits PRNGKey key split".split()
-)
-# ... which have the shape of what they are given, as casts do.
-_SHAPED_ALIKE = frozenset("array asarray zeros_like ones_like full_like empty_like".split())
-# Those of numpy that are told alike: dtypes of several operands are promoted by other rules.
-_NUMPY_MAKERS = frozenset(
-    "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
-    " tile repeat reshape expand_dims".split()
-)
-_NUMPY_JOINERS = frozenset("concatenate stack vstack hstack flip roll sort argsort where".split())
-
 
 def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
     short = last_part(name)
@@ -49,8 +36,9 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
                     i.access("load", ref, UNKNOWN, node)
         return i.op(name, node, arguments, result)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
-    if short in _ARRAY_MAKERS or from_name(short) is not None or name in arrays.RANDOM:
-        if short in _SHAPED_ALIKE or from_name(short) is not None:
+    function, casts = arrays.function_of(name), from_name(short) is not None
+    if casts or (function is not None and function.makes):
+        if casts or (function is not None and function.alike):
             result = as_may_be(result, arguments.positional[:1])
         return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
@@ -66,11 +54,12 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
         return host_numbers.numpy_scalar(short, arguments)
     if short in host_numbers.REAL:
         return host_numbers.real(name, arguments)
-    if short in _NUMPY_MAKERS:
+    function = arrays.function_of(f"jax.numpy.{short}")
+    if function is not None and function.numpy == "alike":
         x64 = i.root.x64 is not None
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
         return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
-    if short in _NUMPY_JOINERS:
+    if function is not None and function.numpy == "promoted":
         given = arguments.positional
         parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
         told = all(isinstance(part, Array | Const) for part in parts) and (short != "where" or len(given) == 3)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
@@ -45,7 +45,6 @@ _NUMPY = frozenset(f"numpy.{name}" for name in f"{_UFUNCS} {_ARRAY_FUNCTIONS}".s
 _SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "empty"))
 # What these give is a Python number, or made with Python's operators from their arguments.
 _TRANSPARENT = frozenset((f"{PALLAS}.cdiv", f"{PALLAS}.triton.cdiv"))
-_NUM_PROGRAMS = f"{PALLAS}.num_programs"
 
 
 def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
@@ -117,7 +116,7 @@ class Traced:
             if load is None:
                 return None if value.site is not None else ["a value that the loop or branch passes on"]
             return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
-        if origin.name == _NUM_PROGRAMS:
+        if origin.name == NUM_PROGRAMS:
             return ["a grid size that is not known before the kernel runs"] if self._grid_is_dynamic(origin) else None
         if origin.name == "jax.lax.psum" and origin.args and isinstance(origin.args[0], Const):
             return None  # `psum(1, axis)` is the size of the axis, a Python number

@@ -11,6 +11,7 @@ from typing import TypeGuard
 from pallas_lint.kernels.model.values import Const, External, Made, Value
 
 PALLAS = "jax.experimental.pallas"
+PROGRAM_ID, NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
 PARTIAL = "functools.partial"
 CHECKIFY = "jax.experimental.checkify.checkify"
 JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
