@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from pallas_lint.probe.client import MAIN, Worker, WorkerError
+from pallas_lint.probe.protocol import ProtocolError, read_event
 from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from pallas_lint.probe.protocol import Event, ModulesRequest, Terms
 
 RUNNER = Path(__file__).parent / "worker" / "runner.py"
 HOOK = Path(__file__).parent / "worker" / "hook"
@@ -33,7 +36,7 @@ class Captured:
     results: list[ProbeResult]
 
 
-def run(command: Sequence[str], request: dict[str, Any]) -> Captured:
+def run(command: Sequence[str], request: Terms) -> Captured:
     """Run `command` with its launches captured. Its output goes to standard error.
 
     Raises OSError where the command cannot be started.
@@ -88,7 +91,7 @@ def _as_python(command: Sequence[str]) -> tuple[str | None, list[str]]:
     return (match[1], [found, *command[1:]]) if match else (None, [])
 
 
-def write_request(folder: Path, request: dict[str, Any]) -> None:
+def write_request(folder: Path, request: Terms) -> None:
     """Leave for the captured processes what to examine."""
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
 
@@ -98,13 +101,13 @@ def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
     results = []
     seen: set[str] = set()
     for file in sorted(folder.glob("*.jsonl")):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        result = collect(None, [json.loads(line) for line in lines], timeout)
+        result = collect(None, _events(file), timeout)
         if result.modules:
             _compile(result, timeout)
         fresh = []
         for launch in sorted(result.launches, key=_order):
-            key = json.dumps([launch.facts[name] for name in ("kernel", "place", "grid", "operands")])
+            facts = launch.facts
+            key = json.dumps([facts["kernel"], facts["place"], facts["grid"], facts["operands"]])
             if key not in seen:
                 seen.add(key)
                 fresh.append(launch)
@@ -113,9 +116,20 @@ def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
     return results
 
 
+def _events(file: Path) -> Iterator[Event]:
+    """What a process has told; it may have been ended in the middle of a line."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            yield read_event(line)
+        except ProtocolError as error:
+            yield {"event": "error", "message": f"what it tells is not understood: {error}"}
+            return
+
+
 def _compile(result: ProbeResult, timeout: float) -> None:
     """Compile in a worker what the program's process has lowered: a compiler may crash, the program must not."""
-    request = {"modules": result.modules, "timeout": max(timeout, 10.0 * len(result.modules)), "memory_limit": 16 << 30}
+    seconds = max(timeout, 10.0 * len(result.modules))
+    request: ModulesRequest = {"modules": result.modules, "timeout": seconds, "memory_limit": 16 << 30}
     try:
         with Worker(str(result.parts["python"]), Path.cwd()) as worker:
             collect(None, worker.ask(request), timeout, result)
@@ -124,5 +138,6 @@ def _compile(result: ProbeResult, timeout: float) -> None:
 
 
 def _order(launch: LaunchResult) -> tuple[str, int, str]:
-    place = launch.place or {"file": "", "line": 0}
-    return place["file"], place["line"], json.dumps(launch.facts["operands"])
+    place = launch.place
+    file, line = (place["file"], place["line"]) if place is not None else ("", 0)
+    return file, line, json.dumps(launch.facts["operands"])

@@ -8,12 +8,16 @@ import selectors
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from attrs import define, field
 
+from pallas_lint.probe.protocol import ProtocolError, read_event
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pallas_lint.probe.protocol import Died, Event, Request
 
 MAIN = Path(__file__).parent / "worker" / "main.py"
 # Seconds that the worker has beyond the request's own deadline, for starting up and for killing its children.
@@ -32,8 +36,11 @@ class Worker:
     cwd: Path
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
-    def ask(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events of a request, without the closing one; `{"event": "died"}` where the worker itself died."""
+    def ask(self, request: Request) -> Iterator[Event]:
+        """The events of a request, without the closing one; `{"event": "died"}` where the worker itself died.
+
+        A worker that says what nobody understands is ended, and that is an error.
+        """
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -41,13 +48,16 @@ class Worker:
             process.stdin.flush()
             yield from self._events(process, time.monotonic() + float(request["timeout"]) + _GRACE)
         except BrokenPipeError:
-            yield {"event": "died", "task": None, "reason": "exit", "status": process.poll(), "output": ""}
+            yield _dead(process)
             self.close()
+        except ProtocolError as error:
+            self.close()
+            yield {"event": "error", "message": f"the worker is not understood: {error}"}
         except GeneratorExit:
             self.close()
             raise
 
-    def _events(self, process: subprocess.Popen[bytes], deadline: float) -> Iterator[dict[str, Any]]:
+    def _events(self, process: subprocess.Popen[bytes], deadline: float) -> Iterator[Event]:
         assert process.stdout is not None
         pending = b""
         with selectors.DefaultSelector() as selector:
@@ -58,12 +68,11 @@ class Worker:
                 data = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
                 if not data:
                     self.close()
-                    reason = "exit" if ready else "deadline"
-                    yield {"event": "died", "task": None, "reason": reason, "status": process.poll(), "output": ""}
+                    yield _dead(process, "exit" if ready else "deadline")
                     return
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
-                    event = json.loads(line)
+                    event = read_event(line)
                     if event["event"] == "done":
                         return
                     yield event
@@ -114,3 +123,7 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _dead(process: subprocess.Popen[bytes], reason: Literal["exit", "deadline"] = "exit") -> Died:
+    return {"event": "died", "task": None, "reason": reason, "status": process.poll(), "output": ""}

@@ -2,67 +2,38 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, field
 
-from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
+from pallas_lint.finding import Finding, LintError, Related, Severity
 from pallas_lint.probe import messages
+from pallas_lint.probe.places import Places, place_of
 from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
+    from pallas_lint.probe.protocol import (
+        Checked,
+        Ended,
+        InInterpreter,
+        NotANumber,
+        OutOfRange,
+        OverBudget,
+        ParallelWrites,
+        Place,
+        Race,
+        Ragged,
+        Raised,
+        Revisited,
+        Shared,
+        Uncovered,
+    )
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
-_CALLED = re.compile(r"[\w.]+(?=\()")
 _FALLBACK = {"trace": "PAL901", "lower": "PAL902", "compile": "PAL903"}
-
-
-@define
-class _Places:
-    """Worker places (absolute files) as spans that the user reads."""
-
-    cwd: Path
-    line: Callable[[str, int], str | None]
-
-    def span(self, place: dict[str, Any] | None, otherwise: str) -> Span:
-        if place is None:
-            return Span(otherwise, Position(1, 1), Position(1, 2))
-        shown = self.shown(place["file"])
-        number = int(place["line"])
-        column, end_line, end_column = place.get("column"), place.get("end_line"), place.get("end_column")
-        text = self.line(shown, number) or ""
-        if column and end_column:
-            last = int(end_line or number)
-            # A call of thirty lines is shown by the name of what it calls.
-            called = _CALLED.match(text, column - 1) if text.isascii() else None
-            if called is not None and (int(end_line or number) > number or end_column - column > 60):
-                return Span(shown, Position(number, column), Position(number, called.end() + 1))
-            return Span(
-                shown,
-                Position(number, _characters(text, column)),
-                Position(last, _characters(self.line(shown, last) or "", end_column)),
-            )
-        if column:
-            return Span(shown, Position(number, column), Position(number, max(len(text.rstrip()) + 1, column + 1)))
-        begin = len(text) - len(text.lstrip()) + 1
-        return Span(shown, Position(number, begin), Position(number, max(len(text.rstrip()) + 1, begin + 1)))
-
-    def shown(self, file: str) -> str:
-        try:
-            return Path(file).relative_to(self.cwd).as_posix()
-        except ValueError:
-            return Path(file).as_posix()
-
-
-def _characters(text: str, column: int) -> int:
-    """A column counted in bytes as one counted in characters."""
-    if text.isascii():
-        return column
-    return len(text.encode("utf-8", "surrogatepass")[: column - 1].decode("utf-8", "replace")) + 1
 
 
 def all_findings(
@@ -82,22 +53,22 @@ def findings_of(
     result: ProbeResult, cwd: Path, line: Callable[[str, int], str | None]
 ) -> tuple[list[Finding], list[LintError]]:
     """The findings and errors of one probe. `line` gives the text of a line of a shown path."""
-    places = _Places(cwd, line)
+    places = Places(cwd, line)
     here = result.spec.file if result.spec is not None else "<program>"
     errors = [LintError(here, message) for message in result.errors]
     found: list[Finding] = []
-    if result.trouble and result.trouble_task == "load":
-        errors.append(_import_error(result.trouble[0], here, places))
-    elif result.trouble:
-        trouble = result.trouble[0]
+    trouble = next((problem for problem in result.trouble if problem["kind"] == "raised"), None)
+    if trouble is not None and result.trouble_task == "load":
+        errors.append(_import_error(trouble, here, places))
+    elif trouble is not None:
         if result.spec is not None and not result.launches and _is_call_error(trouble):
             errors.append(
                 LintError(here, f"`{result.spec.function}` cannot be called so: {messages.sentence(trouble)}")
             )
         else:
-            found.append(_Launch(None, result, places).raised(trouble, "trace", None))
+            found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
-        found += _Launch(launch, result, places).findings()
+        found += _Launch(result, places, launch).findings()
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
@@ -105,24 +76,23 @@ def findings_of(
     return _merged(found), errors
 
 
-def _compared(result: ProbeResult, places: _Places) -> Iterator[Finding]:
+def _compared(result: ProbeResult, places: Places) -> Iterator[Finding]:
     """What the comparison with a reference function shows."""
     event = result.compared
     assert event is not None
-    about = _Launch(result.launches[0] if result.launches else None, result, places)
-    if event.get("ok") is None and event.get("detail"):
-        yield about._placed({}, "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
+    about = _Around(result, places, result.launches[0] if result.launches else None)
+    if event["ok"] is None and event.get("detail"):
+        yield about.placed((), "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
     for problem in event.get("problems") or []:
         if problem["kind"] == "mismatch":
-            yield about._placed(
-                {}, "PAL908", Severity.ERROR, problem["message"], "on random operands, in interpret mode"
-            )
-        else:
+            advice = "on random operands, in interpret mode"
+            yield about.placed((), "PAL908", Severity.ERROR, problem["message"], advice)
+        elif problem["kind"] == "raised":
             message = f"it cannot be compared with the reference: {messages.sentence(problem)}"
-            yield about._placed(problem, "PAL908", Severity.WARNING, message)
+            yield about.placed(problem["places"], "PAL908", Severity.WARNING, message)
 
 
-def _import_error(trouble: dict[str, Any], here: str, places: _Places) -> LintError:
+def _import_error(trouble: Raised, here: str, places: Places) -> LintError:
     if trouble["type"] == "NotThere":
         return LintError(here, messages.sentence(trouble))
     at = next((place for place in trouble["places"] if place.get("function") != "importlib"), None)
@@ -130,7 +100,7 @@ def _import_error(trouble: dict[str, Any], here: str, places: _Places) -> LintEr
     return LintError(shown, f"it cannot be imported: {trouble['type']}: {messages.sentence(trouble)}", line)
 
 
-def _is_call_error(trouble: dict[str, Any]) -> bool:
+def _is_call_error(trouble: Raised) -> bool:
     """Whether the function was called with arguments that it does not take."""
     return trouble["type"] in ("TypeError", "BadArgument", "SpecError") and not trouble["places"]
 
@@ -151,242 +121,19 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 @define
-class _Launch:
-    """The findings of one launch (of the tracing around it where `launch` is None)."""
+class _Around:
+    """What can be said of the code around launches; of a launch where there is one."""
 
-    launch: LaunchResult | None
     result: ProbeResult
-    places: _Places
-    explained: set[str] = field(factory=set)  # operands whose NaN is explained by something found before
+    places: Places
+    launch: LaunchResult | None = None
 
-    def findings(self) -> Iterator[Finding]:
-        launch = self.launch
-        assert launch is not None
-        yield from self._grid(launch)
-        yield from self._running(launch)
-        yield from self._targets(launch)
-
-    # -- grid ------------------------------------------------------------------------------------------------------
-
-    def _grid(self, launch: LaunchResult) -> Iterator[Finding]:
-        for problem in launch.problems("grid"):
-            kind, name = problem["kind"], problem.get("operand", "")
-            read = name in launch.facts["reads"]
-            if kind == "out-of-range":
-                self.explained.add("*" if problem["role"] == "in" else name)
-                point, start = _tuple(problem["point"]), _tuple(problem["start"])
-                yield self._at_launch(
-                    "PAL307",
-                    Severity.ERROR,
-                    f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
-                    f"{_tuple(problem['shape'])}",
-                    f"index maps count blocks of {_tuple(problem['block'])}, not elements; "
-                    f"{problem['count']} of {problem['points']} grid points are affected",
-                )
-            elif kind == "uncovered":
-                self.explained.add(name)
-                yield self._at_launch(
-                    "PAL308",
-                    Severity.WARNING,
-                    f"{problem['total'] - problem['visited']} of {problem['total']} blocks of output `{name}` "
-                    "are never written",
-                    "they keep whatever the memory held; cover them, or alias an input that holds their values",
-                )
-            elif kind == "parallel-writes":
-                self.explained.add("race")
-                yield self._at_launch(
-                    "PAL404",
-                    Severity.ERROR if read else Severity.WARNING,
-                    f"grid points {_tuple(problem['first'])} and {_tuple(problem['second'])} write the same block of "
-                    f"`{name}`, and may run at the same time",
-                    f'mark grid axis {", ".join(map(str, problem["axes"]))} as "arbitrary"',
-                    backend="tpu",
-                )
-            elif kind == "revisited" and launch.backend in (None, "tpu") and read:
-                self.explained.add("revisited")
-                yield self._at_launch(
-                    "PAL403",
-                    Severity.ERROR if launch.backend == "tpu" else Severity.WARNING,
-                    f"the block {_tuple(problem['block'])} of `{name}` is left after grid point "
-                    f"{_tuple(problem['first'])} and added to again at {_tuple(problem['second'])}",
-                    "on TPU its contents are not fetched again: put the axes that it does not depend on last",
-                    backend="tpu",
-                )
-            elif kind == "shared" and launch.backend in ("triton", "mosaic_gpu") and read:
-                yield self._at_launch(
-                    "PAL405",
-                    Severity.WARNING,
-                    f"{problem['points']} grid points write the {problem['visited']} "
-                    f"{'block' if problem['visited'] == 1 else 'blocks'} of `{name}`, and run at the same time",
-                    "use atomics, or give every grid point a block of its own",
-                    backend=launch.backend,
-                )
-
-    # -- running it ------------------------------------------------------------------------------------------------
-
-    def _running(self, launch: LaunchResult) -> Iterator[Finding]:
-        ragged = [
-            problem for problem in launch.problems("grid") if problem["kind"] == "ragged" and problem["role"] == "in"
-        ]
-        checked = launch.problems("checks")
-        outside = next((check for check in checked if check["kind"] == "out-of-bounds" and check["places"]), None)
-        for problem in launch.problems("interpret"):
-            kind = problem["kind"]
-            if kind == "nan":
-                yield from self._nan(problem, ragged, checked)
-            elif kind == "out-of-bounds" and "*" not in self.explained:
-                # The TPU interpreter has the numbers, checkify the line.
-                self.explained.add("outside")
-                yield self._placed(
-                    outside or problem,
-                    "PAL412",
-                    Severity.INFO if self.guessed else Severity.ERROR,
-                    f"an access leaves its buffer: {messages.reading(problem['message'])}",
-                    self.guessed or "interpret=True moves such accesses inside without a word",
-                )
-            elif kind == "race" and "race" not in self.explained:
-                self.explained.add("*")  # what is read too early is NaN there
-                sides = problem.get("sides") or []
-                what = (
-                    ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
-                )
-                yield self._placed(
-                    problem,
-                    "PAL905",
-                    Severity.ERROR,
-                    f"two accesses of one buffer race{what}",
-                    "wait for the copy, or for a semaphore, between them",
-                )
-            elif kind == "revisited" and "revisited" not in self.explained:
-                yield self._placed(problem, "PAL403", Severity.WARNING, messages.sentence(problem), "", backend="tpu")
-            elif kind == "deadline" and launch.facts.get("waits"):
-                yield self._at_launch(
-                    "PAL905",
-                    Severity.WARNING,
-                    "the kernel does not come to an end in the interpreter",
-                    "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
-                )
-        for problem in checked:
-            if problem["kind"] == "out-of-bounds" and not self.explained and problem.get("places"):
-                yield self._placed(
-                    problem,
-                    "PAL412",
-                    Severity.INFO if self.guessed else Severity.ERROR,
-                    f"an access leaves its buffer: {messages.sentence(problem)}",
-                    self.guessed,
-                )
-
-    def _whatever_is_given(self, problem: dict[str, Any]) -> bool:
-        """Whether it came out so for several values of the integers that nobody told."""
-        return problem["always"] and "the grid" not in self.guessed
-
-    @property
-    def guessed(self) -> str:
-        """What to do where a verdict hangs on integers that nobody told; empty where none does."""
-        names = self.launch.facts.get("guessed") if self.launch is not None else None
-        if not names:
-            return ""
-        told = ", ".join(name if " " in name else f"`{name}`" for name in names)
-        return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
-
-    def _nan(
-        self, problem: dict[str, Any], ragged: list[dict[str, Any]], checked: list[dict[str, Any]]
-    ) -> Iterator[Finding]:
-        name = problem["operand"]
-        if self.explained & {name, "*", "race"}:
-            return
-        what = "infinite" if problem.get("infinite") else "NaN or infinite"
-        share = f"{problem['count']} of {problem['size']} values of `{name}` are {what}"
-        if problem["origin"] == "computed":
-            made = next((check for check in checked if check["kind"] in ("nan", "division")), None)
-            divided = made is not None and made["kind"] == "division"
-            sure = problem["always"] and (divided or not problem.get("infinite")) and not self.guessed
-            advice = "run on random operands; they may be outside what the kernel is for"
-            yield self._placed(
-                made or problem,
-                "PAL906",
-                Severity.WARNING if sure else Severity.INFO,
-                f"{share}, on finite operands",
-                messages.sentence(made) if made else self.guessed or advice,
-            )
-        elif problem.get("reaches") is False or (self.guessed and not self._whatever_is_given(problem)):
-            yield self._at_launch(
-                "PAL907",
-                Severity.INFO,
-                f"{share}: it depends on memory that nobody wrote",
-                self.guessed or "nothing of it is in what the function returns",
-            )
-        elif ragged and problem["origin"] == "uninitialised":
-            names = ", ".join(f"`{each['operand']}`" for each in ragged)
-            yield self._at_launch(
-                "PAL413",
-                Severity.ERROR,
-                f"{share}: the padding of partial blocks of {names} reaches the result",
-                "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
-            )
-        else:
-            assert self.launch is not None
-            reads = bool(self.launch.facts["reads"])  # else it is only that the kernel leaves them as they were
-            sure = problem["origin"] == "uninitialised" and (reads or problem.get("reaches")) and not self.guessed
-            yield self._at_launch(
-                "PAL907",
-                Severity.ERROR if sure else Severity.WARNING,
-                f"{share}: it depends on memory that nobody wrote"
-                if reads
-                else f"{problem['count']} of {problem['size']} values of `{name}` are never written",
-                "outputs and scratch start with whatever the memory held: write them before they are read",
-            )
-
-    # -- lowering and compiling ------------------------------------------------------------------------------------
-
-    def _targets(self, launch: LaunchResult) -> Iterator[Finding]:
-        told = [stage for stage in launch.stages if stage.target is not None]
-        guessed = launch.facts.get("targets_guessed", False)
-        # Nobody said that it is for a device at all.
-        only_interpreted = guessed and launch.facts["interpret"]
-        works = {_backend(stage) for stage in told if stage.stage == "lower" and stage.ok}
-        for stage in told:
-            if stage.ok is not False or (guessed and works and _backend(stage) not in works):
-                continue  # nobody said that it is for this backend, and it works on another
-            for problem in stage.problems:
-                finding = self._of_target(launch, stage, problem)
-                yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
-
-    def _of_target(self, launch: LaunchResult, stage: Stage, problem: dict[str, Any]) -> Finding:
-        kind = problem["kind"]
-        if kind == "memory":
-            parts = ", ".join(
-                f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
-            )
-            return self._at_launch(
-                "PAL213",
-                Severity.ERROR,
-                f"the kernel needs at least {_size(problem['bytes'])} of VMEM, and {_device(stage)} gives it "
-                f"{_size(problem['limit'])}",
-                f"bytes: {parts}; not compiled, since the compiler takes a minute to find out",
-                backend=_backend(stage),
-                device=_device(stage),
-            )
-        if kind in ("crash", "memory-limit", "deadline"):
-            culprit = problem.get("culprit")
-            return self._placed(
-                culprit or {},
-                "PAL904",
-                {"crash": Severity.ERROR, "deadline": Severity.INFO}.get(kind, Severity.WARNING),
-                f"the compiler {'crashes' if kind == 'crash' else 'was stopped'}: {problem['message']}"
-                + (f"; without `{culprit['primitive']}` it does not" if culprit else ""),
-                messages.last_words(problem.get("output", "")),
-                backend=_backend(stage),
-                device=_device(stage),
-            )
-        return self.raised(problem, stage.stage, stage)
-
-    def raised(self, problem: dict[str, Any], at: str, stage: Stage | None) -> Finding:
+    def raised(self, problem: Raised, at: str, stage: Stage | None = None) -> Finding:
         """An exception's finding: under the code of the rule that it is known for."""
         shared = messages.shared_memory(problem)
         if shared is not None and stage is not None:
-            return self._placed(
-                problem,
+            return self.placed(
+                problem["places"],
                 "PAL213",
                 Severity.ERROR,
                 f"the kernel needs {_size(shared[0])} of shared memory, and {_device(stage) or 'the device'} "
@@ -396,21 +143,20 @@ class _Launch:
                 device=_device(stage),
             )
         known = messages.understand(problem, at)
-        mapping = problem.get("in_index_map")
+        places, mapping = problem["places"], problem.get("in_index_map")
         if known is not None and known.code in messages.ABOUT_THE_KERNEL:
             # The launch is where it is noticed; the kernel is where it is.
-            places = sorted(problem["places"], key=lambda place: "mentioned" not in place)
-            problem = {**problem, "places": places}
+            places = sorted(places, key=lambda place: "mentioned" not in place)
         elif mapping and known is not None and known.code in ("PAL302", "PAL303"):
-            problem = {**problem, "places": [mapping, *problem["places"]]}
+            places = [mapping, *places]
         code = known.code if known is not None else _FALLBACK[at]
         backend, device = (_backend(stage), _device(stage)) if stage is not None else (None, None)
         verb = {"trace": "does not trace", "lower": f"does not lower for {backend}",
                 "compile": f"does not compile for {backend}"}[at]  # fmt: skip
-        primitive = next((place["primitive"] for place in problem["places"] if "primitive" in place), None)
+        primitive = next((place["primitive"] for place in places if "primitive" in place), None)
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
-        return self._placed(
-            problem,
+        return self.placed(
+            places,
             code,
             Severity.ERROR,
             f"{subject} {verb}: {messages.sentence(problem)}",
@@ -419,22 +165,14 @@ class _Launch:
             device=device if at == "compile" else None,
         )
 
-    # -- places ----------------------------------------------------------------------------------------------------
-
-    def _at_launch(
-        self, code: str, severity: Severity, message: str, help: str = "", *, backend: str | None = None,
-        device: str | None = None,
-    ) -> Finding:  # fmt: skip
-        return self._placed({}, code, severity, message, help, backend=backend, device=device)
-
-    def _placed(
-        self, problem: dict[str, Any], code: str, severity: Severity, message: str, help: str = "", *,
+    def placed(
+        self, places: Sequence[Place], code: str, severity: Severity, message: str, help: str = "", *,
         backend: str | None = None, device: str | None = None,
     ) -> Finding:  # fmt: skip
+        """A finding at the first of these places; without one where it is launched, else in the probed file."""
         launch, spec = self.launch, self.result.spec
         otherwise = spec.file if spec is not None else "<program>"
         own = launch.place if launch is not None else None
-        places = [place for place in problem.get("places") or [] if place] or ([problem] if "file" in problem else [])
         span = self.places.span(places[0] if places else own, otherwise)
         related = []
         if launch is not None and places and own is not None:
@@ -456,6 +194,292 @@ class _Launch:
             origin="probe",
             related=tuple(related),
         )
+
+
+@define
+class _Launch(_Around):
+    """The findings of one launch, in an order in which what is found first explains what comes later."""
+
+    launch: LaunchResult
+    explained: set[str] = field(factory=set)  # operands whose NaN is explained by something found before
+
+    def findings(self) -> Iterator[Finding]:
+        for stage, problems in (
+            ("grid", self.launch.of_grid),
+            ("interpret", self.launch.of_running),
+            ("checks", self.launch.of_checks),
+        ):
+            for problem in problems:
+                finding = _FINDINGS.get((stage, problem["kind"]))
+                if finding is not None:
+                    yield from finding(self, problem)
+        yield from self._targets()
+
+    def _reads(self, name: str) -> bool:
+        """Whether the kernel reads what an output held before."""
+        return name in self.launch.facts["reads"]
+
+    # -- grid ------------------------------------------------------------------------------------------------------
+
+    def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
+        name = problem["operand"]
+        self.explained.add("*" if problem["role"] == "in" else name)
+        point, start = _tuple(problem["point"]), _tuple(problem["start"])
+        yield self.placed(
+            (),
+            "PAL307",
+            Severity.ERROR,
+            f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
+            f"{_tuple(problem['shape'])}",
+            f"index maps count blocks of {_tuple(problem['block'])}, not elements; "
+            f"{problem['count']} of {problem['points']} grid points are affected",
+        )
+
+    def uncovered(self, problem: Uncovered) -> Iterator[Finding]:
+        self.explained.add(problem["operand"])
+        yield self.placed(
+            (),
+            "PAL308",
+            Severity.WARNING,
+            f"{problem['total'] - problem['visited']} of {problem['total']} blocks of output `{problem['operand']}` "
+            "are never written",
+            "they keep whatever the memory held; cover them, or alias an input that holds their values",
+        )
+
+    def parallel_writes(self, problem: ParallelWrites) -> Iterator[Finding]:
+        self.explained.add("race")
+        name = problem["operand"]
+        yield self.placed(
+            (),
+            "PAL404",
+            Severity.ERROR if self._reads(name) else Severity.WARNING,
+            f"grid points {_tuple(problem['first'])} and {_tuple(problem['second'])} write the same block of "
+            f"`{name}`, and may run at the same time",
+            f'mark grid axis {", ".join(map(str, problem["axes"]))} as "arbitrary"',
+            backend="tpu",
+        )
+
+    def revisited(self, problem: Revisited) -> Iterator[Finding]:
+        if self.launch.backend not in (None, "tpu") or not self._reads(problem["operand"]):
+            return
+        self.explained.add("revisited")
+        yield self.placed(
+            (),
+            "PAL403",
+            Severity.ERROR if self.launch.backend == "tpu" else Severity.WARNING,
+            f"the block {_tuple(problem['block'])} of `{problem['operand']}` is left after grid point "
+            f"{_tuple(problem['first'])} and added to again at {_tuple(problem['second'])}",
+            "on TPU its contents are not fetched again: put the axes that it does not depend on last",
+            backend="tpu",
+        )
+
+    def shared(self, problem: Shared) -> Iterator[Finding]:
+        if self.launch.backend not in ("triton", "mosaic_gpu") or not self._reads(problem["operand"]):
+            return
+        yield self.placed(
+            (),
+            "PAL405",
+            Severity.WARNING,
+            f"{problem['points']} grid points write the {problem['visited']} "
+            f"{'block' if problem['visited'] == 1 else 'blocks'} of `{problem['operand']}`, and run at the same time",
+            "use atomics, or give every grid point a block of its own",
+            backend=self.launch.backend,
+        )
+
+    @property
+    def _ragged(self) -> list[Ragged]:
+        """Inputs with partial blocks."""
+        return [each for each in self.launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
+
+    # -- running it ------------------------------------------------------------------------------------------------
+
+    def out_of_bounds(self, problem: InInterpreter) -> Iterator[Finding]:
+        if "*" in self.explained:
+            return
+        # The TPU interpreter has the numbers, checkify the line.
+        self.explained.add("outside")
+        outside = next(
+            (each for each in self.launch.of_checks if each["kind"] == "out-of-bounds" and each["places"]), None
+        )
+        yield self.placed(
+            (outside or problem)["places"],
+            "PAL412",
+            Severity.INFO if self.guessed else Severity.ERROR,
+            f"an access leaves its buffer: {messages.reading(problem['message'])}",
+            self.guessed or "interpret=True moves such accesses inside without a word",
+        )
+
+    def race(self, problem: Race) -> Iterator[Finding]:
+        if "race" in self.explained:
+            return
+        self.explained.add("*")  # what is read too early is NaN there
+        sides = problem["sides"]
+        what = ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
+        yield self.placed(
+            problem["places"],
+            "PAL905",
+            Severity.ERROR,
+            f"two accesses of one buffer race{what}",
+            "wait for the copy, or for a semaphore, between them",
+        )
+
+    def refused_to_revisit(self, problem: InInterpreter) -> Iterator[Finding]:
+        if "revisited" not in self.explained:
+            text = messages.sentence(problem)
+            yield self.placed(problem["places"], "PAL403", Severity.WARNING, text, backend="tpu")
+
+    def without_end(self, problem: Ended) -> Iterator[Finding]:
+        if self.launch.facts["waits"]:
+            yield self.placed(
+                (),
+                "PAL905",
+                Severity.WARNING,
+                "the kernel does not come to an end in the interpreter",
+                "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
+            )
+
+    def checked_out_of_bounds(self, problem: Checked) -> Iterator[Finding]:
+        if not self.explained and problem["places"]:
+            yield self.placed(
+                problem["places"],
+                "PAL412",
+                Severity.INFO if self.guessed else Severity.ERROR,
+                f"an access leaves its buffer: {messages.sentence(problem)}",
+                self.guessed,
+            )
+
+    def _whatever_is_given(self, problem: NotANumber) -> bool:
+        """Whether it came out so for several values of the integers that nobody told."""
+        return problem["always"] and "the grid" not in self.guessed
+
+    @property
+    def guessed(self) -> str:
+        """What to do where a verdict hangs on integers that nobody told; empty where none does."""
+        names = self.launch.facts["guessed"]
+        if not names:
+            return ""
+        told = ", ".join(name if " " in name else f"`{name}`" for name in names)
+        return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+
+    def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
+        name = problem["operand"]
+        if self.explained & {name, "*", "race"}:
+            return
+        what = "infinite" if problem["infinite"] else "NaN or infinite"
+        share = f"{problem['count']} of {problem['size']} values of `{name}` are {what}"
+        ragged = self._ragged
+        if problem["origin"] == "computed":
+            made = next((check for check in self.launch.of_checks if check["kind"] in ("nan", "division")), None)
+            divided = made is not None and made["kind"] == "division"
+            sure = problem["always"] and (divided or not problem["infinite"]) and not self.guessed
+            advice = "run on random operands; they may be outside what the kernel is for"
+            yield self.placed(
+                made["places"] if made is not None else (),
+                "PAL906",
+                Severity.WARNING if sure else Severity.INFO,
+                f"{share}, on finite operands",
+                messages.sentence(made) if made else self.guessed or advice,
+            )
+        elif problem.get("reaches") is False or (self.guessed and not self._whatever_is_given(problem)):
+            yield self.placed(
+                (),
+                "PAL907",
+                Severity.INFO,
+                f"{share}: it depends on memory that nobody wrote",
+                self.guessed or "nothing of it is in what the function returns",
+            )
+        elif ragged and problem["origin"] == "uninitialised":
+            names = ", ".join(f"`{each['operand']}`" for each in ragged)
+            yield self.placed(
+                (),
+                "PAL413",
+                Severity.ERROR,
+                f"{share}: the padding of partial blocks of {names} reaches the result",
+                "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
+            )
+        else:
+            reads = bool(self.launch.facts["reads"])  # else it is only that the kernel leaves them as they were
+            sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and not self.guessed
+            yield self.placed(
+                (),
+                "PAL907",
+                Severity.ERROR if sure else Severity.WARNING,
+                f"{share}: it depends on memory that nobody wrote"
+                if reads
+                else f"{problem['count']} of {problem['size']} values of `{name}` are never written",
+                "outputs and scratch start with whatever the memory held: write them before they are read",
+            )
+
+    # -- lowering and compiling ------------------------------------------------------------------------------------
+
+    def _targets(self) -> Iterator[Finding]:
+        told = [stage for stage in self.launch.stages if stage.target is not None]
+        guessed = self.launch.facts["targets_guessed"]
+        # Nobody said that it is for a device at all.
+        only_interpreted = guessed and self.launch.facts["interpret"]
+        works = {_backend(stage) for stage in told if stage.stage == "lower" and stage.ok}
+        for stage in told:
+            if stage.ok is not False or (guessed and works and _backend(stage) not in works):
+                continue  # nobody said that it is for this backend, and it works on another
+            for problem in stage.of_target:
+                finding = _ON_TARGETS[problem["kind"]](self, problem, stage)
+                yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
+
+    def over_budget(self, problem: OverBudget, stage: Stage) -> Finding:
+        parts = ", ".join(
+            f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
+        )
+        return self.placed(
+            (),
+            "PAL213",
+            Severity.ERROR,
+            f"the kernel needs at least {_size(problem['bytes'])} of VMEM, and {_device(stage)} gives it "
+            f"{_size(problem['limit'])}",
+            f"bytes: {parts}; not compiled, since the compiler takes a minute to find out",
+            backend=_backend(stage),
+            device=_device(stage),
+        )
+
+    def compiler_ended(self, problem: Ended, stage: Stage) -> Finding:
+        culprit, kind = problem.get("culprit"), problem["kind"]
+        place = place_of(culprit) if culprit is not None else None
+        return self.placed(
+            (place,) if place is not None else (),
+            "PAL904",
+            {"crash": Severity.ERROR, "deadline": Severity.INFO}.get(kind, Severity.WARNING),
+            f"the compiler {'crashes' if kind == 'crash' else 'was stopped'}: {problem['message']}"
+            + (f"; without `{culprit['primitive']}` it does not" if culprit else ""),
+            messages.last_words(problem["output"]),
+            backend=_backend(stage),
+            device=_device(stage),
+        )
+
+    def refused(self, problem: Raised, stage: Stage) -> Finding:
+        return self.raised(problem, stage.stage, stage)
+
+
+# How problems become findings: by stage and kind those of a run, by kind those of a target. A kind that is not here is
+# told by another, or says nothing about the kernel.
+_FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = {
+    ("grid", "out-of-range"): _Launch.out_of_range,
+    ("grid", "uncovered"): _Launch.uncovered,
+    ("grid", "parallel-writes"): _Launch.parallel_writes,
+    ("grid", "revisited"): _Launch.revisited,
+    ("grid", "shared"): _Launch.shared,
+    ("interpret", "nan"): _Launch.not_a_number,
+    ("interpret", "out-of-bounds"): _Launch.out_of_bounds,
+    ("interpret", "race"): _Launch.race,
+    ("interpret", "revisited"): _Launch.refused_to_revisit,
+    ("interpret", "deadline"): _Launch.without_end,
+    ("checks", "out-of-bounds"): _Launch.checked_out_of_bounds,
+}
+_ON_TARGETS: dict[str, Callable[[_Launch, Any, Stage], Finding]] = {
+    "raised": _Launch.refused,
+    "memory": _Launch.over_budget,
+    "crash": _Launch.compiler_ended,
+    "memory-limit": _Launch.compiler_ended,
+    "deadline": _Launch.compiler_ended,
+}
 
 
 def _backend(stage: Stage) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
 from pallas_lint.probe import messages, pictures
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.protocol import Facts, Memory
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
 ASSETS = Path(__file__).parent / "assets"
@@ -92,8 +93,9 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
     facts = launch.facts
     grid = facts["grid"]
     told = [f"grid {_shape(grid)}" if grid else "no grid" if grid == [] else "dynamic grid"]
-    if facts.get("semantics"):
-        told.append("dimension_semantics " + ", ".join(facts["semantics"]))
+    semantics = facts.get("semantics")
+    if semantics:
+        told.append("dimension_semantics " + ", ".join(semantics))
     if launch.backend:
         told.append(launch.backend.replace("_", " "))
     mine = [finding for finding in findings if _belongs(finding, launch)]
@@ -174,7 +176,7 @@ def _matrix(launch: LaunchResult) -> str:
 
 
 def _outcome(stage: Stage) -> str:
-    failing = [problem for problem in stage.problems if problem.get("kind") not in ("ragged", "shared")]
+    failing = [problem for problem in stage.problems if problem["kind"] not in ("ragged", "shared")]
     if stage.ok is None:
         return f'<span class="tag">not tried</span> <span class="quiet">{escape(stage.detail or "")}</span>'
     if stage.ok and not failing:
@@ -182,13 +184,11 @@ def _outcome(stage: Stage) -> str:
         used = stage.figures.get("vmem_bytes")
         extra = f", {used:,} bytes of VMEM" if used else ""
         return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
-    said = next(
-        (messages.sentence(problem) for problem in stage.problems if problem.get("message")), stage.detail or ""
-    )
+    said = messages.sentence(stage.said) if stage.said is not None else stage.detail or ""
     return f'<span class="tag bad">fails</span> <span class="quiet">{escape(said[:200])}</span>'
 
 
-def _memory(facts: dict[str, Any] | None) -> str:
+def _memory(facts: Memory | None) -> str:
     if not facts:
         return ""
     rows = "".join(
@@ -202,9 +202,10 @@ def _memory(facts: dict[str, Any] | None) -> str:
     )
 
 
-def _pictures(facts: dict[str, Any]) -> str:
+def _pictures(facts: Facts) -> str:
     shown = []
-    for key, visits in (facts.get("picture") or {}).items():
+    grid, picture = facts["grid"] or [], facts.get("picture") or {}
+    for key, visits in picture.items():
         operand = facts["operands"][int(key)]
         if visits is None or operand["block"] is None or not visits:
             continue
@@ -214,11 +215,11 @@ def _pictures(facts: dict[str, Any]) -> str:
         shown.append(
             f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{escape(operand["role"])}, '
             f"{escape(told + share)}"
-            f"</span></h4>{pictures.blocks(operand, visits, facts['grid'])}</div>"
+            f"</span></h4>{pictures.blocks(operand, visits, grid)}</div>"
         )
     if not shown:
         return ""
-    points = len(next(visits for visits in facts["picture"].values() if visits))
+    points = len(next(visits for visits in picture.values() if visits))
     legend = "".join(
         f'<li><svg width="13" height="13" aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>'
         f" {text}</li>"
@@ -227,9 +228,7 @@ def _pictures(facts: dict[str, Any]) -> str:
             ("unread", "input not read"), ("outside", "outside the array"),
         )
     )  # fmt: skip
-    stepper = (
-        f'<div class="stepper" data-points="{points}" data-grid="{escape(" ".join(map(str, facts["grid"])))}"></div>'
-    )
+    stepper = f'<div class="stepper" data-points="{points}" data-grid="{escape(" ".join(map(str, grid)))}"></div>'
     return f'<h3>Blocks</h3><ul class="legend">{legend}</ul>{stepper}<div class="operands">{"".join(shown)}</div>'
 
 

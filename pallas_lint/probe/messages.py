@@ -6,12 +6,14 @@ Patterns come from the releases 0.4.35 to 0.12.0; a message that none of them ma
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pallas_lint.probe.protocol import Raised, Worded
 
 
 @frozen
@@ -193,9 +195,9 @@ _PREAMBLE = re.compile(
 _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
 
 
-def understand(problem: dict[str, Any], stage: str) -> Known | None:
+def understand(problem: Raised, stage: str) -> Known | None:
     """The meaning of an exception's message at a stage; None where it is not known."""
-    text = f"{problem.get('type', '')}: {problem['message']}"
+    text = f"{problem['type']}: {problem['message']}"
     if problem.get("in_index_map"):
         text = f"in an index map: {text}"
     for known in KNOWN:
@@ -212,13 +214,13 @@ _BYTES = (
 )
 
 
-def shared_memory(problem: dict[str, Any]) -> tuple[int, int] | None:
+def shared_memory(problem: Raised) -> tuple[int, int] | None:
     """The bytes of a GPU's shared memory that were asked for, and those that there are, where a message has them."""
     match = next((found for pattern in _BYTES if (found := pattern.search(problem["message"]))), None)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def sentence(problem: dict[str, Any]) -> str:
+def sentence(problem: Worded) -> str:
     """The message as one readable sentence: its first telling line, without the invitation to report a bug."""
     text = _NOISE.sub("", _REPORT.sub("", str(problem["message"]))).strip()
     kind = str(problem.get("type") or "error")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.protocol import Memory, Operand
 
 CELL, GAP = 14, 1.5  # pixels
 LARGE = 2  # times as large where there are few blocks
@@ -24,7 +27,7 @@ class _Cell:
 class _View:
     """How the blocks of one operand are laid on paper: two dimensions are rows and columns, of the others slices."""
 
-    operand: dict[str, Any]
+    operand: Operand
     grid: list[int]
     counts: list[int]  # blocks of each dimension
     rows_axis: int | None
@@ -69,12 +72,12 @@ class _View:
         return f"block{'s' if several else ''} ({', '.join(indices)})"
 
 
-def blocks(operand: dict[str, Any], visits: list[list[int]], grid: list[int]) -> str:
+def blocks(operand: Operand, visits: list[list[int]], grid: list[int]) -> str:
     """The blocks of one operand. A cell is a block: paler where it is visited once, deeper where often.
 
     `visits` are the block indices at each grid point, in the order in which the grid runs.
     """
-    counts = [-(-size // max(block, 1)) for size, block in zip(operand["shape"], operand["block"], strict=True)]
+    counts = [-(-size // max(block, 1)) for size, block in zip(operand["shape"], operand["block"] or (), strict=True)]
     rank = len(counts)
     wide = [axis for axis in range(rank) if counts[axis] > 1 or any(visit[axis] != 0 for visit in visits)]
     view = _View(
@@ -181,7 +184,7 @@ def _point(at: int, grid: list[int]) -> str:
     return f"({', '.join(map(str, indices))})"
 
 
-def memory(facts: dict[str, Any]) -> str:
+def memory(facts: Memory) -> str:
     """A bar of what the launch needs of on-chip memory against what it may use."""
     need, limit = facts["bytes"], facts["limit"]
     scale = 600 / max(need, limit, 1)

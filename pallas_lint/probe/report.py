@@ -47,8 +47,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
 def _first_problem(stage: Stage) -> str | None:
     from pallas_lint.probe import messages
 
-    raised = next((problem for problem in stage.problems if problem.get("message")), None)
-    return None if raised is None else messages.sentence(raised)
+    return None if stage.said is None else messages.sentence(stage.said)
 
 
 def _shown(file: str, cwd: Path) -> str:

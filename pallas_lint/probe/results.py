@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, cast
 
 from attrs import define, field
+
+from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pallas_lint.probe.protocol import (
+        Checked,
+        Culprit,
+        Died,
+        Ended,
+        Event,
+        GridProblem,
+        LeftToCompile,
+        Place,
+        RunProblem,
+        StageEnd,
+        TargetProblem,
+        TaskEnd,
+        Worded,
+    )
     from pallas_lint.probe.specs import Spec
 
 # Stages that are shown, in order. "checks" is part of running the kernel.
@@ -24,31 +41,39 @@ class Stage:
     ok: bool | None
     seconds: float = 0.0
     detail: str | None = None
-    problems: list[dict[str, Any]] = field(factory=list)
-    figures: dict[str, Any] = field(factory=dict)
+    problems: list[Problem] = field(factory=list)
+    figures: dict[str, int] = field(factory=dict)
+
+    @property
+    def said(self) -> Worded | None:
+        """The first of the problems that has words."""
+        return next((cast("Worded", problem) for problem in self.problems if problem.get("message")), None)
+
+    @property
+    def of_target(self) -> list[TargetProblem]:
+        """What went wrong in lowering or compiling."""
+        return cast("list[TargetProblem]", self.problems)
 
 
 @define
 class LaunchResult:
     """One launch: `facts` as the worker describes it."""
 
-    facts: dict[str, Any]
+    facts: Facts
     stages: list[Stage] = field(factory=list)
 
     @property
     def kernel(self) -> str:
-        return str(self.facts["kernel"])
+        return self.facts["kernel"]
 
     @property
     def backend(self) -> str | None:
-        backend: str | None = self.facts["backend"]
-        return backend
+        return self.facts["backend"]
 
     @property
-    def place(self) -> dict[str, Any] | None:
+    def place(self) -> Place | None:
         """Where it is launched; where its kernel is defined, if no frame of the user's launched it."""
-        place: dict[str, Any] | None = self.facts["place"] or self.facts["kernel_place"]
-        return place
+        return self.facts["place"] or self.facts["kernel_place"]
 
     def add(self, stage: Stage) -> None:
         """A stage's outcome; a later one goes before an earlier one."""
@@ -58,7 +83,23 @@ class LaunchResult:
     def stage(self, name: str, target: str | None = None) -> Stage | None:
         return next((each for each in self.stages if (each.stage, each.target) == (name, target)), None)
 
-    def problems(self, stage: str) -> list[dict[str, Any]]:
+    # Kinds are told apart within a stage.
+
+    @property
+    def of_grid(self) -> list[GridProblem]:
+        return cast("list[GridProblem]", self._problems("grid"))
+
+    @property
+    def of_running(self) -> list[RunProblem]:
+        return cast("list[RunProblem]", self._problems("interpret"))
+
+    @property
+    def of_checks(self) -> list[Checked]:
+        """What checkify tells; an exception on the way says nothing about the kernel."""
+        told = (problem for problem in self._problems("checks") if problem["kind"] in CHECKS)
+        return cast("list[Checked]", list(told))
+
+    def _problems(self, stage: str) -> list[Problem]:
         return [problem for each in self.stages if each.stage == stage for problem in each.problems]
 
 
@@ -69,75 +110,79 @@ class ProbeResult:
     spec: Spec | None
     launches: list[LaunchResult] = field(factory=list)
     parts: dict[str, str | None] = field(factory=dict)
-    trouble: list[dict[str, Any]] = field(factory=list)
+    trouble: list[Problem] = field(factory=list)
     trouble_task: str | None = None
     errors: list[str] = field(factory=list)
-    compared: dict[str, Any] | None = None  # what the comparison with a reference came to
-    culprit: dict[str, Any] | None = None  # of a bisection
+    compared: TaskEnd | None = None  # what the comparison with a reference came to
+    culprit: Culprit | None = None  # of a bisection
     files: list[str] = field(factory=list)  # of the user's own, that were imported
-    modules: list[dict[str, Any]] = field(factory=list)  # what is left to be compiled by another process
+    modules: list[LeftToCompile] = field(factory=list)  # what is left to be compiled by another process
 
 
-def collect(
-    spec: Spec | None, events: Iterable[dict[str, Any]], timeout: float, into: ProbeResult | None = None
-) -> ProbeResult:
+def collect(spec: Spec | None, events: Iterable[Event], timeout: float, into: ProbeResult | None = None) -> ProbeResult:
     """The result that a request's events make up; added to the result `into` of an earlier request where given."""
     result = ProbeResult(spec) if into is None else into
     found: dict[int, LaunchResult] = dict(enumerate(result.launches))
     for event in events:
-        match event["event"]:
-            case "parts":
-                result.parts = event["parts"]
-            case "files":
-                result.files = event["files"]
-            case "launch":
-                # A fresh child describes every launch again.
-                known = found.get(event["launch"])
-                if known is None:
-                    found[event["launch"]] = LaunchResult(event)
-                else:
-                    known.facts = event
-            case "compile":
-                result.modules.append(event)
-            case "end" if "launch" in event:
-                found[event["launch"]].add(
-                    Stage(
-                        event["stage"],
-                        event["target"],
-                        event["ok"],
-                        event["seconds"],
-                        event.get("detail"),
-                        event.get("problems") or [],
-                        event.get("figures") or {},
-                    )
-                )
-            case "end" if event["task"] == "reference":
-                result.compared = event
-            case "culprit":
-                result.culprit = event
-            case "end" if not event["ok"]:
-                result.trouble = event["problems"]
-                result.trouble_task = event["task"]
-            case "died":
-                _died(event, found, result, timeout)
-            case "error":
-                result.errors.append(event["message"])
+        if event["event"] == "parts":
+            result.parts = event["parts"]
+        elif event["event"] == "files":
+            result.files = event["files"]
+        elif event["event"] == "launch":
+            # A fresh child describes every launch again.
+            known = found.get(event["launch"])
+            if known is None:
+                found[event["launch"]] = LaunchResult(event)
+            else:
+                known.facts = event
+        elif event["event"] == "compile":
+            result.modules.append(event)
+        elif event["event"] == "end":
+            if "launch" in event:
+                _stage_ended(event, found)
+            else:
+                _task_ended(event, result)
+        elif event["event"] == "culprit":
+            result.culprit = event
+        elif event["event"] == "died":
+            _died(event, found, result, timeout)
+        elif event["event"] == "error":
+            result.errors.append(event["message"])
     result.launches = [found[at] for at in sorted(found)]
     return result
 
 
-_KINDS = {"deadline": "deadline", "task-deadline": "deadline", "memory": "memory-limit", "processes": "memory-limit"}
+def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
+    stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], event.get("detail"))
+    stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
+    found[event["launch"]].add(stage)
 
 
-def _died(event: dict[str, Any], found: dict[int, LaunchResult], result: ProbeResult, timeout: float) -> None:
+def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
+    if event["task"] == "reference":
+        result.compared = event
+    elif not event["ok"]:
+        result.trouble = event.get("problems") or []
+        result.trouble_task = event["task"]
+
+
+_KINDS: dict[str, Literal["deadline", "memory-limit"]] = {
+    "deadline": "deadline",
+    "task-deadline": "deadline",
+    "memory": "memory-limit",
+    "processes": "memory-limit",
+}
+
+
+def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, timeout: float) -> None:
     """A child that ended in the middle of a task: the verdict of that task, or an error of the run."""
     task: str | None = event["task"]
     stage, _, rest = (task or "").partition(":")
     number, _, target = rest.partition(":")
     how = ending(event, timeout)
     if stage in STAGES and number.isdigit() and int(number) in found:
-        kind = _KINDS.get(event["reason"], "crash")
-        problem = {"kind": kind, "message": how, "output": event["output"], "status": event["status"]}
+        kind: Literal["crash", "deadline", "memory-limit"] = _KINDS.get(event["reason"], "crash")
+        problem: Ended = {"kind": kind, "message": how, "output": event["output"], "status": event["status"]}
         launch = found[int(number)]
         # A slow interpreter says nothing about a kernel that cannot wait for ever.
         slow = kind == "deadline" and stage in ("interpret", "checks") and not launch.facts.get("waits")
@@ -148,7 +193,7 @@ def _died(event: dict[str, Any], found: dict[int, LaunchResult], result: ProbeRe
     result.errors.append(f"{name}: {how} {doing}".rstrip())
 
 
-def ending(event: dict[str, Any], timeout: float) -> str:
+def ending(event: Died, timeout: float) -> str:
     """How a child ended, in words."""
     status = event["status"]
     if event["reason"] == "deadline":

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import define, field, frozen
 
 from pallas_lint.probe.results import ProbeResult, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.protocol import Event, Function, FunctionRequest, Terms
     from pallas_lint.probe.specs import Spec
 
 DEFAULT_TIMEOUT = 120.0  # seconds for one function
@@ -40,7 +41,7 @@ class Conditions:
             memory_limit=settings.get("memory-limit", DEFAULT_MEMORY),
         )
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> Terms:
         """The part of a request that does not depend on the function."""
         return {
             "targets": list(self.targets),
@@ -67,9 +68,9 @@ class Session:
         result = self._collect(spec, request)
         for at, launch in enumerate(result.launches):
             for stage in launch.stages:
-                crash = next((problem for problem in stage.problems if problem["kind"] == "crash"), None)
-                if stage.stage == "compile" and crash is not None:
-                    search = {**request, "bisect": [at, stage.target]}
+                crash = next((problem for problem in stage.of_target if problem["kind"] == "crash"), None)
+                if stage.stage == "compile" and stage.target is not None and crash is not None:
+                    search: FunctionRequest = {**request, "bisect": (at, stage.target)}
                     crash["culprit"] = self._collect(spec, search).culprit
         return result
 
@@ -78,11 +79,12 @@ class Session:
 
         Empty where nothing does, and where the original does not run, so that there is nothing to compare with.
         """
-        event = self._collect(spec, {**self._request(spec), "variant": text}).compared or {}
-        return [problem["message"] for problem in event.get("problems") or [] if problem["kind"] == "mismatch"]
+        compared = self._collect(spec, {**self._request(spec), "variant": text}).compared
+        problems = compared.get("problems") if compared is not None else None
+        return [problem["message"] for problem in problems or [] if problem["kind"] == "mismatch"]
 
-    def _request(self, spec: Spec) -> dict[str, Any]:
-        return {
+    def _request(self, spec: Spec) -> FunctionRequest:
+        function: Function = {
             "file": str((self.cwd / spec.file).resolve()),
             "function": spec.function,
             "args": list(spec.arguments),
@@ -90,9 +92,10 @@ class Session:
             "texts": dict(self.texts),
             **self.conditions.request(),
         }
+        return cast("FunctionRequest", function)
 
-    def _collect(self, spec: Spec, request: dict[str, Any]) -> ProbeResult:
-        def told() -> Any:
+    def _collect(self, spec: Spec, request: FunctionRequest) -> ProbeResult:
+        def told() -> Iterator[Event]:
             for event in self.worker.ask(request):
                 if event["event"] == "begin":
                     self.progress(f"{spec.function}: {event['task']}")

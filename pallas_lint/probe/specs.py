@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import frozen
 
@@ -12,6 +12,8 @@ from pallas_lint.syntax.literals import without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pallas_lint.probe.protocol import Argument
 
 _ARRAY = re.compile(
     r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?)\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*,?\s*)?)\]"
@@ -41,8 +43,8 @@ class Spec:
 
     file: str
     function: str
-    arguments: tuple[dict[str, Any], ...] = ()
-    keywords: tuple[tuple[str, dict[str, Any]], ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    keywords: tuple[tuple[str, Argument], ...] = ()
     line: int | None = None
 
     @property
@@ -61,8 +63,8 @@ def parse_target(target: str, words: Sequence[str]) -> Spec:
     file, mark, function = target.partition("::")
     if not mark or not file or not all(part.isidentifier() for part in function.split(".")):
         raise SpecError(f"'{target}' names no function: write file.py::function")
-    positional: list[dict[str, Any]] = []
-    keywords: list[tuple[str, dict[str, Any]]] = []
+    positional: list[Argument] = []
+    keywords: list[tuple[str, Argument]] = []
     for word in words:
         match = _KEYWORD.fullmatch(word)
         if match:
@@ -74,7 +76,7 @@ def parse_target(target: str, words: Sequence[str]) -> Spec:
     return Spec(file, function, tuple(positional), tuple(keywords))
 
 
-def parse_argument(text: str) -> dict[str, Any]:
+def parse_argument(text: str) -> Argument:
     """One argument: `f32[8,128]`, `i32[4]=[3,1,0,2]`, a list, tuple or dict of them, a dtype, or a Python literal.
 
     Raises SpecError.
@@ -167,7 +169,7 @@ def _replaced(text: str) -> str:
     return _ARRAY.sub(lambda match: f"{_ARRAY_CALL}({match[1]!r}, {match[2].strip()!r})", text)
 
 
-def _read(node: ast.expr, text: str) -> dict[str, Any]:
+def _read(node: ast.expr, text: str) -> Argument:
     try:
         return _value(node, text)
     except SpecError:
@@ -176,7 +178,7 @@ def _read(node: ast.expr, text: str) -> dict[str, Any]:
         raise SpecError(f"cannot read '{text[:80]}': arrays are written f32[8,128], the rest as literals") from error
 
 
-def _value(node: ast.expr, text: str) -> dict[str, Any]:
+def _value(node: ast.expr, text: str) -> Argument:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         array = _value(node.left, text)
         if array["kind"] != "array":
@@ -189,7 +191,7 @@ def _value(node: ast.expr, text: str) -> dict[str, Any]:
             raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
     if isinstance(node, ast.List | ast.Tuple):
-        kind = "list" if isinstance(node, ast.List) else "tuple"
+        kind: Literal["list", "tuple"] = "list" if isinstance(node, ast.List) else "tuple"
         return {"kind": kind, "value": [_value(each, text) for each in node.elts]}
     if isinstance(node, ast.Dict):
         keys = [_literal(key, text) for key in node.keys if key is not None]
@@ -206,20 +208,19 @@ def _value(node: ast.expr, text: str) -> dict[str, Any]:
     return {"kind": "literal", "value": repr(_literal(node, text))}
 
 
-def _spelled(value: dict[str, Any]) -> str:
-    kind: str = value["kind"]
-    inner: Any = value.get("value")
-    if kind == "array":
+def _spelled(value: Argument) -> str:
+    if value["kind"] == "array":
         text = f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
         given = value.get("values")
         return text if given is None else f"{text}={given}"
-    if kind == "list":
-        return f"[{', '.join(map(_spelled, inner))}]"
-    if kind == "tuple":
-        return f"({', '.join(map(_spelled, inner))}{',' if len(inner) == 1 else ''})"
-    if kind == "dict":
-        return f"{{{', '.join(f'{key!r}: {_spelled(each)}' for key, each in inner)}}}"
-    return str(inner)
+    if value["kind"] == "dict":
+        return f"{{{', '.join(f'{key!r}: {_spelled(each)}' for key, each in value['value'])}}}"
+    if isinstance(value["value"], str):
+        return value["value"]
+    inner = ", ".join(map(_spelled, value["value"]))
+    if value["kind"] == "list":
+        return f"[{inner}]"
+    return f"({inner}{',' if len(value['value']) == 1 else ''})"
 
 
 def _short(name: str) -> str:

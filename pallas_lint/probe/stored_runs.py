@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 
 from pallas_lint.finding import Finding, Span
 from pallas_lint.probe import dependencies
+from pallas_lint.probe.protocol import Facts, Problem
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.run import user_cache
 from pallas_lint.run.cache import digest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from cattrs import Converter
 
+    from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
@@ -52,7 +54,7 @@ class Run:
     @property
     def key(self) -> tuple[str | None, ...]:
         """Equal for runs of which the later one takes the earlier one's place."""
-        places = [f"{launch.kernel}:{(launch.place or {}).get('line')}" for launch in self.launches]
+        places = [f"{launch.kernel}:{launch.place['line'] if launch.place else None}" for launch in self.launches]
         return (self.function,) if self.function is not None else (None, *places)
 
 
@@ -191,7 +193,11 @@ def _place(file: Path) -> Path | None:
 def _converter() -> Converter:
     from cattrs import Converter
 
-    return Converter()
+    converter = Converter()
+    for kind in (Facts, Problem):  # JSON, as the worker told it
+        converter.register_structure_hook(kind, lambda value, _: value)
+        converter.register_unstructure_hook(kind, lambda value: value)
+    return converter
 
 
 def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[str, int]]) -> tuple[Run, ...]:
@@ -214,13 +220,17 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
                 return number - statement.first + where[file][statement.digest]
         return number
 
-    def place(known: dict[str, Any] | None) -> dict[str, Any] | None:
+    def place(known: Place | None) -> Place | None:
         if known is None:
             return None
         own = Path(known["file"]) in launching
         file = "" if own else known["file"]
-        end = {"end_line": line(file, known["end_line"])} if known.get("end_line") else {}
-        return {**known, "file": path if own else file, "line": line(file, known["line"]), **end}
+        moved = known.copy()
+        moved["file"], moved["line"] = path if own else file, line(file, known["line"])
+        end = known.get("end_line")
+        if end:
+            moved["end_line"] = line(file, end)
+        return moved
 
     def span(known: Span) -> Span:
         start, end = (evolve(each, line=line(known.path, each.line)) for each in (known.start, known.end))

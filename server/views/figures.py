@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pallas_lint.server.probing.probed import launches_at
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref, Shape
+    from pallas_lint.probe.protocol import Operand
     from pallas_lint.probe.results import LaunchResult
 
 
@@ -141,7 +142,7 @@ def bracketed(sizes: list[int]) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def operand_of(probed: LaunchResult | None, ref: Ref) -> dict[str, Any] | None:
+def operand_of(probed: LaunchResult | None, ref: Ref) -> Operand | None:
     """What a probe saw of a ref."""
     operands = probed.facts["operands"] if probed is not None else ()
     return next((each for each in operands if each["name"] == ref.parameter), None)

@@ -57,6 +57,8 @@ MOST_MODULES = 20  # of a room that one can know
 
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
 WORKER = ROOT / "pallas_lint" / "probe" / "worker"
+# It takes these along, under another name: they import each other relatively, as it does.
+SHARED = ("pallas_lint.probe.protocol", "pallas_lint.probe.typed_json")
 
 
 def modules() -> dict[str, Path]:
@@ -88,7 +90,9 @@ def imported(name: str, *, types: bool = False) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{name}: relative imports hide where a name comes from"
+            assert not node.level or name in SHARED, f"{name}: relative imports hide where a name comes from"
+            if node.level:
+                node.module = f"{name.rpartition('.')[0]}.{node.module}"
             whole = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
             found |= whole
             if len(whole) < len(node.names):
@@ -157,13 +161,16 @@ def test_what_is_barred(package: str) -> None:
 
 def test_the_worker_needs_nothing_but_jax() -> None:
     allowed = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "sitecustomize"}
-    for file in WORKER.rglob("*.py"):
+    for file in (*WORKER.rglob("*.py"), *(MODULES[name] for name in SHARED)):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in names:
                 assert name.partition(".")[0] in allowed, f"{file.name} imports {name}"
+            relative = isinstance(node, ast.ImportFrom) and node.level
+            if relative and file.parents[node.level - 1] not in (WORKER, *WORKER.iterdir()):
+                assert f"pallas_lint.probe.{node.module}" in SHARED, f"{file.name} imports {node.module}"
 
 
 def loaded_by(*arguments: str) -> set[str]:

@@ -1,0 +1,73 @@
+"""Places that the worker tells, as spans that the user reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from pallas_lint.finding import Position, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.probe.protocol import Culprit, Place
+
+_CALLED = re.compile(r"[\w.]+(?=\()")
+
+
+@define
+class Places:
+    """Worker places (absolute files) as spans that the user reads."""
+
+    cwd: Path
+    line: Callable[[str, int], str | None]
+
+    def span(self, place: Place | None, otherwise: str) -> Span:
+        if place is None:
+            return Span(otherwise, Position(1, 1), Position(1, 2))
+        shown = self.shown(place["file"])
+        number = place["line"]
+        column, end_line, end_column = place.get("column"), place.get("end_line"), place.get("end_column")
+        text = self.line(shown, number) or ""
+        if column and end_column:
+            last = int(end_line or number)
+            # A call of thirty lines is shown by the name of what it calls.
+            called = _CALLED.match(text, column - 1) if text.isascii() else None
+            if called is not None and (int(end_line or number) > number or end_column - column > 60):
+                return Span(shown, Position(number, column), Position(number, called.end() + 1))
+            return Span(
+                shown,
+                Position(number, _characters(text, column)),
+                Position(last, _characters(self.line(shown, last) or "", end_column)),
+            )
+        if column:
+            return Span(shown, Position(number, column), Position(number, max(len(text.rstrip()) + 1, column + 1)))
+        begin = len(text) - len(text.lstrip()) + 1
+        return Span(shown, Position(number, begin), Position(number, max(len(text.rstrip()) + 1, begin + 1)))
+
+    def shown(self, file: str) -> str:
+        try:
+            return Path(file).relative_to(self.cwd).as_posix()
+        except ValueError:
+            return Path(file).as_posix()
+
+
+def _characters(text: str, column: int) -> int:
+    """A column counted in bytes as one counted in characters."""
+    if text.isascii():
+        return column
+    return len(text.encode("utf-8", "surrogatepass")[: column - 1].decode("utf-8", "replace")) + 1
+
+
+def place_of(culprit: Culprit) -> Place | None:
+    """Where the operation stands, if that is known."""
+    if "file" not in culprit or "line" not in culprit:
+        return None
+    place: Place = {"file": culprit["file"], "line": culprit["line"]}
+    place["column"] = culprit.get("column")
+    place["end_line"] = culprit.get("end_line")
+    place["end_column"] = culprit.get("end_column")
+    return place

@@ -1,0 +1,500 @@
+"""What the probe and its worker say to each other: requests in, events out, each a line of JSON.
+
+Shared with the worker, which runs in the user's interpreter: nothing but the standard library is imported here, and
+nothing that Python 3.10 lacks. Types say what is in a message; `read_event` and `read_request` see that it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, TypedDict, Union, final
+
+from .typed_json import misfit
+
+# -- places, arguments -------------------------------------------------------------------------------------------------
+
+
+class Spot(TypedDict):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
+class Place(Spot, total=False):
+    """A place in the user's code. Columns count from 1, in bytes, as Python's do."""
+
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    function: str
+    primitive: str  # the operation that was being lowered there
+    mentioned: bool  # only named by a message
+
+
+class Array(TypedDict):
+    """An array by its type; `ArrayOf` has values."""
+
+    kind: Literal["array"]
+    dtype: str
+    shape: list[int]
+
+
+class ArrayOf(Array, total=False):
+    values: Any  # nested lists of numbers, or "arange"
+
+
+class Items(TypedDict):
+    kind: Literal["list", "tuple"]
+    value: list[Argument]
+
+
+class Pairs(TypedDict):
+    kind: Literal["dict"]
+    value: list[tuple[Any, Argument]]  # keys are literals
+
+
+class Literally(TypedDict):
+    """A dtype by its short name, or a Python literal as it is written."""
+
+    kind: Literal["dtype", "literal"]
+    value: str
+
+
+Argument = Union[ArrayOf, Items, Pairs, Literally]  # noqa: UP007  a value, not an annotation
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+StageName = Literal["grid", "interpret", "checks", "lower", "compile"]
+
+
+class Terms(TypedDict):
+    """What does not depend on the function. `targets`: empty for each launch's own; `stage`: the last one."""
+
+    targets: list[str]
+    stage: str | None
+    reference: str | None
+    timeout: float
+    memory_limit: int
+
+
+class DoneBefore(TypedDict, total=False):
+    """What earlier children of the worker did of a request: tasks that are over, and those of them that failed."""
+
+    skip: list[str]
+    failed: list[str]
+
+
+class Function(Terms):
+    file: str
+    function: str
+    args: list[Argument]
+    kwargs: dict[str, Argument]
+    texts: dict[str, str]  # of files that are not as on disk
+
+
+class FunctionRequest(Function, DoneBefore, total=False):
+    """Take a function's launches through the stages."""
+
+    bisect: tuple[int, str]  # rather find the operation on which the compiler dies: launch, target
+    variant: str  # rather compare its result with that of this text of its file
+
+
+class Modules(TypedDict):
+    modules: list[LeftToCompile]
+    timeout: float
+    memory_limit: int
+
+
+class ModulesRequest(Modules, DoneBefore, total=False):
+    """Compile what a captured program has lowered."""
+
+
+Request = Union[FunctionRequest, ModulesRequest]  # noqa: UP007
+
+# -- problems ----------------------------------------------------------------------------------------------------------
+
+
+class OfOperand(TypedDict):  # about whose blocks a grid's problem is
+    operand: str
+    role: str
+    index: int
+    shape: list[int]
+    block: list[int]
+
+
+class OutOfRange(OfOperand):
+    """A block begins outside of its array."""
+
+    kind: Literal["out-of-range"]
+    point: list[int]
+    start: list[int]
+    count: int
+    points: int
+
+
+class Ragged(OfOperand):
+    """A block that is partly outside of its array."""
+
+    kind: Literal["ragged"]
+    axes: list[int]
+    count: int
+
+
+class Uncovered(OfOperand):
+    """Blocks of an output that no grid point writes."""
+
+    kind: Literal["uncovered"]
+    visited: int
+    total: int
+
+
+class ParallelWrites(OfOperand):
+    """Two points of parallel axes write one block."""
+
+    kind: Literal["parallel-writes"]
+    axes: list[int]
+    first: list[int]
+    second: list[int]
+
+
+class Revisited(OfOperand):
+    """A block that is left and come back to."""
+
+    kind: Literal["revisited"]
+    first: list[int]
+    second: list[int]
+
+
+class Shared(OfOperand):
+    """Several grid points write one block."""
+
+    kind: Literal["shared"]
+    visited: int
+    points: int
+
+
+class Worded(TypedDict):
+    message: str
+
+
+class Said(Worded):
+    """Something that was said about the user's code, the most telling place first."""
+
+    places: list[Place]
+
+
+class _Raised(Said):
+    kind: Literal["raised"]
+    type: str
+
+
+class Raised(_Raised, total=False):
+    """An exception."""
+
+    in_index_map: Place | None
+
+
+class InInterpreter(Said):
+    """What an interpreter refuses of an access."""
+
+    kind: Literal["out-of-bounds", "revisited"]
+    type: str
+
+
+class Side(Spot):
+    """One access of two that race."""
+
+    access: str
+    column: int
+
+
+class Race(Said):
+    kind: Literal["race"]
+    sides: list[Side]
+
+
+class _NotANumber(TypedDict):
+    kind: Literal["nan"]
+    operand: str
+    origin: Literal["unknown", "uninitialised", "computed"]
+    count: int
+    size: int
+    first: list[int]
+    always: bool  # on other operands too
+    infinite: bool
+
+
+class NotANumber(_NotANumber, total=False):
+    """Results that are no numbers, of finite operands."""
+
+    reaches: bool | None  # what the function returns
+
+
+class Checked(Said):
+    """What checkify tells."""
+
+    kind: Literal["nan", "division", "out-of-bounds", "check"]
+
+
+class Mismatch(Worded):
+    """Results that differ from the reference's."""
+
+    kind: Literal["mismatch"]
+
+
+class MemoryPart(TypedDict):
+    name: str
+    role: str
+    bytes: int
+    buffers: int
+
+
+class Needed(TypedDict):
+    """Bytes of on-chip memory that a launch needs at least."""
+
+    space: str
+    bytes: int
+    parts: list[MemoryPart]
+
+
+class OverBudget(Needed):
+    kind: Literal["memory"]
+    limit: int
+
+
+class _Ended(Worded):
+    kind: Literal["crash", "deadline", "memory-limit"]
+    output: str
+    status: int | None
+
+
+class Ended(_Ended, total=False):
+    """A child that did not live to tell the end of a stage."""
+
+    culprit: Culprit | None
+
+
+# By what tells them: any stage may also raise an exception, or not live to its end.
+GridProblem = Union[OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, Raised, Ended]  # noqa: UP007
+RunProblem = Union[InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
+CheckProblem = Union[Checked, Raised, Ended]  # noqa: UP007
+CHECKS = ("nan", "division", "out-of-bounds", "check")
+TargetProblem = Union[OverBudget, Raised, Ended]  # noqa: UP007
+Difference = Union[Mismatch, Raised]  # noqa: UP007
+Problem = Union[GridProblem, RunProblem, CheckProblem, TargetProblem, Difference]  # noqa: UP007
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+class Begin(TypedDict):
+    event: Literal["begin"]
+    task: str
+
+
+class Outcome(TypedDict, total=False):
+    """What a stage's work comes to. `ok` is None where it could not be tried; `detail` says why."""
+
+    ok: bool | None
+    detail: str | None
+    problems: list[Problem]
+    figures: dict[str, int]  # that the compiler tells
+
+
+class _End(TypedDict):
+    event: Literal["end"]
+    task: str
+    ok: bool | None
+    seconds: float
+
+
+@final
+class TaskEnd(_End, total=False):
+    """A task that is no launch's: loading, tracing, the comparison with a reference."""
+
+    detail: str | None
+    problems: list[Problem]
+
+
+class _StageEnd(_End):
+    launch: int
+    stage: StageName
+    target: str | None
+
+
+@final
+class StageEnd(_StageEnd, total=False):
+    detail: str | None
+    problems: list[Problem]
+    figures: dict[str, int]
+
+
+class Parts(TypedDict):
+    """The versions of jax and the compilers, and the interpreter."""
+
+    event: Literal["parts"]
+    parts: dict[str, str | None]
+
+
+class Files(TypedDict):
+    """The files of the user's own that were imported."""
+
+    event: Literal["files"]
+    files: list[str]
+
+
+class _Operand(TypedDict):
+    name: str
+    role: str
+    shape: list[int]
+    dtype: str
+    block: list[int] | None
+    memory_space: str | None
+
+
+class Operand(_Operand, total=False):
+    blocks_visited: int
+    blocks_total: int
+
+
+class Memory(Needed):
+    """What a launch needs, and what a device gives it."""
+
+    device: str
+    limit: int
+
+
+class Facts(TypedDict):
+    """A launch, as its parameters describe it."""
+
+    kind: str  # the primitive
+    kernel: str
+    place: Place | None
+    stack: list[Place]
+    kernel_place: Place | None
+    backend: str | None
+    grid: list[int] | None  # None where it is dynamic
+    semantics: list[str] | None
+    aliases: list[list[int]]
+    interpret: bool
+    times: int
+    reads: list[str]
+    waits: bool
+    guessed: list[str]  # integer operands whose values nobody told
+    targets_guessed: bool
+    memory: Memory | None
+    operands: list[Operand]
+    picture: dict[str, list[list[int]] | None] | None  # blocks at each grid point, by the operand's number
+
+
+class Launch(Facts):
+    event: Literal["launch"]
+    launch: int
+
+
+class LeftToCompile(TypedDict):
+    """A launch that was lowered, in a file for another process to compile."""
+
+    event: Literal["compile"]
+    launch: int
+    target: str
+    file: str
+    ins: list[tuple[list[int], str]]
+    outs: list[tuple[list[int], str]]
+
+
+class _Culprit(TypedDict):
+    event: Literal["culprit"]
+    primitive: str
+
+
+class Culprit(_Culprit, total=False):
+    """The operation without which the compiler lives; it is a place where it has one."""
+
+    file: str
+    line: int
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    function: str
+
+
+class Fate(TypedDict):
+    """How a child ended before it was through. `status`: negative for the signal."""
+
+    reason: Literal["exit", "deadline", "task-deadline", "memory", "processes"]
+    status: int | None
+    output: str
+
+
+class Died(Fate):
+    event: Literal["died"]
+    task: str | None
+
+
+class Error(TypedDict):
+    event: Literal["error"]
+    message: str
+
+
+class Closing(TypedDict):  # of a child, of the worker
+    event: Literal["finished", "done"]
+
+
+Event = Union[  # noqa: UP007
+    Begin, TaskEnd, StageEnd, Parts, Files, Launch, LeftToCompile, Culprit, Died, Error, Closing
+]
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class ProtocolError(ValueError):
+    """A message that cannot be understood; the text is one sentence."""
+
+
+_EVENTS: dict[str, type] = {
+    "begin": Begin, "parts": Parts, "files": Files, "launch": Launch, "compile": LeftToCompile, "culprit": Culprit,
+    "died": Died, "error": Error, "finished": Closing, "done": Closing,
+}  # fmt: skip
+
+
+def read_event(line: str | bytes) -> Event:
+    """The event on a line. Raises ProtocolError."""
+    message = _object(line)
+    name = message.get("event")
+    kind: Any = (StageEnd if "launch" in message else TaskEnd) if name == "end" else _EVENTS.get(str(name))
+    if kind is None:
+        raise ProtocolError(f"there is no event {name!r:.80}")
+    event: Event = _checked(message, kind, f"event {name!r}")
+    return event
+
+
+def read_request(line: str | bytes) -> Request:
+    """The request on a line. Raises ProtocolError."""
+    message = _object(line)
+    request: Request = _checked(message, ModulesRequest if "modules" in message else FunctionRequest, "request")
+    return request
+
+
+def read_terms(text: str) -> Terms:
+    """The terms under which a program is captured. Raises ProtocolError."""
+    terms: Terms = _checked(_object(text), Terms, "request")
+    return terms
+
+
+def _object(line: str | bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:  # not UTF-8 either
+        message = None
+    if not isinstance(message, dict):
+        shown = line if isinstance(line, str) else line.decode("utf-8", "replace")
+        raise ProtocolError(f"no message: {shown!r:.80}")
+    return message
+
+
+def _checked(message: dict[str, Any], kind: Any, what: str) -> Any:
+    wrong = misfit(message, kind)
+    if wrong is not None:
+        raise ProtocolError(f"{what}: {wrong}")
+    return message
