@@ -59,7 +59,7 @@ def start_here(folder: str) -> Any:
     spec.loader.exec_module(main)
     if main.PACKAGE not in sys.modules:
         main.load_package()
-    return importlib.import_module(f"{main.PACKAGE}.capture").start(folder)
+    return importlib.import_module(f"{main.WORKER}.capture").start(folder)
 
 
 def _through_runner(command: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ nothing that Python 3.10 lacks. Types say what is in a message; `read_event` and
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Union, final
 
 from .typed_json import misfit
@@ -15,8 +16,6 @@ from .typed_json import misfit
 
 
 class Spot(TypedDict):
-    """A line of a file."""
-
     file: str
     line: int
 
@@ -93,6 +92,7 @@ class Function(Terms):
     texts: dict[str, str]  # of files that are not as on disk
 
 
+@final
 class FunctionRequest(Function, DoneBefore, total=False):
     """Take a function's launches through the stages."""
 
@@ -106,6 +106,7 @@ class Modules(TypedDict):
     memory_limit: int
 
 
+@final
 class ModulesRequest(Modules, DoneBefore, total=False):
     """Compile what a captured program has lowered."""
 
@@ -133,9 +134,7 @@ class OutOfRange(OfOperand):
     points: int
 
 
-class Ragged(OfOperand):
-    """A block that is partly outside of its array."""
-
+class Ragged(OfOperand):  # a block that is partly outside of its array
     kind: Literal["ragged"]
     axes: list[int]
     count: int
@@ -166,9 +165,7 @@ class Revisited(OfOperand):
     second: list[int]
 
 
-class Shared(OfOperand):
-    """Several grid points write one block."""
-
+class Shared(OfOperand):  # several grid points write one block
     kind: Literal["shared"]
     visited: int
     points: int
@@ -237,9 +234,7 @@ class Checked(Said):
     kind: Literal["nan", "division", "out-of-bounds", "check"]
 
 
-class Mismatch(Worded):
-    """Results that differ from the reference's."""
-
+class Mismatch(Worded):  # of results and the reference's
     kind: Literal["mismatch"]
 
 
@@ -278,11 +273,10 @@ class Ended(_Ended, total=False):
 # By what tells them: any stage may also raise an exception, or not live to its end.
 GridProblem = Union[OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, Raised, Ended]  # noqa: UP007
 RunProblem = Union[InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
-CheckProblem = Union[Checked, Raised, Ended]  # noqa: UP007
 CHECKS = ("nan", "division", "out-of-bounds", "check")
 TargetProblem = Union[OverBudget, Raised, Ended]  # noqa: UP007
 Difference = Union[Mismatch, Raised]  # noqa: UP007
-Problem = Union[GridProblem, RunProblem, CheckProblem, TargetProblem, Difference]  # noqa: UP007
+Problem = Union[GridProblem, RunProblem, Checked, TargetProblem, Difference]  # noqa: UP007
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
@@ -329,16 +323,12 @@ class StageEnd(_StageEnd, total=False):
     figures: dict[str, int]
 
 
-class Parts(TypedDict):
-    """The versions of jax and the compilers, and the interpreter."""
-
+class Parts(TypedDict):  # the versions of jax and the compilers, and the interpreter
     event: Literal["parts"]
     parts: dict[str, str | None]
 
 
-class Files(TypedDict):
-    """The files of the user's own that were imported."""
-
+class Files(TypedDict):  # of the user's own, that were imported
     event: Literal["files"]
     files: list[str]
 
@@ -364,6 +354,9 @@ class Memory(Needed):
     limit: int
 
 
+Picture = dict[str, Union[list[list[int]], None]]  # noqa: UP007  blocks at each grid point, by the operand's number
+
+
 class Facts(TypedDict):
     """A launch, as its parameters describe it."""
 
@@ -384,12 +377,15 @@ class Facts(TypedDict):
     targets_guessed: bool
     memory: Memory | None
     operands: list[Operand]
-    picture: dict[str, list[list[int]] | None] | None  # blocks at each grid point, by the operand's number
+    picture: Picture | None
 
 
 class Launch(Facts):
     event: Literal["launch"]
     launch: int
+
+
+Typed = tuple[list[int], str]  # shape, dtype
 
 
 class LeftToCompile(TypedDict):
@@ -399,8 +395,8 @@ class LeftToCompile(TypedDict):
     launch: int
     target: str
     file: str
-    ins: list[tuple[list[int], str]]
-    outs: list[tuple[list[int], str]]
+    ins: list[Typed]
+    outs: list[Typed]
 
 
 class _Culprit(TypedDict):
@@ -444,6 +440,8 @@ class Closing(TypedDict):  # of a child, of the worker
 Event = Union[  # noqa: UP007
     Begin, TaskEnd, StageEnd, Parts, Files, Launch, LeftToCompile, Culprit, Died, Error, Closing
 ]
+
+Emit = Callable[[Event], None]
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 

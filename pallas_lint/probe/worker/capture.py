@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import importlib.abc
 import importlib.machinery
-import json
 import os
 import sys
 import warnings
@@ -20,7 +19,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from ..protocol import Terms, read_terms
 from . import devices, job, server
+from .examination import examine
 from .launches.recorder import PRIMITIVES, Record, Recorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
@@ -37,7 +38,7 @@ def start(folder: str) -> Capture:
     if _started is not None:
         return _started
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
-        request = json.load(file)
+        request = read_terms(file.read())
     capture = Capture(folder, request)
     if "JAX_PLATFORMS" not in os.environ and not _has_accelerator():
         os.environ["JAX_PLATFORMS"] = "cpu"  # an installed libtpu alone makes jax look for a TPU for a minute
@@ -50,7 +51,7 @@ def start(folder: str) -> Capture:
 class Capture:
     """The launches of this process."""
 
-    def __init__(self, folder: str, request: dict[str, Any]) -> None:
+    def __init__(self, folder: str, request: Terms) -> None:
         self.folder = folder
         self.request = request
         self.recorder = Recorder(_without_device)
@@ -108,13 +109,13 @@ class Capture:
             if sys.is_finalizing() or self._closing:
                 skip = {f"{name}:{at}" for at in range(len(records)) for name in ("interpret", "checks")}
             _quiet_jax()
-            job.examine(
+            examine(
                 records,
                 self.request,
-                job.stages_to(self.request.get("stage")),
-                skip,
+                job.stages_to(self.request["stage"]),
                 lambda event: server.send(replies, event),
-                Elsewhere(self.folder),
+                skip=skip,
+                elsewhere=Elsewhere(self.folder),
             )
 
     def finish_late(self) -> None:

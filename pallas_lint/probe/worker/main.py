@@ -7,14 +7,16 @@ import os
 import sys
 
 PACKAGE = "_pallas_lint_probe"
+WORKER = f"{PACKAGE}.worker"
 
 
 def load_package() -> None:
-    """Make this folder importable as PACKAGE, and take it off the search path."""
+    """Make this folder importable as WORKER, with what it shares with the probe, and take it off the search path."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    around = os.path.dirname(here)
     spec = importlib.util.spec_from_file_location(
-        PACKAGE, os.path.join(here, "__init__.py"), submodule_search_locations=[here]
+        PACKAGE, os.path.join(around, "__init__.py"), submodule_search_locations=[around]
     )
     assert spec is not None and spec.loader is not None
     package = importlib.util.module_from_spec(spec)
@@ -25,5 +27,5 @@ def load_package() -> None:
 if __name__ == "__main__":
     sys.dont_write_bytecode = True  # nothing is written beside the user's files, nor into a shared install
     load_package()
-    server = importlib.import_module(f"{PACKAGE}.server")
+    server = importlib.import_module(f"{WORKER}.server")
     sys.exit(server.serve())

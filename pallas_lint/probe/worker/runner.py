@@ -46,7 +46,7 @@ if __name__ == "__main__":
     main = _main_module()
     if main.PACKAGE not in sys.modules:  # else the hook has started the capture
         main.load_package()
-    capture = importlib.import_module(f"{main.PACKAGE}.capture").start(os.environ["PALLAS_LINT_CAPTURE"])
+    capture = importlib.import_module(f"{main.WORKER}.capture").start(os.environ["PALLAS_LINT_CAPTURE"])
     try:
         _run(sys.argv[1:])
     finally:

@@ -15,9 +15,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Literal
 
-Emit = Callable[[dict[str, Any]], None]
+from ..protocol import Emit, Event, Fate, ProtocolError, Request, read_event, read_request
+
+Limit = Literal["deadline", "task-deadline", "memory", "processes"]
+Work = Callable[[Request, Emit], None]
 
 _MOST_CHILDREN = 40  # for one request: then something is so broken that trying on tells nothing new
 _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
@@ -36,13 +39,19 @@ def serve() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked decides what an interrupt ends
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and the child goes on the way out
     for line in requests:
-        request = json.loads(line)
+        try:
+            request = read_request(line)
+        except ProtocolError as error:
+            send(replies, {"event": "error", "message": str(error)})
+            send(replies, {"event": "done"})
+            continue
         if problem is not None:
             send(replies, {"event": "error", "message": problem})
         elif hasattr(os, "fork"):
             Supervisor(request, replies, _job).run()
         else:
-            _job({**request, "skip": ()}, lambda event: send(replies, event))  # it dies with its worker
+            request["skip"] = []
+            _job(request, lambda event: send(replies, event))  # it dies with its worker
         send(replies, {"event": "done"})
     return 0
 
@@ -59,12 +68,12 @@ def _prepare() -> str | None:
     return None
 
 
-def send(replies: IO[str], event: dict[str, Any]) -> None:
+def send(replies: IO[str], event: Event) -> None:
     replies.write(json.dumps(event) + "\n")
     replies.flush()
 
 
-def _job(request: dict[str, Any], emit: Emit) -> None:
+def _job(request: Request, emit: Emit) -> None:
     from . import job  # they need jax
     from .stages import elsewhere  # they need jax
 
@@ -77,14 +86,14 @@ def _job(request: dict[str, Any], emit: Emit) -> None:
 class Supervisor:
     """One request, and the children that work on it one after the other."""
 
-    def __init__(self, request: dict[str, Any], replies: IO[str], work: Callable[[dict[str, Any], Emit], None]) -> None:
+    def __init__(self, request: Request, replies: IO[str], work: Work) -> None:
         self.work = work
         self.request = request
         self.replies = replies
-        self.deadline = time.monotonic() + float(request["timeout"])
+        self.deadline = time.monotonic() + request["timeout"]
         # One stage that hangs leaves time for the others.
-        self.task_limit = max(float(request["timeout"]) / 2, 5.0)
-        self.memory_limit = int(request["memory_limit"])
+        self.task_limit = max(request["timeout"] / 2, 5.0)
+        self.memory_limit = request["memory_limit"]
         self.skip: list[str] = list(request.get("skip", ()))
         self.failed: list[str] = []
         self.task: str | None = None
@@ -102,7 +111,7 @@ class Supervisor:
                 return
             self.skip.append(self.task)
 
-    def _one_child(self) -> dict[str, Any] | None:
+    def _one_child(self) -> Fate | None:
         """None where the child did all it had to; else how it ended."""
         events_read, events_write = os.pipe()
         output_read, output_write = os.pipe()
@@ -110,7 +119,9 @@ class Supervisor:
         if pid == 0:
             os.close(events_read)
             os.close(output_read)
-            _be_child(self.work, {**self.request, "skip": self.skip, "failed": self.failed}, events_write, output_write)
+            request = self.request.copy()
+            request["skip"], request["failed"] = self.skip, self.failed
+            _be_child(self.work, request, events_write, output_write)
         os.close(events_write)
         os.close(output_write)
         try:
@@ -120,12 +131,12 @@ class Supervisor:
             os.close(events_read)
             os.close(output_read)
 
-    def _watch(self, pid: int, events: int, output: int) -> dict[str, Any] | None:
+    def _watch(self, pid: int, events: int, output: int) -> Fate | None:
         pending = b""
         said = _Output()
         finished = False
         open_ends = {events, output}
-        killed: str | None = None
+        killed: Limit | None = None
         looked = 0.0
         while open_ends:
             now = time.monotonic()
@@ -147,7 +158,7 @@ class Supervisor:
                     pending += data
                     *lines, pending = pending.split(b"\n")
                     for line in lines:
-                        finished |= self._event(json.loads(line))
+                        finished |= self._event(read_event(line))
             if events not in open_ends:
                 break  # a process that the user's code left behind may hold the output open for ever
         if finished:
@@ -157,7 +168,7 @@ class Supervisor:
         status = _wait(pid)
         return {"reason": killed or "exit", "status": status, "output": said.text()}
 
-    def _over_limit(self, pid: int, now: float) -> str | None:
+    def _over_limit(self, pid: int, now: float) -> Limit | None:
         """Which limit the child is over."""
         if now >= self.deadline:
             return "deadline"
@@ -168,20 +179,19 @@ class Supervisor:
             return "memory"
         return "processes" if len(sizes) > _MOST_PROCESSES else None
 
-    def _event(self, event: dict[str, Any]) -> bool:
+    def _event(self, event: Event) -> bool:
         """Pass on what the child says; True when it has finished."""
-        kind = event["event"]
-        if kind == "finished":
+        if event["event"] == "finished":
             return True
-        if kind == "begin":
+        if event["event"] == "begin":
             self.task = event["task"]
-        elif kind == "end":
+        elif event["event"] == "end":
             self.task = None
             if event["task"] not in ("load", "trace"):  # a new child has to do these again
                 self.skip.append(event["task"])
                 if event["ok"] is False:
                     self.failed.append(event["task"])
-        if kind in ("begin", "end"):
+        if event["event"] in ("begin", "end"):
             self.task_begun = time.monotonic()
         send(self.replies, event)
         return False
@@ -203,7 +213,7 @@ class _Output:
         return (self.first + (b"\n...\n" + self.last if self.last else b"")).decode("utf-8", "replace")
 
 
-def _be_child(work: Callable[[dict[str, Any], Emit], None], request: dict[str, Any], events: int, output: int) -> None:
+def _be_child(work: Work, request: Request, events: int, output: int) -> None:
     status = 1
     try:
         os.setsid()  # so that whatever it starts can be stopped with it

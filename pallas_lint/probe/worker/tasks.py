@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple, TypeVar, cast
 
+from ..protocol import Emit, Outcome, Raised, StageEnd, StageName, TaskEnd
 from . import devices
 from .launches import locate
 from .stages import lowering
 
-Emit = Callable[[dict[str, Any]], None]
+T = TypeVar("T")
 
 
-def problem(error: BaseException) -> dict[str, Any]:
+class StageOf(NamedTuple):
+    """Which launch goes through which stage."""
+
+    launch: int
+    stage: StageName
+    target: str | None
+
+
+def problem(error: BaseException) -> Raised:
     """An exception as data."""
     telling = error
     # Older releases wrap what a lowering rule raises into an exception that prints the kernel.
@@ -28,7 +37,7 @@ def problem(error: BaseException) -> dict[str, Any]:
     }
 
 
-def task(name: str, work: Callable[[], Any], emit: Emit) -> Any:
+def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
     """Run one task and tell its end; None where it failed."""
     emit({"event": "begin", "task": name})
     begun = time.perf_counter()
@@ -44,19 +53,20 @@ def task(name: str, work: Callable[[], Any], emit: Emit) -> Any:
     return result
 
 
-def stage(emit: Emit, name: str, work: Callable[[], dict[str, Any]], **about: Any) -> bool | None:
+def stage(emit: Emit, name: str, work: Callable[[], Outcome], of: StageOf | None = None) -> bool | None:
     """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried."""
     emit({"event": "begin", "task": name})
     begun = time.perf_counter()
-    facts: dict[str, Any]
+    outcome: Outcome
     try:
-        facts = {"ok": True, **work()}
+        outcome = {"ok": True, **work()}
     except devices.Missing as error:
-        facts = {"ok": None, "detail": str(error)}
+        outcome = {"ok": None, "detail": str(error)}
     except lowering.Unfinished as error:
-        facts = {"ok": True, "detail": str(error)}
+        outcome = {"ok": True, "detail": str(error)}
     except Exception as error:
-        facts = {"ok": False, "problems": [problem(error)]}
-    emit({"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **facts})
-    ok: bool | None = facts["ok"]
-    return ok
+        outcome = {"ok": False, "problems": [problem(error)]}
+    about = {} if of is None else {"launch": of.launch, "stage": of.stage, "target": of.target}
+    told = {"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **outcome}
+    emit(cast("StageEnd | TaskEnd", told))
+    return outcome["ok"]

@@ -16,7 +16,7 @@ def _start_capture() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.load_package()
-    importlib.import_module(module.PACKAGE + ".capture").start(os.environ["PALLAS_LINT_CAPTURE"])
+    importlib.import_module(module.WORKER + ".capture").start(os.environ["PALLAS_LINT_CAPTURE"])
 
 
 def _run_next() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...protocol import Place
 from ..inputs import arguments
 from . import locate
 from .recorder import Record
@@ -51,8 +52,8 @@ class Launch:
 
     record: Record
     kernel: str
-    place: locate.Place | None  # of the launching call
-    kernel_place: locate.Place | None
+    place: Place | None  # of the launching call
+    kernel_place: Place | None
     backend: str | None
     grid: tuple[int, ...] | None
     operands: list[Operand]
@@ -161,7 +162,7 @@ def describe(record: Record) -> Launch:
     )
 
 
-def _kernel(params: dict[str, Any]) -> tuple[str, locate.Place | None]:
+def _kernel(params: dict[str, Any]) -> tuple[str, Place | None]:
     """The kernel's name and where it is defined."""
     text = str(params.get("name_and_src_info") or "")
     jaxpr = params.get("jaxpr") or next(iter(params.get("jaxprs") or ()), None)
@@ -170,7 +171,7 @@ def _kernel(params: dict[str, Any]) -> tuple[str, locate.Place | None]:
         text = str(getattr(debug, "func_src_info", None) or "")
     match = _AT.match(text)
     name = match[1] if match else text
-    place: locate.Place | None = None
+    place: Place | None = None
     if match and locate.is_users(match[2]):
         place = {"file": match[2], "line": int(match[3]), "column": None}
     return (params.get("name") or name or "kernel"), place

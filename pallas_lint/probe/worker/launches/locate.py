@@ -14,10 +14,10 @@ import sysconfig
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
+from ...protocol import Place
+
 _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
 _MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
-
-Place = dict[str, Any]
 
 
 def _folders() -> tuple[str, ...]:
@@ -25,8 +25,8 @@ def _folders() -> tuple[str, ...]:
     import jaxlib
 
     modules = [os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (jax, jaxlib)]
-    worker = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return (*(folder + os.sep for folder in modules), worker + os.sep, sysconfig.get_path("stdlib") + os.sep)
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return (*(folder + os.sep for folder in modules), ours + os.sep, sysconfig.get_path("stdlib") + os.sep)
 
 
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -119,9 +119,9 @@ def in_text(text: str) -> list[Place]:
     for match in _LOCATION.finditer(text):
         file, line, column, end_line, end_column = match.groups()
         if is_users(file):
-            place = {"file": file, "line": int(line), "column": int(column) + 1}
+            place: Place = {"file": file, "line": int(line), "column": int(column) + 1}
             if end_column:
-                place.update(end_line=int(end_line or line), end_column=int(end_column) + 1)
+                place["end_line"], place["end_column"] = int(end_line or line), int(end_column) + 1
             found.append(place)
     return found
 
@@ -176,7 +176,8 @@ def _of_frame(frame: FrameType, lasti: int, line: int | None) -> Place:
         for at, (first, last, column, end_column) in enumerate(positions()):
             if at == lasti // 2:
                 if first is not None and column is not None:
-                    place.update(line=first, column=column + 1, end_line=last, end_column=(end_column or column) + 1)
+                    place["line"], place["column"] = first, column + 1
+                    place["end_line"], place["end_column"] = last, (end_column or column) + 1
                 break
     return place
 

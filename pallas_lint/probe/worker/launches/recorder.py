@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ...protocol import Place
 from . import locate
 
 PRIMITIVES = (
@@ -29,7 +30,7 @@ class Record:
     params: dict[str, Any]
     avals: list[Any]
     values: list[Any]  # the operands whose values are known, None for the others
-    stack: list[locate.Place] = field(default_factory=list)
+    stack: list[Place] = field(default_factory=list)
     times: int = 1
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...protocol import Place
 from ..launches import locate
 from ..launches.launch import equations, inner_jaxprs, kernel_jaxpr
 from ..launches.recorder import Record
@@ -28,9 +29,9 @@ _SUSPECTS = (
 Group = tuple[str, str]  # primitive, place
 
 
-def groups(record: Record) -> dict[Group, list[locate.Place]]:
+def groups(record: Record) -> dict[Group, list[Place]]:
     """The operations that can be put out, the most suspect first, with their places."""
-    found: dict[Group, list[locate.Place]] = {}
+    found: dict[Group, list[Place]] = {}
     for equation in equations(kernel_jaxpr(record.params)):
         if _replaceable(equation):
             found.setdefault(_group(equation), locate.of_equation(equation))

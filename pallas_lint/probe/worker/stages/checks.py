@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from ...protocol import Checked, Place
 from .. import environment
 from ..launches import locate
 from ..launches.launch import Launch
 
 
-def examine(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
+def examine(launch: Launch, values: list[Any]) -> list[Checked]:
     """The first error that checkify finds on these operands. Raises what the kernel raises."""
     import jax
     from jax.experimental import checkify
@@ -36,7 +37,7 @@ def examine(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
     if traceback is not None:
         places = _places(traceback)
     lowered = text.lower()
-    kind = (
+    kind: Literal["nan", "division", "out-of-bounds", "check"] = (
         "nan" if "nan generated" in lowered
         else "division" if "division by zero" in lowered
         else "out-of-bounds" if "out-of-bounds" in lowered or "out of bounds" in lowered
@@ -129,7 +130,7 @@ def _is_slice(index: Any) -> bool:
     return hasattr(index, "start") and hasattr(index, "size")
 
 
-def _places(traceback: Any) -> list[locate.Place]:
+def _places(traceback: Any) -> list[Place]:
     from jax._src import source_info_util
 
     try:

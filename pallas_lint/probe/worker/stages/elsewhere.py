@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ...protocol import Emit, LeftToCompile, ModulesRequest, Outcome
 from .. import devices
 from ..launches.launch import Launch
-from ..tasks import Emit, stage
+from ..tasks import StageOf, stage
 from . import lowering
 
 
@@ -21,12 +22,13 @@ class Elsewhere:
         self.folder = folder
         self.stuck = False
 
-    def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> dict[str, Any]:
+    def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> LeftToCompile:
         """The event that asks for the compilation."""
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
         with open(file, "wb") as stream:
             stream.write(lowering.packed(lowered))
-        return {"event": "compile", "launch": at, "target": target.text, "file": file, **lowering.types_of(launch)}
+        ins, outs = lowering.types_of(launch)
+        return {"event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs}
 
     def within(self, seconds: float, work: Callable[[], Any]) -> Any:
         """The result of `work`; raises Missing where it takes longer, and from then on at once."""
@@ -52,11 +54,11 @@ class Elsewhere:
         return value
 
 
-def compile_modules(request: dict[str, Any], emit: Emit) -> None:
+def compile_modules(request: ModulesRequest, emit: Emit) -> None:
     """Compile what other processes have lowered: `request["modules"]` are events of `Elsewhere.leave`."""
     for module in request["modules"]:
         name = f"compile:{module['launch']}:{module['target']}"
-        if name in request["skip"]:
+        if name in request.get("skip", ()):
             continue
         target = devices.parse(module["target"])
         with open(module["file"], "rb") as stream:
@@ -65,11 +67,9 @@ def compile_modules(request: dict[str, Any], emit: Emit) -> None:
             emit,
             name,
             partial(_compiled_elsewhere, data, module, target),
-            launch=module["launch"],
-            stage="compile",
-            target=target.text,
+            StageOf(module["launch"], "compile", target.text),
         )
 
 
-def _compiled_elsewhere(data: bytes, module: dict[str, Any], target: devices.Target) -> dict[str, Any]:
+def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Target) -> Outcome:
     return {"figures": lowering.compiled_elsewhere(data, module["ins"], module["outs"], target)}

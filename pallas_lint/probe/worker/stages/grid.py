@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...protocol import GridProblem, OfOperand
 from ..launches.launch import Launch, Operand
 
 MOST_POINTS = 1_000_000
@@ -101,8 +102,8 @@ class Grid:
 
     # -- what is wrong ---------------------------------------------------------------------------------------------
 
-    def problems(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def problems(self) -> list[GridProblem]:
+        found: list[GridProblem] = []
         for at, operand in enumerate(self.launch.operands):
             if at not in self.starts or not self.launch.points:
                 continue
@@ -113,7 +114,7 @@ class Grid:
                 found += self._visits(at, operand, bool(outside))
         return found
 
-    def _outside(self, at: int, operand: Operand) -> list[dict[str, Any]]:
+    def _outside(self, at: int, operand: Operand) -> list[GridProblem]:
         import numpy as np
 
         starts, shape = self.starts[at], np.array(operand.shape)
@@ -123,11 +124,11 @@ class Grid:
             return []
         first = int(np.argmax(bad))
         return [
-            self._problem("out-of-range", operand, point=self.point(first), start=starts[first].tolist(),
-                          count=int(bad.sum()), points=self.launch.points)
+            {"kind": "out-of-range", **_of(operand), "point": self.point(first), "start": starts[first].tolist(),
+             "count": int(bad.sum()), "points": self.launch.points}
         ]  # fmt: skip
 
-    def _ragged(self, at: int, operand: Operand) -> list[dict[str, Any]]:
+    def _ragged(self, at: int, operand: Operand) -> list[GridProblem]:
         import numpy as np
 
         starts, shape = self.starts[at], np.array(operand.shape)
@@ -140,12 +141,12 @@ class Grid:
             for k in range(len(operand.shape))
             if ((starts[:, k] < shape[k]) & (starts[:, k] + sizes[k] > shape[k])).any()
         ]
-        return [self._problem("ragged", operand, axes=axes, count=int(partial.sum()))]
+        return [{"kind": "ragged", **_of(operand), "axes": axes, "count": int(partial.sum())}]
 
-    def _visits(self, at: int, operand: Operand, outside: bool) -> list[dict[str, Any]]:
+    def _visits(self, at: int, operand: Operand, outside: bool) -> list[GridProblem]:
         import numpy as np
 
-        found: list[dict[str, Any]] = []
+        found: list[GridProblem] = []
         blocks = self.blocks(at)
         keys = np.unique(blocks, axis=0, return_inverse=True)[1].reshape(-1)
         visited = int(keys.max()) + 1
@@ -153,7 +154,7 @@ class Grid:
         aliased = operand.index in self.launch.aliases.values()
         whole_blocks = all(kind != "element" for kind, _ in operand.block or [])
         if whole_blocks and not outside and visited < total and not aliased:
-            found.append(self._problem("uncovered", operand, visited=visited, total=total))
+            found.append({"kind": "uncovered", **_of(operand), "visited": visited, "total": total})
         semantics = self.launch.semantics or ()
         parallel = [axis for axis, each in enumerate(semantics) if each in _PARALLEL]
         if parallel:
@@ -166,8 +167,8 @@ class Grid:
                 one, two = int(order[first]), int(order[first + 1])
                 axes = [axis for axis in parallel if self.points[axis][one] != self.points[axis][two]]
                 found.append(
-                    self._problem("parallel-writes", operand, axes=axes, first=self.point(one), second=self.point(two),
-                                  block=blocks[one].tolist())
+                    {"kind": "parallel-writes", **_of(operand, blocks[one].tolist()), "axes": axes,
+                     "first": self.point(one), "second": self.point(two)}
                 )  # fmt: skip
         runs = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
         if visited < len(runs):
@@ -175,23 +176,12 @@ class Grid:
             visits = np.flatnonzero(keys == block)
             gap = int(np.argmax(np.diff(visits) > 1))
             found.append(
-                self._problem("revisited", operand, first=self.point(int(visits[gap])),
-                              second=self.point(int(visits[gap + 1])), block=blocks[int(visits[0])].tolist())
+                {"kind": "revisited", **_of(operand, blocks[int(visits[0])].tolist()),
+                 "first": self.point(int(visits[gap])), "second": self.point(int(visits[gap + 1]))}
             )  # fmt: skip
         if visited < self.launch.points:
-            found.append(self._problem("shared", operand, visited=visited, points=self.launch.points))
+            found.append({"kind": "shared", **_of(operand), "visited": visited, "points": self.launch.points})
         return found
-
-    def _problem(self, kind: str, operand: Operand, **facts: Any) -> dict[str, Any]:
-        return {
-            "kind": kind,
-            "operand": operand.name,
-            "role": operand.role,
-            "index": operand.index,
-            "shape": list(operand.shape),
-            "block": [size for _, size in operand.block or []],
-            **facts,
-        }
 
     # -- for the picture -------------------------------------------------------------------------------------------
 
@@ -201,6 +191,17 @@ class Grid:
             return None
         found: list[list[int]] = self.blocks(at).tolist()
         return found
+
+
+def _of(operand: Operand, block: list[int] | None = None) -> OfOperand:
+    """Which operand a problem is about, and the indices of the block if it is about one."""
+    return {
+        "operand": operand.name,
+        "role": operand.role,
+        "index": operand.index,
+        "shape": list(operand.shape),
+        "block": [size for _, size in operand.block or []] if block is None else block,
+    }
 
 
 def _reads_operands(mapping: Any) -> bool:

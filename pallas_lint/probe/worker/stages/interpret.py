@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from typing import Any
+from typing import Any, Literal
 
+from ...protocol import Difference, InInterpreter, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
 from ..launches import locate
 from ..launches.launch import Launch
@@ -57,7 +58,7 @@ def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[A
 _TOLERANCE = {"float64": 1e-7, "float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}
 
 
-def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[dict[str, Any]]:
+def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[Difference]:
     """Where two results are not the same up to rounding. `lenient`: what was NaN may be anything."""
     import jax
     import numpy as np
@@ -65,7 +66,7 @@ def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[dict[st
     mine, theirs = jax.tree_util.tree_leaves(got), jax.tree_util.tree_leaves(wanted)
     if len(mine) != len(theirs):
         return [{"kind": "mismatch", "message": f"{len(mine)} results, and {len(theirs)} of the reference"}]
-    found: list[dict[str, Any]] = []
+    found: list[Difference] = []
     for at, (one, other) in enumerate(zip(map(np.asarray, mine), map(np.asarray, theirs))):
         if one.shape != other.shape:
             text = f"result {at} has shape {one.shape}, the reference's {other.shape}"
@@ -100,7 +101,7 @@ def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any
     return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
 
 
-def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
+def examine(launch: Launch) -> tuple[list[RunProblem], str]:
     """What running it shows, and how it was run."""
     values = operands(launch)
     if launch.backend == "mosaic_gpu":
@@ -114,10 +115,11 @@ def examine(launch: Launch) -> tuple[list[dict[str, Any]], str]:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
             found = _with_interpreter(launch, values, made)
-            if not _refused(found) or launch.record.kind != "pallas_call":
+            refusal = _refusal(found)
+            if refusal is None or launch.record.kind != "pallas_call":
                 return _judged(found, "TPU interpreter")
             # It has limits that interpret=True has not.
-            why = f"interpret=True; the TPU interpreter stops: {_first_line(found[0])}"
+            why = f"interpret=True; the TPU interpreter stops: {_first_line(refusal['message'])}"
             return _judged(_plain(launch, values), why)
     if launch.record.kind != "pallas_call":
         raise devices.Missing("this jax cannot run it without its device")
@@ -139,23 +141,22 @@ def as_on_its_device(launch: Launch) -> dict[str, Any]:
     return {"interpret": tpu_interpreter(cores=launch.cores) or True}
 
 
-def _refused(found: list[dict[str, Any]]) -> bool:
-    return any(problem["kind"] == "raised" for problem in found)
+def _refusal(found: list[RunProblem]) -> Raised | None:
+    return next((problem for problem in found if problem["kind"] == "raised"), None)
 
 
-def _judged(found: list[dict[str, Any]], how: str) -> tuple[list[dict[str, Any]], str]:
+def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     """What an interpreter cannot run is not the kernel's fault: lowering says whether the kernel is wrong."""
-    refusal = next((problem for problem in found if problem["kind"] == "raised"), None)
+    refusal = _refusal(found)
     if refusal is not None and len(found) == 1:
-        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {_first_line(refusal)}")
+        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {_first_line(refusal['message'])}")
     return [problem for problem in found if problem["kind"] != "raised"], how
 
 
-def _first_line(problem: dict[str, Any]) -> str:
-    lines = [line.strip() for line in problem["message"].splitlines() if line.strip()]
+def _first_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     wrapped = lines and "calling callback" in lines[0]  # an exception in a callback comes with its traceback
-    line = lines[-1 if wrapped else 0] if lines else problem["type"]
-    return str(line)[:200]
+    return lines[-1 if wrapped else 0][:200] if lines else ""
 
 
 def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str = "nan") -> Any:
@@ -172,9 +173,9 @@ def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str =
     return make(**{name: value for name, value in wanted.items() if name in fields})
 
 
-def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes: Any) -> list[dict[str, Any]]:
+def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes: Any) -> list[RunProblem]:
     said = io.StringIO()
-    problems: list[dict[str, Any]] = []
+    problems: list[RunProblem] = []
     results: list[Any] | None = None
     with contextlib.redirect_stdout(said):
         try:
@@ -188,7 +189,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
     return problems
 
 
-def _plain(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
+def _plain(launch: Launch, values: list[Any]) -> list[RunProblem]:
     try:
         results = run(launch, values)
     except Exception as error:
@@ -196,17 +197,20 @@ def _plain(launch: Launch, values: list[Any]) -> list[dict[str, Any]]:
     return _poisoned(launch, values, results)
 
 
-def _raised(error: Exception) -> dict[str, Any]:
-    text = _own_words(str(error).strip() or type(error).__name__)
+def _raised(error: Exception) -> Race | InInterpreter | Raised:
+    text, name = _own_words(str(error).strip() or type(error).__name__), type(error).__name__
     if _RACE.search(text):
         return _races(text)[0]
-    kind = "out-of-bounds" if _OUT_OF_BOUNDS.search(text) else "revisited" if "Revisited block" in text else "raised"
-    return {"kind": kind, "type": type(error).__name__, "message": text[:2_000], "places": locate.places(error)}
+    if _OUT_OF_BOUNDS.search(text):
+        return {"kind": "out-of-bounds", "type": name, "message": text[:2_000], "places": locate.places(error)}
+    if "Revisited block" in text:
+        return {"kind": "revisited", "type": name, "message": text[:2_000], "places": locate.places(error)}
+    return {"kind": "raised", "type": name, "message": text[:2_000], "places": locate.places(error)}
 
 
 def sentence(error: Exception) -> str:
     """What an interpreter says of the kernel that it cannot run."""
-    return _first_line(_raised(error))
+    return _first_line(_raised(error)["message"]) or type(error).__name__
 
 
 def _own_words(text: str) -> str:
@@ -218,17 +222,17 @@ def _own_words(text: str) -> str:
     return "\n".join(lines[begins[-1] :]) if begins else text
 
 
-def _races(text: str) -> list[dict[str, Any]]:
+def _races(text: str) -> list[Race]:
     """The first race that was found, with its two accesses."""
     match = _RACE.search(text)
     if match is None:
         return []
-    sides = [
+    sides: list[Side] = [
         {"access": access, "file": file, "line": int(line), "column": int(column) + 1}
         for access, file, line, column in _ACCESS.findall(match[1])
         if locate.is_users(file)
     ]
-    places = [{name: side[name] for name in ("file", "line", "column")} for side in sides[:2]]
+    places: list[Place] = [{"file": side["file"], "line": side["line"], "column": side["column"]} for side in sides[:2]]
     return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]
 
 
@@ -241,7 +245,7 @@ def reset() -> None:
             forget()
 
 
-def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dict[str, Any]]:
+def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[RunProblem]:
     """NaN in results of finite operands: from memory that nobody wrote, or made by the kernel's own arithmetic."""
     import numpy as np
 
@@ -255,11 +259,12 @@ def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[dic
         zeroed = _zero_filled(launch, values)
     except Exception:
         zeroed = None
-    problems = []
+    problems: list[RunProblem] = []
     for at in bad:
         name = outs[at].name if at < len(outs) else f"output {at}"
         wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
         first = [int(index) for index in np.argwhere(wrong)[0]] if results[at].ndim else []
+        origin: Literal["unknown", "uninitialised", "computed"]
         origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
         # On other operands: of those that every function takes, and with other indices.
         varied = operands(launch, 1, positive=True) if origin == "computed" else counted(launch)

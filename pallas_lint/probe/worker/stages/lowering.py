@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...protocol import Typed
 from .. import devices, environment
 from ..devices import Missing, Target
 from ..inputs import arguments
@@ -52,7 +53,7 @@ def lower(launch: Launch, target: Target, device: Any = None) -> Any:
         raise
 
 
-def compiled(launch: Launch, target: Target) -> dict[str, Any]:
+def compiled(launch: Launch, target: Target) -> dict[str, int]:
     """Compile the launch; returns the figures that the compiler tells."""
     return figures_of(lower(launch, target, devices.device(target)), target)
 
@@ -67,16 +68,16 @@ def packed(lowered: Any) -> bytes:
     return file.getvalue()
 
 
-def types_of(launch: Launch) -> dict[str, Any]:
+def types_of(launch: Launch) -> tuple[list[Typed], list[Typed]]:
     """The types of operands and results, as `compiled_elsewhere` takes them."""
 
-    def typed(avals: Any) -> list[Any]:
-        return [[list(aval.shape), arguments.short_name(aval.dtype)] for aval in avals]
+    def typed(avals: Any) -> list[Typed]:
+        return [(list(aval.shape), arguments.short_name(aval.dtype)) for aval in avals]
 
-    return {"ins": typed(launch.record.avals), "outs": typed(launch.record.params["out_avals"])}
+    return typed(launch.record.avals), typed(launch.record.params["out_avals"])
 
 
-def compiled_elsewhere(data: bytes, ins: list[Any], outs: list[Any], target: Target) -> dict[str, Any]:
+def compiled_elsewhere(data: bytes, ins: list[Typed], outs: list[Typed], target: Target) -> dict[str, int]:
     """Compile what `packed` gave in another process: operands and results are (shape, dtype)."""
     import jax
     import jax.numpy as jnp
@@ -99,7 +100,7 @@ def compiled_elsewhere(data: bytes, ins: list[Any], outs: list[Any], target: Tar
         return figures_of(lowered, target)
 
 
-def figures_of(lowered: Any, target: Target) -> dict[str, Any]:
+def figures_of(lowered: Any, target: Target) -> dict[str, int]:
     """Compile; returns the figures that the compiler tells."""
     try:
         done = lowered.compile()
@@ -111,7 +112,7 @@ def figures_of(lowered: Any, target: Target) -> dict[str, Any]:
         if target.platform == "cuda" and "No PTX compilation provider" in str(error):
             raise Unfinished("compiled to PTX; the rest needs ptxas (pip install nvidia-cuda-nvcc)") from error
         raise
-    figures: dict[str, Any] = {}
+    figures: dict[str, int] = {}
     if target.backend == "tpu":
         used = [int(size) for size in _USED.findall(done.as_text() or "")]
         if used:

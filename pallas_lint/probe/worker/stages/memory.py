@@ -7,8 +7,7 @@ on 0.8.3 and 0.12 (0.4.35 also doubles constant blocks). A lower bound: what the
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...protocol import MemoryPart, Needed
 from ..launches.launch import Launch, Operand
 
 # Bytes of VMEM: (physical, what a kernel gets without `vmem_limit_bytes`). From libtpu's own messages, jax 0.12.
@@ -48,14 +47,14 @@ def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
     return 1 if launch.points == 1 or constant else 2
 
 
-def needed(launch: Launch, constants: dict[int, bool]) -> dict[str, Any] | None:
+def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:
     """The sum over the VMEM operands, and its parts; None where the launch is not for a TPU.
 
     `constants` tells by position which operands have an index map that always gives the same block.
     """
     if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
         return None
-    parts: list[dict[str, Any]] = []
+    parts: list[MemoryPart] = []
     for at, operand in enumerate(launch.operands):
         if operand.memory_space not in (None, "vmem"):
             continue

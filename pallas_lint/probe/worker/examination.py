@@ -1,0 +1,224 @@
+"""The launches of a function or a program, taken through the stages one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..protocol import Emit, Memory, Outcome, OverBudget, Picture, Problem, StageName, Terms
+from ..protocol import Operand as OperandFacts
+from . import devices, environment
+from .launches.launch import Launch, Operand, describe
+from .launches.locate import imported
+from .launches.recorder import Record
+from .stages import checks, grid, interpret, lowering, memory
+from .stages.elsewhere import Elsewhere
+from .tasks import StageOf, problem, stage
+
+SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
+
+
+def examine(
+    records: list[Record],
+    terms: Terms,
+    stages: tuple[str, ...],
+    emit: Emit,
+    *,
+    skip: Collection[str] = (),
+    failed: Collection[str] = (),
+    elsewhere: Elsewhere | None = None,
+    whole: Callable[[], bool | None] | None = None,
+) -> None:
+    """Take every launch through the stages; `elsewhere` where this process must not die.
+
+    Tasks to `skip` are over, those that `failed` among them.
+
+    `whole` tells whether the function that made the launches returns nothing but finite numbers.
+    """
+    emit({"event": "parts", "parts": environment.parts()})
+    emit({"event": "files", "files": imported()})
+    for at, record in enumerate(records):
+        _Examination(at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole).run()
+
+
+@dataclass
+class _Examination:
+    """One launch."""
+
+    at: int
+    launch: Launch
+    terms: Terms
+    stages: tuple[str, ...]
+    emit: Emit
+    skip: Collection[str]
+    failed: Collection[str]
+    elsewhere: Elsewhere | None
+    whole: Callable[[], bool | None] | None
+    grid: grid.Grid | None = None
+    poisoned: bool = False  # whether results were NaN when it was run
+
+    def run(self) -> None:
+        if "grid" in self.stages:
+            self._grid()
+        else:
+            self._tell(None)
+        if "interpret" in self.stages:
+            self._stage("interpret", self._interpret)
+            self._stage("checks", self._checks)
+        for target in map(devices.parse, self._targets()) if "lower" in self.stages else ():
+            lowered = self._stage("lower", partial(self._lower, target), target)
+            if "compile" in self.stages and lowered is not False:
+                self._stage("compile", partial(self._compile, target), target)
+
+    # -- what is told ----------------------------------------------------------------------------------------------
+
+    def _targets(self) -> list[str]:
+        if self.terms["targets"]:
+            return self.terms["targets"]
+        own = self.launch.backend
+        if own is not None:
+            device = "" if own != "tpu" else f":{SPARSE if self.launch.sparse else 'v5e'}"
+            return [own.replace("_", "-") + device]
+        return ["tpu:v5e", "triton"]
+
+    def _tell(self, picture: Picture | None) -> None:
+        launch = self.launch
+        constants = self.grid.constants() if self.grid is not None else {}
+        self.emit(
+            {
+                "event": "launch",
+                "launch": self.at,
+                "kind": launch.record.kind,
+                "kernel": launch.kernel,
+                "place": launch.place,
+                "stack": launch.record.stack[:8],
+                "kernel_place": launch.kernel_place,
+                "backend": launch.backend,
+                "grid": None if launch.grid is None else list(launch.grid),
+                "semantics": None if launch.semantics is None else list(launch.semantics),
+                "aliases": [[i, o] for i, o in sorted(launch.aliases.items())],
+                "interpret": launch.interpret,
+                "times": launch.record.times,
+                "reads": sorted(launch.reads),
+                "waits": launch.waits,
+                "guessed": launch.guessed,
+                "targets_guessed": not self.terms["targets"] and launch.backend is None,
+                "memory": self._memory(constants),
+                "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],
+                "picture": picture,
+            }
+        )
+
+    def _memory(self, constants: dict[int, bool]) -> Memory | None:
+        """What the launch needs of VMEM, and what the first TPU in question gives it."""
+        needed = memory.needed(self.launch, constants) if self.launch.grid is not None else None
+        tpus = [target for target in map(devices.parse, self._targets()) if target.backend == "tpu"]
+        if needed is None or not tpus:
+            return None
+        return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
+
+    def _operand(self, at: int, operand: Operand) -> OperandFacts:
+        told: OperandFacts = {
+            "name": operand.name,
+            "role": operand.role,
+            "shape": list(operand.shape),
+            "dtype": operand.dtype,
+            "block": None if operand.block is None else [size for _, size in operand.block],
+            "memory_space": operand.memory_space,
+        }
+        if self.grid is not None and at in self.grid.starts and self.launch.points:
+            told["blocks_visited"] = self.grid.visited(at)
+            told["blocks_total"] = self.grid.total(at)
+        return told
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _stage(self, name: StageName, work: Callable[[], Outcome], target: devices.Target | None = None) -> bool | None:
+        """Run a stage; None too where an earlier child was through with it."""
+        text = target.text if target else None
+        task = f"{name}:{self.at}" + (f":{text}" if text else "")
+        if task in self.skip:
+            # What failed to lower is not compiled, whichever child found that out.
+            return False if task in self.failed else None
+        return stage(self.emit, task, work, StageOf(self.at, name, text))
+
+    def _grid(self) -> None:
+        problems: list[Problem] = []
+        detail: str | None = None
+        picture: Picture | None = None
+        ok: bool | None = True
+        begun = time.perf_counter()
+        try:
+            self.grid = grid.Grid(self.launch)
+        except grid.Unjudged as error:
+            ok, detail = None, f"the grid is not judged: {error}"
+        except Exception as error:
+            ok, problems = False, [problem(error)]
+        else:
+            problems = [*self.grid.problems()]
+            picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
+            reasons = sorted(set(self.grid.unknown.values()))
+            detail = "; ".join(reasons) or None
+        self._tell(picture)
+        if f"grid:{self.at}" not in self.skip:
+            self.emit(
+                {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
+                 "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
+            )  # fmt: skip
+
+    def _interpret(self) -> Outcome:
+        if self.launch.record.kind == "core_map":
+            raise devices.Missing("this jax's core_map can only be run with the function around it")
+        found, how = self._within(lambda: interpret.examine(self.launch))
+        nan = [problem for problem in found if problem["kind"] == "nan"]
+        self.poisoned = bool(nan)
+        if any(problem["origin"] == "uninitialised" for problem in nan) and self.whole is not None:
+            reaches = self.whole()
+            for problem in nan:
+                problem["reaches"] = None if reaches is None else not reaches
+        return {"ok": not found, "problems": [*found], "detail": how}
+
+    def _checks(self) -> Outcome:
+        if self.launch.record.kind != "pallas_call":
+            raise devices.Missing("checkify sees only through pallas_call")
+        try:
+            found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
+        except devices.Missing:
+            raise
+        except Exception as error:
+            words = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise devices.Missing(f"checkify does not get through it: {words[:200]}") from error
+        if not self.poisoned and all(problem["kind"] in ("nan", "division") for problem in found):
+            found = []  # what arises inside and is masked out again is no fault
+        return {"ok": not found, "problems": [*found]}
+
+    def _within(self, work: Callable[[], Any]) -> Any:
+        return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)
+
+    def _lower(self, target: devices.Target) -> Outcome:
+        lowered = lowering.lower(self.launch, target)
+        if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
+            self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
+        return {}
+
+    def _compile(self, target: devices.Target) -> Outcome:
+        over = self._over_budget(target)
+        if over is not None:
+            return {"ok": False, "problems": [over]}
+        if self.elsewhere is not None:
+            raise devices.Missing("left to another process")
+        return {"figures": lowering.compiled(self.launch, target)}
+
+    def _over_budget(self, target: devices.Target) -> OverBudget | None:
+        """The problem where the launch surely needs more memory than there is.
+
+        The compiler finds that out only after a minute of unrolling.
+        """
+        if target.backend != "tpu" or self.launch.grid is None:
+            return None
+        needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
+        limit = memory.limit(target.device, self.launch)
+        return {"kind": "memory", "limit": limit, **needed} if needed is not None and needed["bytes"] > limit else None
