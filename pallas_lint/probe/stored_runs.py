@@ -194,9 +194,9 @@ def _converter() -> Converter:
     from cattrs import Converter
 
     converter = Converter()
-    for kind in (Facts, Problem):  # JSON, as the worker told it
-        converter.register_structure_hook(kind, lambda value, _: value)
-        converter.register_unstructure_hook(kind, lambda value: value)
+    # JSON, as the worker told it.
+    converter.register_structure_hook_func(lambda kind: kind in (Facts, Problem), lambda value, _: value)
+    converter.register_unstructure_hook_func(lambda kind: kind in (Facts, Problem), lambda value: value)
     return converter
 
 

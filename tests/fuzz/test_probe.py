@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.probe import dependencies, stored_runs
-from pallas_lint.probe.results import LaunchResult
+from pallas_lint.probe.results import LaunchResult, Stage
 from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argument, parse_arguments, parse_target
 from pallas_lint.syntax.outline import outline
 from pallas_lint.text.source import Source
@@ -117,7 +117,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     place = stored_runs._place(file)
     assert place is not None
     launch = LaunchResult(
-        {"kernel": "k", "place": {"file": str(file), "line": 20}, "kernel_place": None, "grid": [4], "stack": []}, ()
+        {"kernel": "k", "place": {"file": str(file), "line": 20}, "kernel_place": None, "grid": [4], "stack": []},
+        [Stage("compile", "tpu:v5e", False, 0.5, None, [{"kind": "crash", "message": "m"}], {"vmem_bytes": 1})],
     )
     span = Span("", Position(20, 5), Position(20, 9))
     finding = Finding("PAL307", "x", Severity.ERROR, "m", span, related=(Related(span, "r"),), origin="probe")
