@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from attrs import define, field, frozen
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
@@ -425,13 +426,14 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
 def symbols_in(values: list[Value]) -> set[Sym]:
     """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
-    seen: set[int] = set()
+    seen: set[Same] = set()
     stack = list(values)
     while stack:
         value = stack.pop()
-        if id(value) in seen:
+        this = Same(value)
+        if this in seen:
             continue
-        seen.add(id(value))
+        seen.add(this)
         if isinstance(value, Sym):
             if value.operation is None:
                 found.add(value)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import define, field, frozen
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
@@ -54,7 +55,7 @@ def row_moves(trace: KernelTrace) -> list[RowMove]:
     return [*found, *_copies(trace, loads)]
 
 
-def _copies(trace: KernelTrace, loads: dict[int, Access]) -> Iterator[RowMove]:
+def _copies(trace: KernelTrace, loads: dict[Same, Access]) -> Iterator[RowMove]:
     for op in trace.ops(*COPIES):
         source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
         if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
@@ -88,35 +89,36 @@ def _index(access: Access) -> Value:
     return access.ref.indexer if access.ref.indexer is not None else access.index
 
 
-def _loads(trace: KernelTrace) -> dict[int, Access]:
+def _loads(trace: KernelTrace) -> dict[Same, Access]:
     """Loads by the identity of what was loaded."""
     return {
-        id(event.value): event
+        Same(event.value): event
         for event in trace.events
         if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
     }
 
 
-def _sources(value: Value, loads: dict[int, Access]) -> Iterator[Access]:
+def _sources(value: Value, loads: dict[Same, Access]) -> Iterator[Access]:
     """The loads that a value was made of row by row."""
     yield from _walk(value, loads, _MIXING)
 
 
-def _walk(value: Value, loads: dict[int, Access], barred: frozenset[str]) -> Iterator[Access]:
-    seen: set[int] = set()
+def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> Iterator[Access]:
+    seen: set[Same] = set()
     stack = [value]
     while stack:
         current = stack.pop()
-        if id(current) in seen:
+        this = Same(current)
+        if this in seen:
             continue
-        seen.add(id(current))
-        load = loads.get(id(current))
+        seen.add(this)
+        load = loads.get(this)
         if load is not None:
             yield load
             continue
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
-            load = loads.get(id(op.result))
+            load = loads.get(Same(op.result))
             if load is not None:
                 yield load
             elif op.short not in barred:
@@ -127,11 +129,11 @@ def _walk(value: Value, loads: dict[int, Access], barred: frozenset[str]) -> Ite
             stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
 
 
-def _loads_of(value: Value, loads: dict[int, Access]) -> list[Access]:
+def _loads_of(value: Value, loads: dict[Same, Access]) -> list[Access]:
     return list(_walk(value, loads, frozenset()))
 
 
-def _difference(target: Value, source: Value, loads: dict[int, Access]) -> Literal["data", "computed"] | None:
+def _difference(target: Value, source: Value, loads: dict[Same, Access]) -> Literal["data", "computed"] | None:
     """How the row that is written differs from the one that is read; None where it may be the same."""
     written, read, forms = _parts(target), _parts(source), _Forms(loads)
     form_written = [forms.of(part) for part in written]
@@ -169,7 +171,7 @@ class _Form:
 class _Forms:
     """The forms of values: the very same one for values that surely are the same."""
 
-    loads: dict[int, Access]
+    loads: dict[Same, Access]
     _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)
 
     @asked_once
@@ -186,9 +188,9 @@ class _Forms:
                 return self._form("slice")
             # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
             return self.of(value.start, depth + 1)
-        load = self.loads.get(id(value))
+        load = self.loads.get(Same(value))
         if load is None and isinstance(value, Array) and value.origin is not None:
-            load = self.loads.get(id(value.origin.result))
+            load = self.loads.get(Same(value.origin.result))
         if load is not None:
             inner = self.of(load.index, depth + 1)
             return self._form("load", load.ref.buffer, load if inner is None else inner)
