@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.memo.recall import Recall
@@ -148,12 +147,11 @@ class _Run:
 
     def limits(self) -> Iterator[Finding]:
         """Says that not all was followed, where that would have taken too long."""
-        interpreter = self.analysis.interpreter
-        if interpreter.is_spent:
+        if self.analysis.interpreter.is_spent:
             cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
         else:
             message = "what runs from here takes too long to follow: only what was met first is judged"
-            cut = {piece.first: message for piece in interpreter.outcome.cut if piece.source.path == self.source.path}
+            cut = {piece.first: message for piece in self.analysis.outcome.cut if piece.source.path == self.source.path}
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
             help_ = "split it, or pass fewer values around"
@@ -189,22 +187,22 @@ class _Run:
 
     def _index_maps(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
-        interpreter = self.analysis.interpreter
-        failing = [launch for launch in interpreter.outcome.launches if launch.meant_to_fail] if rules else []
-        used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, interpreter)}
-        specs = [made for made in interpreter.outcome.notes.specs_made if rules]
+        outcome = self.analysis.outcome
+        failing = [launch for launch in outcome.launches if launch.meant_to_fail] if rules else []
+        used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
+        specs = [made for made in outcome.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             self._go_on()
             known = None if recall is None else recall.of_maps(what, used)
             if known is not None:
                 found, maps = known
-                interpreter.outcome.entered.update(maps.entered)
+                outcome.entered.update(maps.entered)
             else:
-                before, entered = self._asked, set(interpreter.outcome.entered)
-                every = list(_maps(what, interpreter))
+                before, entered = self._asked, set(outcome.entered)
+                every = list(_maps(what, self.analysis))
                 unseen = [each for each in every if each.launch is not None or each.func.node not in used]
                 found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
-                ran = {node: interpreter.outcome.entered[node] for node in interpreter.outcome.entered.keys() - entered}
+                ran = {node: outcome.entered[node] for node in outcome.entered.keys() - entered}
                 maps = Maps(frozenset(each.func.node for each in every), ran)
                 if recall is not None and self._asked == before:
                     recall.keep_maps(what, maps, used, found)
@@ -360,12 +358,12 @@ def _check_uses(rule: Rule, uses: Iterable[Use], context: Context) -> Iterator[F
     return (finding for use in uses for finding in rule.check_use(use, context))
 
 
-def _maps(what: Launch | Made, interpreter: Interpreter) -> Iterable[IndexMap]:
+def _maps(what: Launch | Made, analysis: Analysis) -> Iterable[IndexMap]:
     """The index maps of a launch, or of a spec by itself."""
     if isinstance(what, Made):
         spec = block_spec(what)
-        return () if spec is None else maps_of(spec, interpreter, None)
-    return index_maps_of(what, interpreter)
+        return () if spec is None else maps_of(spec, analysis.interpreter, None)
+    return index_maps_of(what, analysis)
 
 
 def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:

@@ -139,7 +139,7 @@ class BlockShapeTiling(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if not launch.form.is_over_blocks:
             return
-        blocks = blocks_of(launch, context.analysis.interpreter)
+        blocks = blocks_of(launch, context.analysis)
         if blocks is None:
             return
         for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):

@@ -168,7 +168,7 @@ class MemoryBudget(Rule):
         devices = (target.device,) if target.device is not None else tuple(VMEM)
         yield from _written_limit(launch, devices, context)
         yield from _smem(launch, context)
-        for budget in budgets_of(launch, context.analysis.interpreter):
+        for budget in budgets_of(launch, context.analysis):
             found = list(_vmem(budget, launch, devices, context))
             yield from found
             if any(finding.severity is not Severity.INFO for finding in found):
@@ -226,7 +226,7 @@ def _vmem(budget: Budget, launch: Launch, devices: tuple[str, ...], context: Con
 
 def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
     """Numbers for the scalar unit: rows of a matrix are filled up to 128 there, too."""
-    parts = scalars_of(launch, context.analysis.interpreter)
+    parts = scalars_of(launch, context.analysis)
     total = sum(part.total for part in parts)
     if total < SMEM:
         return

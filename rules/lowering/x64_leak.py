@@ -280,7 +280,7 @@ class X64Leak(Rule):
         if target is None or target.backend != "tpu" or context.module.x64 != "always" or not launch.has_grid:
             return
         severity = Severity.ERROR if _all_within(context, "0.12.0.1") else Severity.WARNING
-        for index_map in index_maps_of(launch, context.analysis.interpreter):
+        for index_map in index_maps_of(launch, context.analysis):
             for node, value in index_map.results or ():
                 if isinstance(value, Const) and value.kind is int:
                     yield context.finding(

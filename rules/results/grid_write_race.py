@@ -167,8 +167,7 @@ class GridWriteRace(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        interpreter = context.analysis.interpreter
-        blocks = blocks_of(launch, interpreter) if launch.form.is_over_blocks else None
+        blocks = blocks_of(launch, context.analysis) if launch.form.is_over_blocks else None
         if blocks is None or not blocks.grid.rank or holds_pipelines(trace, context.analysis):
             return
         if any(op.short in _ORDERING for op in trace.ops()):

@@ -214,7 +214,7 @@ class InitGuardWrongAxis(Rule):
         launch = trace.launch
         if not launch.form.is_over_blocks or holds_pipelines(trace, context.analysis):
             return
-        for buffer in buffers_of(trace, launch, context.analysis.interpreter):
+        for buffer in buffers_of(trace, launch, context.analysis):
             yield from self._check(buffer, launch, context)
 
     def _check(self, buffer: Buffer, launch: Launch, context: Context) -> Iterator[Finding]:

@@ -138,7 +138,7 @@ class MaskAfterMultiply(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        for mixed in mixed_padding(trace, context.analysis.interpreter):
+        for mixed in mixed_padding(trace, context.analysis):
             if not mixed.masked:
                 continue
             first = mixed.padded[0]

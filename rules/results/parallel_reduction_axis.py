@@ -153,7 +153,7 @@ class ParallelReductionAxis(Rule):
         if not parallel:
             return
         reported: set[int] = set()
-        for buffer in buffers_of(trace, launch, context.analysis.interpreter):
+        for buffer in buffers_of(trace, launch, context.analysis):
             for axis in parallel:
                 fault = None if axis in reported else _dependence(buffer, grid, axis)
                 if fault is not None:

@@ -116,7 +116,7 @@ class RevisitNotConsecutive(Rule):
         launch = trace.launch
         if not launch.form.is_over_blocks or holds_pipelines(trace, context.analysis):
             return
-        for buffer in buffers_of(trace, launch, context.analysis.interpreter):
+        for buffer in buffers_of(trace, launch, context.analysis):
             # A scratch buffer that sums up for one output is left and returned to with the output's block.
             block = buffer.results[0][1] if len(buffer.results) == 1 else None
             if block is not None and (not buffer.is_output or not block.revisitable):

@@ -184,7 +184,7 @@ def _readers(launch: Launch, index: int, context: Context) -> Iterator[IndexMap]
     grid = launch.grid
     if grid is None or grid.open:
         return
-    for index_map in index_maps_of(launch, context.analysis.interpreter):
+    for index_map in index_maps_of(launch, context.analysis):
         parameters = [parameter.name.value for parameter in index_map.parameters]
         at = len(grid.items) + index
         star = index_map.func.node.params.star_arg
@@ -278,7 +278,7 @@ def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
 
 def _is_seen_again(ref: Ref, launch: Launch, context: Context) -> bool:
     """Whether several grid steps surely see the same block of an input."""
-    blocks = blocks_of(launch, context.analysis.interpreter)
+    blocks = blocks_of(launch, context.analysis)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.ignored_axes:
         return False

@@ -371,7 +371,7 @@ def _is_docstring(statement: cst.CSTNode) -> bool:
 
 def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> tuple[int, ...] | None:
     """The grid axes over which the buffer stays the same; None where that is not known."""
-    blocks = blocks_of(launch, context.analysis.interpreter) if launch.form.is_over_blocks else None
+    blocks = blocks_of(launch, context.analysis) if launch.form.is_over_blocks else None
     if blocks is None or not blocks.outputs:
         return None
     at = ref.index if ref.role == "out" else 0 if len(blocks.outputs) == 1 else None

@@ -133,7 +133,7 @@ class UnmaskedPartialBlock(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        for mixed in mixed_padding(trace, context.analysis.interpreter):
+        for mixed in mixed_padding(trace, context.analysis):
             if mixed.masked:
                 continue
             first = mixed.padded[0]

@@ -110,7 +110,7 @@ class BlockOutOfRange(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if launch.form.refs != "blocks":
             return
-        blocks = blocks_of(launch, context.analysis.interpreter)
+        blocks = blocks_of(launch, context.analysis)
         if blocks is None or not blocks.grid.rank:
             return
         for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):

@@ -90,7 +90,7 @@ class BlockRank(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        blocks = blocks_of(launch, context.analysis.interpreter) if launch.form.is_over_blocks else None
+        blocks = blocks_of(launch, context.analysis) if launch.form.is_over_blocks else None
         if blocks is None or not launch.is_pallas:
             return
         for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):

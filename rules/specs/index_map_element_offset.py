@@ -136,7 +136,7 @@ class IndexMapElementOffset(Rule):
 def _blocks(index_map: IndexMap, context: Context) -> Iterator[Block]:
     """The operands and outputs whose blocks the map places, in all launches that use it."""
     for launch in context.analysis.launches:
-        blocks = blocks_of(launch, context.analysis.interpreter)
+        blocks = blocks_of(launch, context.analysis)
         for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):
             if block is not None and block.index_map is not None and block.index_map.func.node is index_map.func.node:
                 yield block

@@ -57,7 +57,7 @@ class _Guess:
             if launch.site.piece is not chosen.piece and all(each.piece is not chosen.piece for each in launch.callers):
                 continue
             self.sizes.update(launch.assumptions)
-            blocks = blocks_of(launch, analysis.interpreter)
+            blocks = blocks_of(launch, analysis)
             prefetched = launch.prefetch_count or 0
             inputs = (blocks.inputs if blocks is not None else None) or ()
             for at, operand in enumerate(launch.operands or ()):

@@ -79,7 +79,7 @@ def budget_of(launch: Launch, judged: Judged) -> Budget | None:
     assert judged.judgement is not None and judged.judgement.analysis is not None
     if launch.backend not in (None, "tpu"):
         return None
-    budgets = budgets_of(launch, judged.judgement.analysis.interpreter)
+    budgets = budgets_of(launch, judged.judgement.analysis)
     return budgets[0] if budgets and budgets[0].total else None
 
 

@@ -15,7 +15,7 @@ from tests.kernels.test_discovery import run
 
 def blocks(code: str, at: int = -1) -> Blocks:
     analysis = run(textwrap.dedent(code))
-    found = blocks_of(analysis.launches[at], analysis.interpreter)
+    found = blocks_of(analysis.launches[at], analysis)
     assert found is not None
     return found
 
@@ -196,7 +196,7 @@ def test_conditions(text: str) -> None:
             return pl.pallas_call(functools.partial(kernel, n=n), grid=(3, n), out_shape=SHAPE)(x)
     """)
     launch = analysis.launches[0]
-    found = blocks_of(launch, analysis.interpreter)
+    found = blocks_of(launch, analysis)
     assert found is not None
     store = next(event for event in launch.traces[0].events if not isinstance(event, Op) and event.guards)  # type: ignore[union-attr]
     symbols = found.grid.model((3, 4))
@@ -234,7 +234,7 @@ def test_dimensions_are_read_in_one_way(name: str) -> None:
     )
     launch = analysis.launches[-1]
     assert launch.traces[0].refs[0].shape == seen
-    found = blocks_of(launch, analysis.interpreter)
+    found = blocks_of(launch, analysis)
     assert found is not None and found.inputs is not None and found.inputs[0] is not None
     dims = found.inputs[0].dims
     if name in ("Indirect", "computed"):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pallas_lint.identity import Same
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
@@ -148,15 +147,15 @@ class Buffer:
         return f"`{self.ref.parameter}`"
 
 
-def buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:
+def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
     """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
     if launch not in trace.buffers:
-        trace.buffers[launch] = _buffers_of(trace, launch, interpreter)
+        trace.buffers[launch] = _buffers_of(trace, launch, analysis)
     return trace.buffers[launch]
 
 
-def _buffers_of(trace: KernelTrace, launch: Launch, interpreter: Interpreter) -> list[Buffer]:
-    blocks = blocks_of(launch, interpreter)
+def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
+    blocks = blocks_of(launch, analysis)
     if blocks is None:
         return []
     refs = {ref.buffer: ref for ref in trace.refs if ref.role in ("out", "scratch") and not ref.view}

@@ -14,8 +14,8 @@ from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, Array, Dictionary, Made, Sym, Value
 
 if TYPE_CHECKING:
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
 
 MIB = 2**20
@@ -92,9 +92,9 @@ def padded_bytes(shape: tuple[int, ...], dtype: str) -> int:
     return prod(sizes) * width // 8
 
 
-def budgets_of(launch: Launch, interpreter: Interpreter) -> tuple[Budget, ...]:
+def budgets_of(launch: Launch, analysis: Analysis) -> tuple[Budget, ...]:
     """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
-    blocks = blocks_of(launch, interpreter)
+    blocks = blocks_of(launch, analysis)
     if blocks is None:
         return ()
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
@@ -130,14 +130,14 @@ def budgets_of(launch: Launch, interpreter: Interpreter) -> tuple[Budget, ...]:
     return tuple(found)
 
 
-def scalars_of(launch: Launch, interpreter: Interpreter) -> tuple[Part, ...]:
+def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     """What the launch surely takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put there."""
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
     parts = []
     for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):
         if isinstance(operand, Array) and operand.shape is not None and operand.dtype is not None:
             parts.append((names.get(("prefetch", at), f"prefetch {at}"), operand.shape, operand.dtype))
-    blocks = blocks_of(launch, interpreter)
+    blocks = blocks_of(launch, analysis)
     every = () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ()))
     parts.extend(
         (names.get((block.role, block.index), block.role), block.block_shape, block.dtype)

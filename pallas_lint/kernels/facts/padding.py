@@ -22,8 +22,8 @@ from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
 
@@ -220,12 +220,12 @@ class _Padding:
             yield Mixed(op, (*one, *other), masked or any(each.weighted for each in (*one, *other)))
 
 
-def mixed_padding(trace: KernelTrace, interpreter: Interpreter) -> Iterator[Mixed]:
+def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:
     """Every sum, maximum or product over an axis that is padded in the last block."""
     launch = trace.launch
     if not launch.form.is_over_blocks or not trace.complete or launch.backend == "mosaic_gpu":
         return  # TMA copies fill what lies beyond an array with zeros
-    blocks = blocks_of(launch, interpreter)
+    blocks = blocks_of(launch, analysis)
     if blocks is None:
         return
     found: dict[tuple[str, object], tuple[Block, dict[int, Certainty]]] = {}
@@ -233,14 +233,14 @@ def mixed_padding(trace: KernelTrace, interpreter: Interpreter) -> Iterator[Mixe
         block = blocks.of(ref) if ref.role == "in" else None
         if block is None or block.dims is None or block.array_shape is None or not block.sure or not block.known_map:
             continue
-        partial = dict(_partial(block, launch, interpreter))
+        partial = dict(_partial(block, launch, analysis))
         if partial:
             found[ref.buffer] = (block, partial)
     if found:
         yield from _Padding(trace).run(found)
 
 
-def _partial(block: Block, launch: Launch, interpreter: Interpreter) -> Iterator[tuple[int, Certainty]]:
+def _partial(block: Block, launch: Launch, analysis: Analysis) -> Iterator[tuple[int, Certainty]]:
     """The dimensions of a block that are padded in its last visit, and how sure that is."""
     if block.dims is None or block.array_shape is None or len(block.dims) != len(block.array_shape):
         return
@@ -255,11 +255,11 @@ def _partial(block: Block, launch: Launch, interpreter: Interpreter) -> Iterator
                 yield at, "likely"
             elif any((here[at] + 1) * dim.size > length for _, here in visits if at < len(here)):
                 yield at, "sure"
-        elif _is_rounded_up(block, at, dim.size, length, interpreter):
+        elif _is_rounded_up(block, at, dim.size, length, analysis):
             yield at, "possible"
 
 
-def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, interpreter: Interpreter) -> bool:
+def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, analysis: Analysis) -> bool:
     """Whether the grid axis that moves the block has `cdiv(length, size)` steps and nobody asks for the remainder."""
     if block.indices is None or at >= len(block.indices):
         return False
@@ -270,7 +270,7 @@ def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, in
     ratio = divided(steps) if isinstance(steps, Sym) else None
     if ratio is None or ratio != (from_dim(length), from_dim(size)):
         return False
-    return length not in interpreter.outcome.notes.remainders
+    return length not in analysis.outcome.notes.remainders
 
 
 def _rank(value: Value) -> int | None:

@@ -151,7 +151,7 @@ def _region(store: Access) -> tuple[Value, Shape | None] | None:
 def _steps(launch: Launch, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
     """The grid steps with the block of `ref` that each sees, and whether they are those that really run."""
     blind: list[tuple[Point, tuple[int, ...]]] = [(Point((), ()), ())]
-    blocks = blocks_of(launch, analysis.interpreter)
+    blocks = blocks_of(launch, analysis)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.sure:
         return blind, False

@@ -43,6 +43,7 @@ from pallas_lint.syntax.descent import children
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import BlockSpec, Launch, Role
     from pallas_lint.kernels.model.values import Dim
@@ -229,10 +230,10 @@ class Blocks:
         return group[ref.index]
 
 
-def blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
+def blocks_of(launch: Launch, analysis: Analysis) -> Blocks | None:
     """The blocks of a launch that has been analysed; None where its grid is not known. Without a grid: one step."""
     if launch.blocks is None:
-        launch.blocks = (_blocks_of(launch, interpreter),)
+        launch.blocks = (_blocks_of(launch, analysis.interpreter),)
     return launch.blocks[0]
 
 

@@ -33,6 +33,7 @@ from pallas_lint.syntax.descent import children
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
 
@@ -204,10 +205,12 @@ class IndexMap:
         return Site(self.func.piece, node)
 
 
-def index_maps_of(launch: Launch, interpreter: Interpreter) -> list[IndexMap]:
+def index_maps_of(launch: Launch, analysis: Analysis) -> list[IndexMap]:
     """Every index map of every BlockSpec that a launch uses."""
     return [
-        index_map for spec, sure in _specs_of(launch) for index_map in maps_of(spec, interpreter, launch, sure=sure)
+        index_map
+        for spec, sure in _specs_of(launch)
+        for index_map in maps_of(spec, analysis.interpreter, launch, sure=sure)
     ]
 
 
