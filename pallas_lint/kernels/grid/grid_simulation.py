@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
@@ -59,25 +59,34 @@ class Steps:
     _visits: dict[int, tuple[Buffer, list[Visit] | None]] = field(factory=dict)
     _faults: dict[int, tuple[Buffer, list[Fault]]] = field(factory=dict)
     _points: list[Point] = field(factory=list)
+    _along: dict[tuple[int, ...], list[tuple[object, ...]]] = field(factory=dict)
 
     def points(self) -> list[Point]:
         """Every step in order."""
         self._points = self._points or list(self.grid.points(self.sizes, self.symbols))
         return self._points
 
+    def along(self, axes: tuple[int, ...]) -> list[tuple[object, ...]]:
+        """The indices of each step along some axes, in order."""
+        known = self._along.get(axes)
+        if known is None:
+            columns = [[point.indices[axis] for point in self.points()] for axis in axes]
+            known = self._along[axes] = list(zip(*columns, strict=True)) if axes else [()] * len(self.points())
+        return known
+
     def happening(self, uses: list[Use]) -> dict[tuple[int, ...], Happening]:
         """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
         known = self._happening.get(id(uses))
         if known is None:
             axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
-            by_axes: dict[tuple[int, ...], Happening] = {}
+            by_axes: dict[tuple[object, ...], Happening] = {}
             result: dict[tuple[int, ...], Happening] = {}
-            for point in self.points():
-                key = tuple([point.indices[axis] for axis in axes])
-                if key not in by_axes:
-                    here = [(use, self.runs(use, point)) for use in uses]
-                    by_axes[key] = [(use, happens is True) for use, happens in here if happens is not False]
-                result[point.indices] = by_axes[key]
+            for key, point in zip(self.along(tuple(axes)), self.points(), strict=True):
+                here = by_axes.get(key)
+                if here is None:
+                    said = [(use, self.runs(use, point)) for use in uses]
+                    here = by_axes[key] = [(use, happens is True) for use, happens in said if happens is not False]
+                result[point.indices] = here
             known = self._happening[id(uses)] = uses, result
         return known[1]
 
@@ -229,20 +238,19 @@ def _block_keys(block: Block, steps: Steps) -> list[tuple[object, ...]] | None:
 def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | None:
     """What one of an index map's results is at each step; None where that is not known."""
     terms = steps.tried.terms(value)
-    axes = [axis for axis in terms.axes if axis < len(steps.sizes)]
+    axes = tuple([axis for axis in terms.axes if axis < len(steps.sizes)])
     fixed = id(value), steps.fixed(terms, symbols)
-    known: dict[tuple[int, ...], int] = {}
-    column: list[int] = []
-    for point in steps.points():
-        at = tuple([point.indices[axis] for axis in axes])
-        here = known.get(at)
+    table: dict[tuple[object, ...], int] = {}  # by what the value hangs on: that is less than there are steps
+    indices = [0] * len(steps.sizes)
+    for at in itertools.product(*(range(steps.sizes[axis]) for axis in axes)):
+        for axis, index in zip(axes, at, strict=True):
+            indices[axis] = index
+        point = Point(tuple(indices), steps.sizes, symbols, steps.grid.launch)
+        here = _index(value, point, (*fixed, at), steps.tried)
         if here is None:
-            here = _index(value, evolve(point, symbols=symbols), (*fixed, at), steps.tried)
-            if here is None:
-                return None
-            known[at] = here
-        column.append(here)
-    return column
+            return None
+        table[at] = here
+    return [table[at] for at in steps.along(axes)]
 
 
 def _index(value: Value, point: Point, key: Hashable, tried: Tried) -> int | None:
@@ -253,7 +261,7 @@ def _index(value: Value, point: Point, key: Hashable, tried: Tried) -> int | Non
 
 
 def _by_axes(ignored: tuple[int, ...], steps: Steps) -> list[tuple[object, ...]]:
-    return [tuple(index for axis, index in enumerate(point.indices) if axis not in ignored) for point in steps.points()]
+    return steps.along(tuple(axis for axis in range(len(steps.sizes)) if axis not in ignored))
 
 
 def _numbered(keys: list[tuple[object, ...]]) -> Iterator[int]:
@@ -292,9 +300,8 @@ def _visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
         return None
     if not keys:
         return [Visit(point, None, None) for point in steps.points()]
-    combined = zip(*(key for key in keys if key is not None), strict=True)
-    own = buffer.is_output
-    return [Visit(point, block if own else None, block) for point, block in zip(steps.points(), combined, strict=True)]
+    blocks = list(zip(*(key for key in keys if key is not None), strict=True))
+    return list(map(Visit, steps.points(), blocks if buffer.is_output else itertools.repeat(None), blocks))
 
 
 def tested_axes(guards: tuple[Guard, ...], grid: Grid) -> tuple[int, ...]:
