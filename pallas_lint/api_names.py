@@ -69,7 +69,19 @@ def api_name(use: Use, *, called: bool = False) -> ApiName | None:
     None also for names imported by themselves: whether there is such a name is told at the import. With `called` they
     are given too, for what is said about their arguments.
     """
-    parts = use.name.split(".")
+    found = _known_part(use.name, use.spelled, imported=use.imported, called=called)
+    if found is None:
+        return None
+    name, history, beyond = found
+    if not beyond or use.imported:
+        return ApiName(use, name, history, use.node, use.spelled)
+    return ApiName(use, name, history, use.without(beyond), use.spelled.rsplit(".", beyond)[0])
+
+
+@functools.lru_cache(maxsize=8192)
+def _known_part(name: str, spelled: str, *, imported: bool, called: bool) -> tuple[str, ApiHistory, int] | None:
+    """The known name in a used one, and how many components of that are beyond it."""
+    parts = name.split(".")
     if parts[0] != "jax":
         return None
     module = known_prefix(parts)
@@ -79,23 +91,21 @@ def api_name(use: Use, *, called: bool = False) -> ApiName | None:
     for length in (module + 2, module + 1, module):
         if length > len(parts) or (length == module + 2 and not parts[-1].isupper()):
             continue
-        name = ".".join(parts[:length])
-        history = compat.api(name)
+        known = ".".join(parts[:length])
+        history = compat.api(known)
         if history is None:
             continue
         owner = compat.api(".".join(parts[: length - 1])) if length == module + 2 else None
         if owner is not None and owner.spans() == history.spans():
             continue  # the member went with its class
-        beyond = len(parts) - length
-        if use.imported:
-            return ApiName(use, name, history, use.node, use.spelled)
-        spelled = use.spelled.split(".")
-        if beyond >= len(spelled):
+        beyond, written = len(parts) - length, spelled.count(".") + 1
+        if imported:
+            return known, history, beyond
+        if beyond >= written:
             return None  # the alias itself stands for something below this name: its import is what counts
-        if beyond == len(spelled) - 1 and length > module and not (called and beyond == 0):
+        if beyond == written - 1 and length > module and not (called and beyond == 0):
             return None  # a name that was imported by itself: the import is what counts
-        node = use.without(beyond)
-        return ApiName(use, name, history, node, ".".join(spelled[: len(spelled) - beyond]))
+        return known, history, beyond
     return None
 
 

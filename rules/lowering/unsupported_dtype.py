@@ -155,8 +155,10 @@ class UnsupportedDtype(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        support = compat.function(op.name)
-        if support is None or op.name in _claimed():
+        support, target = compat.function(op.name), context.target
+        if support is None or target is None or op.name in _claimed():
+            return
+        if not _fails_for_some(support, target.backend, target.device, context.jax.versions):
             return
         if any(isinstance(value, Func) for value in op.args):
             return  # a loop is what its body is
@@ -172,12 +174,12 @@ class UnsupportedDtype(Rule):
                 return  # a number of which nothing is known may bring it to another kind
             dtype = computed
         found = failure(context, lambda *where: _outcome(support, dtype, *where) is not None)
-        if found is None or context.target is None:
+        if found is None:
             return
-        outcome = _outcome(support, dtype, found.backends[0], context.target.device, found.versions[-1])
+        outcome = _outcome(support, dtype, found.backends[0], target.device, found.versions[-1])
         if outcome is None:
             return
-        wide = _wider(support, dtype, found.backends[0], context.target.device, found.versions[-1])
+        wide = _wider(support, dtype, found.backends[0], target.device, found.versions[-1])
         yield context.finding(
             op.site,
             f"`{spelled_function(op.site)}` of {long_name(dtype)} {_WORDS[outcome]} on {found.place}, in {found.jax}",
@@ -311,6 +313,16 @@ def _outcome(support: FunctionSupport, dtype: str, backend: str, device: str | N
     if verdict.outcome is not Outcome.LOWER and not _stores(dtype, backend, device, version):
         return None  # nothing of this dtype compiles: said once, by the loads and stores
     return verdict.outcome
+
+
+@lru_cache(maxsize=4096)
+def _fails_for_some(support: FunctionSupport, backend: str, device: str | None, versions: tuple[str, ...]) -> bool:
+    """Whether the function fails for any dtype at all in one of the versions; most operations are of others."""
+    return any(
+        _outcome(support, dtype, backend, device, version) is not None
+        for version in versions
+        for dtype in compat.DTYPES
+    )
 
 
 def _unloadable(dtype: str, backend: str, device: str | None, version: str) -> bool:

@@ -39,8 +39,8 @@ _DEF = re.compile(r"\bdef\b")
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
 _ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
-_DERIVING = re.compile(r"\b(?:grad|value_and_grad|vjp|jvp|jacrev|jacfwd|jacobian|hessian|linearize)\s*[(,]")
-_CHECKIFY_WORD = re.compile(r"\bcheckify\b")
+_DERIVERS = frozenset("grad value_and_grad vjp jvp jacrev jacfwd jacobian hessian linearize".split())
+_DERIVING = re.compile(rf"\b(?:{'|'.join(sorted(_DERIVERS))})\s*[(,]")
 
 
 @define(eq=False, slots=False)
@@ -147,13 +147,18 @@ def _roots(module: Module) -> list[Piece]:
     if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module) | _renamed(module)
-    telling = (FORMS.preparing, _CHECKIFY_WORD, _DERIVING, *((FOREIGN_CALL,) if foreign else ()))
+    leading.add("checkify")
+    telling = (FORMS.preparing, *((FOREIGN_CALL,) if foreign else ()))
     return [
         piece
         for piece in module.outline.walk()
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
-        and (not leading.isdisjoint(piece.words) or any(piece.has(words) for words in telling))
+        and (
+            not leading.isdisjoint(piece.words)
+            or (not _DERIVERS.isdisjoint(piece.words) and piece.has(_DERIVING))
+            or any(piece.has(words) for words in telling)
+        )
     ]
 
 

@@ -5,6 +5,7 @@ Lowered for TPU and Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.1
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -47,10 +48,7 @@ _TRITON = frozenset({"triton"})
 
 def refused(op: Op) -> Form | None:
     """The form of a call that no measured release takes; None where it may pass."""
-    short = op.short
-    primitive = _FACTORED.get(short) if op.name.rpartition(".")[0] in _FACTORING else None
-    if op.name.startswith("jax.numpy.fft.") and not short.endswith(("freq", "shift")):
-        primitive = "fft"
+    short, primitive = op.short, _lacking(op.name)
     if primitive is not None:
         return Form(
             f"needs `{primitive}`, for which no backend has a lowering", "compute it outside the kernel", _EVERY
@@ -64,6 +62,15 @@ def refused(op: Op) -> Form | None:
     if short == "bitcast_convert_type":
         return _bitcast(op)
     return _join(op, short) if short in _JOINS else None
+
+
+@lru_cache(maxsize=4096)
+def _lacking(name: str) -> str | None:
+    """The primitive that a function needs and no backend has."""
+    owner, _, short = name.rpartition(".")
+    if owner == "jax.numpy.fft" and not short.endswith(("freq", "shift")):
+        return "fft"
+    return _FACTORED.get(short) if owner in _FACTORING else None
 
 
 def variants(op: Op) -> tuple[str, ...] | None:
