@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 
 class Same:
     """A key that is equal to those of the very same thing, which it holds: no other one can take its address."""
@@ -20,3 +22,24 @@ class Same:
 
     def __repr__(self) -> str:
         return f"Same({self.thing!r})"
+
+
+class SameEach:
+    """The key of a row of things, each known by which one it is. It holds them; a key for each is made more slowly."""
+
+    __slots__ = ("_hash", "things")
+
+    def __init__(self, things: tuple[object, ...]) -> None:
+        self.things = things
+        self._hash = hash(tuple(map(id, things)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SameEach) or len(self.things) != len(other.things):
+            return False
+        return all(map(is_, self.things, other.things))
+
+    def __repr__(self) -> str:
+        return f"SameEach({self.things!r})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import Same, SameEach
 from pallas_lint.kernels.interpreter.retelling import Retelling, identity, parts_of
 from pallas_lint.kernels.model.trace import Access, Capture, Guard
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, options
@@ -87,7 +87,7 @@ class RepeatedCalls:
             return UNKNOWN if result is None else result
         parts = tuple(parts_of((func, *arguments.positional, *arguments.keywords.values())))
         held = _found_around(func, arguments)
-        alike = (func, arguments.kinds, i.kernel, i.launch, i.uncertain > 0, _pattern(parts, held), *map(Same, held))
+        alike = (func, arguments.kinds, i.kernel, i.launch, i.uncertain > 0, _pattern(parts, held), SameEach(held))
         if i.kernel is None:
             return self._outside(i, func, arguments, (*alike, *_circumstances(i)), parts, held)
         # What a nested function closes over may have changed in between.
