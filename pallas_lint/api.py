@@ -43,7 +43,7 @@ from pallas_lint.kernels.model.values import (
     shape_of,
 )
 from pallas_lint.rule import Example, FixKind, Rule
-from pallas_lint.syntax import Piece, Site
+from pallas_lint.syntax import Piece, Site, nodes
 from pallas_lint.syntax.uses import Use
 
 __all__ = [
@@ -101,6 +101,7 @@ __all__ = [
     "blocks_of",
     "dim",
     "failure",
+    "nodes",
     "options",
     "shape_of",
 ]

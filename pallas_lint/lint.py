@@ -27,14 +27,13 @@ from pallas_lint.triage import suppressions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import libcst as cst
-
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.memo.recall import Recall
     from pallas_lint.run.project import Project
+    from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
 
@@ -189,7 +188,7 @@ class _Run:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         outcome = self.analysis.outcome
         failing = [launch for launch in outcome.launches if launch.meant_to_fail] if rules else []
-        used: set[cst.CSTNode] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
+        used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
         specs = [made for made in outcome.notes.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             self._go_on()
@@ -207,7 +206,7 @@ class _Run:
                 if recall is not None and self._asked == before:
                     recall.keep_maps(what, maps, used, found)
             if isinstance(what, Launch):
-                used |= maps.nodes
+                used |= maps.functions
             yield from found
 
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:

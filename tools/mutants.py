@@ -24,7 +24,6 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-
 from pallas_lint.registry import RuleEntry, all_rules
 from pallas_lint.testing import check_examples
 

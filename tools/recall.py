@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from pallas_lint.testing import lint
 from tests.problems.cases import Case, all_cases
 from tests.problems.undecided import UNDECIDED
-from pallas_lint.testing import lint
 
 COLUMNS = ("yes", "partly")
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
-
 from pallas_lint import compat
 from pallas_lint.compat import support
 from pallas_lint.cli.rule import markdown
-from pallas_lint.registry import all_rules
 from pallas_lint.config.settings import Settings, configurable, schema
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
-
     from pallas_lint.registry import RuleEntry
 
 _REPOSITORY = Path(__file__).resolve().parent.parent

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Span
 from pallas_lint.kernels.facts.aliases import claimed, operand_leaves, output_leaves
 from pallas_lint.kernels.facts.writes import operand_call, outputs_of
 from pallas_lint.kernels.launches.foreign_calls import is_scalar
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +30,7 @@ def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Conte
     """For `triton_call`: the buffers follow the operands, their parameters go before those of the outputs."""
     node, piece = call.site.node, call.site.piece
     taken, outputs = claimed(call), output_leaves(call)
-    if not isinstance(node, cst.Call) or taken is None or outputs is None or call.operands is None:
+    if not isinstance(node, nodes.Call) or taken is None or outputs is None or call.operands is None:
         return None
     users = {other.site.key for other in context.analysis.outcome.foreign_calls if kernel.func in other.kernels}
     positional = [argument for argument in node.args if argument.keyword is None]
@@ -73,7 +71,7 @@ def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -
     node, piece = launch.site.node, launch.site.piece
     taken, outputs, operands = claimed(launch), output_leaves(launch), operand_leaves(launch)
     passed = operand_call(launch)
-    if not isinstance(node, cst.Call) or taken is None or outputs is None or operands is None or passed is None:
+    if not isinstance(node, nodes.Call) or taken is None or outputs is None or operands is None or passed is None:
         return None
     if not all(leaf.sure for leaf in outputs) or any(argument.star or argument.keyword for argument in passed.args):
         return None
@@ -82,7 +80,7 @@ def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -
     func = launch.bodies[0]
     users = {other.site.key for other in context.analysis.launches for body in other.bodies if body.node is func.node}
     refs = {ref.index: ref for ref in outputs_of(trace)}
-    if len(users) != 1 or not isinstance(func.node, cst.FunctionDef) or set(refs) != set(range(len(outputs))):
+    if len(users) != 1 or not isinstance(func.node, nodes.FunctionDef) or set(refs) != set(range(len(outputs))):
         return None
     every = [*func.node.params.posonly_params, *func.node.params.params]
     parameter = next((p for p in every if p.name.value == refs[0].parameter), None)
@@ -108,37 +106,38 @@ def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -
     )
 
 
-def _after(piece: Piece, node: cst.CSTNode, text: str) -> Edit:
+def _after(piece: Piece, node: nodes.Node, text: str) -> Edit:
     end = piece.span(node).end
     offset = piece.source.offset(end)
-    for _ in getattr(node, "rpar", ()):  # the span of a node leaves its parentheses out
+    for _ in range(piece.parentheses(node)):
         offset = piece.source.text.index(")", offset) + 1
     end = piece.source.position(offset)
     return Edit(Span(piece.source.path, end, end), text)
 
 
-def _code(piece: Piece, node: cst.BaseExpression) -> str:
-    return f"{'(' * len(node.lpar)}{piece.code(node)}{')' * len(node.rpar)}"
+def _code(piece: Piece, node: nodes.BaseExpression) -> str:
+    pairs = piece.parentheses(node)
+    return f"{'(' * pairs}{piece.code(node)}{')' * pairs}"
 
 
-def _before(piece: Piece, node: cst.CSTNode, text: str) -> Edit:
+def _before(piece: Piece, node: nodes.Node, text: str) -> Edit:
     start = piece.span(node).start
     return Edit(Span(piece.source.path, start, start), text)
 
 
-def _keyword(node: cst.Call, name: str) -> cst.Arg | None:
+def _keyword(node: nodes.Call, name: str) -> nodes.Arg | None:
     return next((arg for arg in node.args if arg.keyword is not None and arg.keyword.value == name), None)
 
 
-def _out_shape(node: cst.Call) -> cst.Arg | None:
+def _out_shape(node: nodes.Call) -> nodes.Arg | None:
     found = _keyword(node, "out_shape")
     positional = [argument for argument in node.args if argument.keyword is None]
-    pallas = isinstance(node.func, cst.Attribute) and node.func.attr.value == "pallas_call"
+    pallas = isinstance(node.func, nodes.Attribute) and node.func.attr.value == "pallas_call"
     return found or (positional[1] if pallas and len(positional) > 1 else None)
 
 
 def _buffers(
-    node: cst.Call, piece: Piece, missing: Sequence[int], count: int, context: Context
+    node: nodes.Call, piece: Piece, missing: Sequence[int], count: int, context: Context
 ) -> tuple[list[str], tuple[Edit, ...]] | None:
     """The expressions of the buffers for these outputs, made from `out_shape`."""
     argument = _out_shape(node)
@@ -149,10 +148,10 @@ def _buffers(
     value = argument.value
     texts = []
     for at in missing:
-        if isinstance(value, cst.List | cst.Tuple):
-            if len(value.elements) != count or any(isinstance(e, cst.StarredElement) for e in value.elements):
+        if isinstance(value, nodes.List | nodes.Tuple):
+            if len(value.elements) != count or any(isinstance(e, nodes.StarredElement) for e in value.elements):
                 return None
-            element: cst.BaseExpression = value.elements[at].value
+            element: nodes.BaseExpression = value.elements[at].value
             suffix = ""
         elif (repeated := _repeated(value)) is not None:
             element, suffix = repeated, ""
@@ -165,21 +164,21 @@ def _buffers(
     return texts, imports
 
 
-def _repeated(value: cst.BaseExpression) -> cst.BaseExpression | None:
+def _repeated(value: nodes.BaseExpression) -> nodes.BaseExpression | None:
     """The element of `[element] * n`."""
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
-        sequence = value.left if isinstance(value.left, cst.List | cst.Tuple) else value.right
-        if isinstance(sequence, cst.List | cst.Tuple) and len(sequence.elements) == 1:
+    if isinstance(value, nodes.BinaryOperation) and isinstance(value.operator, nodes.Multiply):
+        sequence = value.left if isinstance(value.left, nodes.List | nodes.Tuple) else value.right
+        if isinstance(sequence, nodes.List | nodes.Tuple) and len(sequence.elements) == 1:
             element = sequence.elements[0]
-            return element.value if isinstance(element, cst.Element) else None
+            return element.value if isinstance(element, nodes.Element) else None
     return None
 
 
-def _zeros(element: cst.BaseExpression, piece: Piece, zeros: str, suffix: str) -> str | None:
-    if isinstance(element, cst.Name):
+def _zeros(element: nodes.BaseExpression, piece: Piece, zeros: str, suffix: str) -> str | None:
+    if isinstance(element, nodes.Name):
         name = f"{element.value}{suffix}"
         return f"{zeros}({name}.shape, {name}.dtype)"
-    if not isinstance(element, cst.Call) or suffix or not piece.code(element.func).endswith("ShapeDtypeStruct"):
+    if not isinstance(element, nodes.Call) or suffix or not piece.code(element.func).endswith("ShapeDtypeStruct"):
         return None
     given = dict(zip(("shape", "dtype"), (a for a in element.args if a.keyword is None), strict=False))
     given.update({a.keyword.value: a for a in element.args if a.keyword is not None})
@@ -188,15 +187,15 @@ def _zeros(element: cst.BaseExpression, piece: Piece, zeros: str, suffix: str) -
     return f"{zeros}({_code(piece, given['shape'].value)}, {_code(piece, given['dtype'].value)})"
 
 
-def _aliases(node: cst.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -> list[Edit] | None:
+def _aliases(node: nodes.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -> list[Edit] | None:
     text = ", ".join(f"{operand}: {output}" for operand, output in pairs)
     present = _keyword(node, "input_output_aliases")
     if present is not None:
-        if isinstance(present.value, cst.Dict):
+        if isinstance(present.value, nodes.Dict):
             if not present.value.elements:
                 return [Edit(piece.span(present.value), f"{{{text}}}")]
             return [_after(piece, present.value.elements[-1].value, f", {text}")]
-        if isinstance(present.value, cst.Name) and present.value.value == "None":
+        if isinstance(present.value, nodes.Name) and present.value.value == "None":
             return [Edit(piece.span(present.value), f"{{{text}}}")]
         return None
     argument = _out_shape(node)
@@ -207,19 +206,19 @@ def _aliases(node: cst.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -> 
     return [_after(piece, argument.value, f", input_output_aliases={{{text}}}")]
 
 
-def _specs(node: cst.Call, piece: Piece, count: int, context: Context) -> list[Edit] | None:
+def _specs(node: nodes.Call, piece: Piece, count: int, context: Context) -> list[Edit] | None:
     """The specs of the buffers; none where the call has no `in_specs`."""
     argument = _keyword(node, "in_specs")
     grid_spec = _keyword(node, "grid_spec")
     if argument is None and grid_spec is not None:
-        if not isinstance(grid_spec.value, cst.Call):
+        if not isinstance(grid_spec.value, nodes.Call):
             return None
         argument = _keyword(grid_spec.value, "in_specs")
         if argument is None:
             return None
     if argument is None:
         return []
-    if not isinstance(argument.value, cst.List | cst.Tuple) or not argument.value.elements:
+    if not isinstance(argument.value, nodes.List | nodes.Tuple) or not argument.value.elements:
         return None
     history = compat.api(f"{PALLAS}.ANY")
     spaces = f"{PALLAS}.ANY"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.values import Array
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.context import Context
@@ -40,7 +39,7 @@ def masking_fix(mixed: Mixed, context: Context) -> list[Fix]:
 def _edit(padded: Padded, neutral: str, context: Context) -> tuple[Edit, ...] | None:
     block, site = padded.block, padded.load.site
     dims, shape, indices = block.dims, block.array_shape, block.indices
-    if dims is None or shape is None or indices is None or not isinstance(site.node, cst.Subscript):
+    if dims is None or shape is None or indices is None or not isinstance(site.node, nodes.Subscript):
         return None
     size, length, index = dims[padded.dimension].size, shape[padded.dimension], indices[padded.dimension]
     origin = index.origin if isinstance(index, Array) else None

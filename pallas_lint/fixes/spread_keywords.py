@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.api_names import PALLAS, keyword_history
 from pallas_lint.kernels.model.values import Made
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +46,7 @@ def spread_keywords(launch: Launch, context: Context) -> Iterator[SpreadKeyword]
 
 def _of_call(callable_: str, made: Made, context: Context) -> Iterator[SpreadKeyword]:
     node = made.site.node
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, nodes.Call):
         return
     spread = [argument for argument in node.args if argument.star == "**"]
     if len(spread) != 1:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Edit, Span
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Fix
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import Demand
+    from pallas_lint.syntax import Piece
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -75,23 +74,24 @@ def sliced_by_ds(demand: Demand, context: Context) -> Fix | None:
     """`ref[i * B:(i + 1) * B]` and `ref[start:start + B]` become `ref[pl.ds(start, B)]`."""
     module = context.module_of(demand.site)
     node = demand.site.node
-    if not isinstance(node, cst.Subscript):
+    if not isinstance(node, nodes.Subscript):
         return None
     spelled, imports = context.spell(f"{PALLAS}.ds", module)
     edits = []
     for element in node.slice:
-        if not isinstance(element.slice, cst.Slice) or element.slice.step is not None:
+        if not isinstance(element.slice, nodes.Slice) or element.slice.step is not None:
             continue
         lower, upper = element.slice.lower, element.slice.upper
         if lower is None or upper is None:
             continue
-        start, stop = _code(lower), _code(upper)
-        size = _size(start, upper, lower)
+        piece = demand.site.piece
+        start, stop = piece.code(lower), piece.code(upper)
+        size = _size(piece, upper, lower)
         if size is None:
             if not (stop.isdigit() and start.isdigit()):
                 return None
             continue
-        if getattr(lower, "lpar", ()) or getattr(upper, "lpar", ()):
+        if piece.parentheses(lower) or piece.parentheses(upper):
             return None  # where the parentheses stand is not kept
         first, last = Site(demand.site.piece, lower).span, Site(demand.site.piece, upper).span
         edits.append(Edit(Span(first.path, first.start, last.end), f"{spelled}({start}, {size})"))
@@ -100,32 +100,28 @@ def sliced_by_ds(demand: Demand, context: Context) -> Fix | None:
     return context.safe(f"slice with `{spelled}`", *edits, *imports)
 
 
-def _size(start: str, upper: cst.BaseExpression, lower: cst.BaseExpression) -> str | None:
+def _size(piece: Piece, upper: nodes.BaseExpression, lower: nodes.BaseExpression) -> str | None:
     """The size of `start:start + size`, or of `i * size:(i + 1) * size`."""
-    if not isinstance(upper, cst.BinaryOperation):
+    code, start = piece.code, piece.code(lower)
+    if not isinstance(upper, nodes.BinaryOperation):
         return None
     left, right = upper.left, upper.right
-    if isinstance(upper.operator, cst.Add):
-        if _code(left) == start:
-            return _code(right)
-        return _code(left) if _code(right) == start else None
-    if not isinstance(upper.operator, cst.Multiply) or not isinstance(lower, cst.BinaryOperation):
+    if isinstance(upper.operator, nodes.Add):
+        if code(left) == start:
+            return code(right)
+        return code(left) if code(right) == start else None
+    if not isinstance(upper.operator, nodes.Multiply) or not isinstance(lower, nodes.BinaryOperation):
         return None
-    if not isinstance(lower.operator, cst.Multiply):
+    if not isinstance(lower.operator, nodes.Multiply):
         return None
     for step, size in ((left, right), (right, left)):
-        if not isinstance(step, cst.BinaryOperation) or not isinstance(step.operator, cst.Add):
+        if not isinstance(step, nodes.BinaryOperation) or not isinstance(step.operator, nodes.Add):
             continue
-        sides = {_code(step.left), _code(step.right)}
+        sides = {code(step.left), code(step.right)}
         for index, other in ((lower.left, lower.right), (lower.right, lower.left)):
-            if _code(other) == _code(size) and sides == {_code(index), "1"}:
-                return _code(size)
+            if code(other) == code(size) and sides == {code(index), "1"}:
+                return code(size)
     return None
-
-
-def _code(node: cst.BaseExpression) -> str:
-    """The text of an expression without parentheses around it."""
-    return cst.Module([]).code_for_node(node.with_changes(lpar=[], rpar=[]) if getattr(node, "lpar", ()) else node)
 
 
 def _statement_at(span: Span, module: Module) -> tree_sitter.Node | None:

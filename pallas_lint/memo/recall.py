@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
     from collections.abc import Set as AbstractSet
 
-    import libcst as cst
-
     from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.syntax import Outline, Piece
+    from pallas_lint.syntax import Outline, Piece, nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
 
@@ -68,8 +66,8 @@ class _Said:
 class Maps:
     """The index maps of a launch or of a spec: their functions, and the functions that ran with them."""
 
-    nodes: frozenset[cst.CSTNode]
-    entered: dict[cst.CSTNode, Piece]
+    functions: frozenset[nodes.Node]
+    entered: dict[nodes.Node, Piece]
 
 
 @define(eq=False)
@@ -124,7 +122,7 @@ class Recall:
             return None
         return self._again(launch, known)
 
-    def of_maps(self, what: Launch | Made, used: AbstractSet[cst.CSTNode]) -> tuple[list[Finding], Maps] | None:
+    def of_maps(self, what: Launch | Made, used: AbstractSet[nodes.Node]) -> tuple[list[Finding], Maps] | None:
         """What is to be said of the index maps of a launch, or of a spec of which the maps in `used` are judged."""
         known = self._before.get((Same(what), "maps"))
         if known is None or known.maps is None or known.condition != self._maps_condition(what, known.maps, used):
@@ -133,14 +131,14 @@ class Recall:
         return None if found is None else (found, known.maps)
 
     def keep_maps(
-        self, what: Launch | Made, maps: Maps, used: AbstractSet[cst.CSTNode], findings: list[Finding]
+        self, what: Launch | Made, maps: Maps, used: AbstractSet[nodes.Node], findings: list[Finding]
     ) -> None:
         """Remember what was found out of index maps."""
         about = (what, *self._neighbours.get(what, ())) if isinstance(what, Launch) else (what,)
         self._keep((Same(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
 
-    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[cst.CSTNode]) -> Hashable:
-        return maps.nodes & used if isinstance(what, Made) else self._condition(what)
+    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[nodes.Node]) -> Hashable:
+        return maps.functions & used if isinstance(what, Made) else self._condition(what)
 
     def stored_names(self, module: Module) -> frozenset[str]:
         """The names of jax that something in the file assigns: nothing is said of their uses anywhere."""

@@ -1,4 +1,4 @@
-"""Text to syntax: an error-tolerant outline of a file and libcst for the pieces that matter."""
+"""Text to syntax: an error-tolerant outline of a file, and nodes for the pieces that matter."""
 
 from pallas_lint.syntax.outline import Outline, outline, parses
 from pallas_lint.syntax.piece import Piece, Site

@@ -54,7 +54,7 @@ class Comments:
     """The comments of a source, by tree-sitter: it survives broken code. Lines count from 1."""
 
     def __init__(self, source: Source, parsed: Tree | None = None) -> None:
-        from pallas_lint.syntax.outline import parser
+        from pallas_lint.syntax.parser import parser
 
         self._source = source
         self._text = source.text

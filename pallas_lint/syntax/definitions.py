@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.syntax.piece import Site
@@ -18,37 +17,39 @@ class Definition:
     """`name = value`, the only assignment of a local variable. `reads` are (the name, the node around it)."""
 
     name: str
-    value: cst.BaseExpression
-    reads: tuple[tuple[cst.Name, cst.CSTNode], ...]
+    value: nodes.BaseExpression
+    reads: tuple[tuple[nodes.Name, nodes.Node], ...]
 
 
-def sole_definition(read: cst.Name, site: Site) -> Definition | None:
+def sole_definition(read: nodes.Name, site: Site) -> Definition | None:
     """The only assignment of the variable that is read; None where it is bound elsewhere or otherwise too."""
     function = _function_around(read, site)
     if function is None:
         return None
-    values: list[cst.BaseExpression] = []
-    reads: list[tuple[cst.Name, cst.CSTNode]] = []
+    values: list[nodes.BaseExpression] = []
+    reads: list[tuple[nodes.Name, nodes.Node]] = []
     others = 0
-    stack: list[cst.CSTNode] = [function]
+    stack: list[nodes.Node] = [function]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Assign) and len(node.targets) == 1 and _is_name(node.targets[0].target, read.value):
+        if isinstance(node, nodes.Assign) and len(node.targets) == 1 and _is_name(node.targets[0].target, read.value):
             values.append(node.value)
             stack.append(node.value)
             continue
-        if isinstance(node, cst.Attribute):
+        if isinstance(node, nodes.Attribute):
             stack.append(node.value)
             if _is_name(node.value, read.value):
                 reads.append((node.value, node))  # type: ignore[arg-type]
                 stack.pop()
             continue
-        if isinstance(node, cst.Param | cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.NamedExpr | cst.For):
+        if isinstance(
+            node, nodes.Param | nodes.AssignTarget | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr | nodes.For
+        ):
             target = getattr(node, "target", None) or getattr(node, "name", None)
             others += _mentions(target, read.value)
-        for child in children(node):
-            if isinstance(child, cst.Name) and child.value == read.value:
-                if not (isinstance(node, cst.Arg) and child is node.keyword):
+        for child in node.children:
+            if isinstance(child, nodes.Name) and child.value == read.value:
+                if not (isinstance(node, nodes.Arg) and child is node.keyword):
                     reads.append((child, node))
             else:
                 stack.append(child)
@@ -57,29 +58,29 @@ def sole_definition(read: cst.Name, site: Site) -> Definition | None:
     return Definition(read.value, values[0], tuple(reads))
 
 
-def _function_around(node: cst.CSTNode, site: Site) -> cst.FunctionDef | None:
+def _function_around(node: nodes.Node, site: Site) -> nodes.FunctionDef | None:
     module = site.piece.module
-    stack: list[tuple[cst.CSTNode, cst.FunctionDef | None]] = [] if module is None else [(module, None)]
+    stack: list[tuple[nodes.Node, nodes.FunctionDef | None]] = [] if module is None else [(module, None)]
     while stack:
         current, function = stack.pop()
         if current is node:
             return function
-        inside = current if isinstance(current, cst.FunctionDef) else function
-        stack.extend((child, inside) for child in children(current))
+        inside = current if isinstance(current, nodes.FunctionDef) else function
+        stack.extend((child, inside) for child in current.children)
     return None
 
 
-def _is_name(node: cst.CSTNode, name: str) -> bool:
-    return isinstance(node, cst.Name) and node.value == name
+def _is_name(node: nodes.Node, name: str) -> bool:
+    return isinstance(node, nodes.Name) and node.value == name
 
 
-def _mentions(node: cst.CSTNode | None, name: str) -> int:
+def _mentions(node: nodes.Node | None, name: str) -> int:
     if node is None:
         return 0
     stack, count = [node], 0
     while stack:
         current = stack.pop()
         count += _is_name(current, name)
-        if not isinstance(current, cst.Subscript | cst.Attribute):
-            stack.extend(children(current))
+        if not isinstance(current, nodes.Subscript | nodes.Attribute):
+            stack.extend(current.children)
     return count

@@ -7,10 +7,10 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.syntax import nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import libcst as cst
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
 
 
-def integer_value(node: cst.Integer) -> int | None:
+def integer_value(node: nodes.Integer) -> int | None:
     """What a number is, None where it has more digits than Python reads."""
     try:
         return int(literal(node.value))
@@ -35,7 +35,14 @@ def integer_value(node: cst.Integer) -> int | None:
         return None
 
 
-def text_value(node: cst.SimpleString | cst.ConcatenatedString) -> str | bytes | None:
+def text_value(node: nodes.BaseExpression) -> str | bytes | None:
     """What a string is, None where part of it is formatted."""
-    with without_warnings():
-        return node.evaluated_value
+    if isinstance(node, nodes.SimpleString):
+        value: str | bytes = literal(node.value)
+        return value
+    if not isinstance(node, nodes.ConcatenatedString):
+        return None
+    left, right = text_value(node.left), text_value(node.right)
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    return left + right if isinstance(left, bytes) and isinstance(right, bytes) else None

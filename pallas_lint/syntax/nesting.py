@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.syntax.piece import Site
 
 # Around these no operator can bind tighter than a comparison does.
 _LOOSE = (
-    cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.Element, cst.Index,
-    cst.Slice, cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.NamedExpr, cst.If, cst.While, cst.Assert, cst.CompIf,
-    cst.DictElement, cst.FormattedStringExpression,
+    nodes.Arg, nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.Return, nodes.Expr, nodes.Element, nodes.Index,
+    nodes.Slice, nodes.IfExp, nodes.BooleanOperation, nodes.Lambda, nodes.NamedExpr, nodes.If, nodes.While,
+    nodes.Assert, nodes.CompIf, nodes.DictElement, nodes.FormattedStringExpression,
 )  # fmt: skip
 # What a method call or an index can follow directly.
-_ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+_ATOMS = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)
 
 
-def parent(site: Site) -> cst.CSTNode | None:
+def parent(site: Site) -> nodes.Node | None:
     """The node of which this one is a part."""
     module = site.piece.module
-    stack: list[cst.CSTNode] = [] if module is None else [module]
+    stack: list[nodes.Node] = [] if module is None else [module]
     while stack:
         node = stack.pop()
         for child in node.children:
@@ -40,12 +40,12 @@ def operand(site: Site) -> str:
 
 def fitted(site: Site, text: str) -> str:
     """`text`, a comparison or a tighter operation, in parentheses if it needs them in the place of `site`."""
-    if getattr(site.node, "lpar", ()):
+    if site.piece.parentheses(site.node):
         return text
     outer = parent(site)
-    if isinstance(outer, _LOOSE) and not (isinstance(outer, cst.Arg) and outer.star):
+    if isinstance(outer, _LOOSE) and not (isinstance(outer, nodes.Arg) and outer.star):
         return text
-    if isinstance(outer, cst.UnaryOperation) and isinstance(outer.operator, cst.Not):
+    if isinstance(outer, nodes.UnaryOperation) and isinstance(outer.operator, nodes.Not):
         return text
     return f"({text})"
 
@@ -55,9 +55,9 @@ def spelled_function(site: Site) -> str:
     from pallas_lint.syntax.piece import Site as Place
 
     node = site.node
-    if isinstance(node, cst.Call):
+    if isinstance(node, nodes.Call):
         code = Place(site.piece, node.func).code
         return code if len(code) <= 40 and "\n" not in code else code.rpartition(".")[2]
-    if isinstance(node, cst.BinaryOperation | cst.AugAssign):
+    if isinstance(node, nodes.BinaryOperation | nodes.AugAssign):
         return Place(site.piece, node.operator).code.strip()
     return site.code.partition("\n")[0][:40]

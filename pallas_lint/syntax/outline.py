@@ -7,12 +7,12 @@ libcst then parses only the pieces somebody asks for.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, field, frozen
 
 from pallas_lint.finding import Position
+from pallas_lint.syntax.parser import parsed_bytes, parser
 from pallas_lint.syntax.piece import Kind, Piece
 
 if TYPE_CHECKING:
@@ -88,18 +88,9 @@ class Outline:
             yield from piece.members
 
 
-@lru_cache(maxsize=1)
-def parser() -> tree_sitter.Parser:
-    """tree-sitter's for Python."""
-    import tree_sitter
-    import tree_sitter_python
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
-
-
 def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earlier | None = None) -> Outline:
     """The outline of `source`, whose tree and pieces may be at hand; never fails, whatever the text."""
-    data = _parsed_bytes(source.text)
+    data = parsed_bytes(source.text)
     tree = tree or parser().parse(data)
     root = tree.root_node
     result = Outline(tree=tree, whole=None if root.has_error else (tree, data), earlier=earlier)
@@ -124,14 +115,7 @@ def parses(text: str) -> bool:
 
 
 def _parse(text: str) -> tree_sitter.Tree:
-    return parser().parse(_parsed_bytes(text))
-
-
-def _parsed_bytes(text: str) -> bytes:
-    if "\r" in text:
-        # tree-sitter counts lines by \n only; the replacement keeps every offset.
-        text = re.sub(r"\r(?!\n)", "\n", text)
-    return text.encode("utf-8", "surrogatepass")
+    return parser().parse(parsed_bytes(text))
 
 
 def _add_statements(

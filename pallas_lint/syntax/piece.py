@@ -1,4 +1,4 @@
-"""A piece: one top-level statement (or one member of a class), parsed by libcst when somebody asks for it."""
+"""A piece: one top-level statement (or one member of a class), parsed when somebody asks for it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Literal
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.finding import Position, Span
+from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import read
 from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import libcst as cst
 
-    from pallas_lint.syntax.positions import Range
     from pallas_lint.text.source import Source
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
@@ -77,10 +80,11 @@ class Piece:
         if not lines:
             return
         self.first, self.last = self.first + lines, self.last + lines
-        problem = vars(self).get("_parsed")
-        if isinstance(problem, SyntaxProblem):
-            place = evolve(problem.position, line=problem.position.line + lines)
-            vars(self)["_parsed"] = evolve(problem, position=place)
+        for kept in ("_read", "_parsed"):
+            problem = vars(self).get(kept)
+            if isinstance(problem, SyntaxProblem):
+                place = evolve(problem.position, line=problem.position.line + lines)
+                vars(self)[kept] = evolve(problem, position=place)
 
     def has(self, pattern: re.Pattern[str]) -> bool:
         """Whether something in the text matches; a class with members has it in its header or in them."""
@@ -89,7 +93,7 @@ class Piece:
             known = self._had[pattern] = pattern.search(self.text) is not None
         return known
 
-    def search(self, pattern: re.Pattern[str], node: cst.CSTNode) -> re.Match[str] | None:
+    def search(self, pattern: re.Pattern[str], node: nodes.Node) -> re.Match[str] | None:
         """The first match in the node's text. Finding where a node stands is dear: most pieces match nowhere."""
         return pattern.search(self.code(node)) if self.has(pattern) else None
 
@@ -105,9 +109,23 @@ class Piece:
         return _WRAPPER + self.text if self.nested else self.text
 
     @cached_property
-    def _parsed(self) -> cst.Module | SyntaxProblem:
+    def _read(self) -> nodes.Module | SyntaxProblem:
+        """By tree-sitter; by libcst where that finds an error, or anything that Python's grammar may not know."""
         if self.deep:
             return SyntaxProblem(self.error_at or Position(self.first, 1), _TOO_DEEP, limit=not self.suspect)
+        text = self._parsed_text
+        found = None if self.suspect else read(text)
+        if found is not None:
+            return found
+        if isinstance(self._parsed, SyntaxProblem):
+            return self._parsed
+        from pallas_lint.syntax.reading.from_libcst import converted
+
+        return converted(self._parsed, text)
+
+    @cached_property
+    def _parsed(self) -> cst.Module | SyntaxProblem:
+        """By libcst, which knows of white space and parentheses, and says best what is wrong."""
         import libcst as cst
 
         shift = 1 if self.nested else 0
@@ -145,57 +163,80 @@ class Piece:
     @property
     def was_parsed(self) -> bool:
         """Whether somebody asked for the syntax already."""
-        return "_parsed" in vars(self)
+        return "_read" in vars(self)
 
     @property
     def problem(self) -> SyntaxProblem | None:
-        return self._parsed if isinstance(self._parsed, SyntaxProblem) else None
+        return self._read if isinstance(self._read, SyntaxProblem) else None
 
     @property
-    def module(self) -> cst.Module | None:
-        """The piece as a libcst module (a wrapped one for a class member); None where it does not parse."""
-        return None if isinstance(self._parsed, SyntaxProblem) else self._parsed
+    def module(self) -> nodes.Module | None:
+        """The piece as a module (a wrapped one for a class member); None where it does not parse."""
+        return None if isinstance(self._read, SyntaxProblem) else self._read
 
     @property
-    def body(self) -> tuple[cst.BaseStatement | cst.SimpleStatementLine, ...]:
+    def body(self) -> Sequence[nodes.BaseStatement]:
         """The piece's statements; empty where it does not parse."""
-        import libcst as cst
-
         module = self.module
         if module is None:
             return ()
         if self.nested:
-            wrapper = cst.ensure_type(module.body[0], cst.If)
-            return tuple(wrapper.body.body)  # type: ignore[arg-type]  # an IndentedBlock holds statements
-        return tuple(module.body)
+            wrapper = module.body[0]
+            assert isinstance(wrapper, nodes.If)
+            assert isinstance(wrapper.body, nodes.IndentedBlock)
+            return wrapper.body.body
+        return module.body
 
-    def span(self, node: cst.CSTNode) -> Span:
+    def span(self, node: nodes.Node) -> Span:
         """The node's place in the file. The node must be of this piece."""
-        return self._span(self._offsets[id(node)])
+        start, end = self._range(node)
+        return Span(self.source.path, self.source.position(start), self.source.position(end))
 
-    def code(self, node: cst.CSTNode) -> str:
+    def code(self, node: nodes.Node) -> str:
         """The node's text as it stands in the file."""
-        start, end = self._offsets[id(node)]
+        start, end = self._range(node)
+        return self.source.text[start:end]
+
+    def concrete(self, node: nodes.Node) -> cst.CSTNode:
+        """The node as libcst has it, with the space, commas and parentheses that stand in it."""
+        start, end = self._range(node)
         base = self._base
-        return self.source.text[base + start : base + end]
+        return self._concrete[node.__class__.__name__, start - base, end - base]
+
+    def parentheses(self, node: nodes.Node) -> int:
+        """How many pairs stand around an expression; its span leaves them out."""
+        return len(getattr(self.concrete(node), "lpar", ()))
 
     @cached_property
-    def _offsets(self) -> dict[int, Range]:
+    def _concrete(self) -> dict[tuple[str, int, int], cst.CSTNode]:
+        """libcst's nodes by class and place."""
         from pallas_lint.syntax.positions import offsets
 
-        module = self.module
-        if module is None:
+        if isinstance(self._parsed, SyntaxProblem):
             raise ValueError("a piece that does not parse has no nodes")
-        return offsets(module, self._parsed_text)
+        places = offsets(self._parsed, self._parsed_text)
+        found: dict[tuple[str, int, int], cst.CSTNode] = {}
+        stack: list[cst.CSTNode] = [self._parsed]
+        while stack:
+            node = stack.pop()
+            if id(node) in places:
+                found.setdefault((node.__class__.__name__, *places[id(node)]), node)
+            stack.extend(node.children)
+        return found
 
     @property
     def _base(self) -> int:
         start = self.source.line_starts[self.first - 1]
         return start - len(_WRAPPER) if self.nested else start
 
-    def _span(self, offsets: Range) -> Span:
-        source, base = self.source, self._base
-        return Span(source.path, source.position(base + offsets[0]), source.position(base + offsets[1]))
+    def _range(self, node: nodes.Node) -> tuple[int, int]:
+        """The node's offsets in the file."""
+        text, base = self._parsed_text, self._base
+        if text.isascii():
+            return base + node.at, base + node.to
+        data = text.encode("utf-8", "surrogatepass")
+        start = len(data[: node.at].decode("utf-8", "surrogatepass"))
+        return base + start, base + start + len(data[node.at : node.to].decode("utf-8", "surrogatepass"))
 
 
 @frozen(eq=False)
@@ -203,7 +244,7 @@ class Site:
     """A node and the piece that it belongs to: a place in a file, computed only when it is reported."""
 
     piece: Piece
-    node: cst.CSTNode
+    node: nodes.Node
 
     @property
     def span(self) -> Span:
@@ -214,6 +255,6 @@ class Site:
         return self.piece.code(self.node)
 
     @property
-    def key(self) -> cst.CSTNode:
+    def key(self) -> nodes.Node:
         """Equal for the same node: sites are made anew at each visit."""
         return self.node

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, AnyStr
 
-from pallas_lint.syntax.outline import Outline, last_line, outline, parser
+from pallas_lint.syntax.outline import Outline, last_line, outline
+from pallas_lint.syntax.parser import parser
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable

@@ -6,7 +6,6 @@ import re
 import string
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.compat.versions import parse
@@ -18,7 +17,7 @@ from pallas_lint.kernels.model.kinds import described, kinds_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -351,15 +350,15 @@ def _contains(outer: Site, inner: Site) -> bool:
     return a.path == b.path and a.start <= b.start and b.end <= a.end
 
 
-def _format_node(op: Op) -> cst.BaseExpression | None:
+def _format_node(op: Op) -> nodes.BaseExpression | None:
     node = op.site.node
-    return node.args[0].value if isinstance(node, cst.Call) and node.args else None
+    return node.args[0].value if isinstance(node, nodes.Call) and node.args else None
 
 
 def _plain(call: _Print, backend: str, context: Context) -> list[Fix]:
     """The format with plain placeholders, or with none for Triton."""
     node = _format_node(call.op)
-    if not isinstance(node, cst.SimpleString) or call.keywords or "{{" in node.value or "}}" in node.value:
+    if not isinstance(node, nodes.SimpleString) or call.keywords or "{{" in node.value or "}}" in node.value:
         return []
     if any(name for name, _, _ in call.fields) or (backend != "triton" and len(call.fields) != len(call.values)):
         return []
@@ -379,15 +378,15 @@ def _vector_in_the_middle(call: _Print, backend: str) -> bool:
 def _f_string_fix(op: Op, backends: list[tuple[str, bool]], context: Context) -> Fix | None:
     """`f"x {a}"` as `"x {}", a`."""
     node = _format_node(op)
-    if not isinstance(node, cst.FormattedString) or len(op.args) != 1 or op.keywords:
+    if not isinstance(node, nodes.FormattedString) or len(op.args) != 1 or op.keywords:
         return None
     if any(backend == "triton" for backend, _ in backends) or node.start.lower() not in ('f"', "f'"):
         return None
     text, values = "", []
     for part in node.parts:
-        if isinstance(part, cst.FormattedStringText):
+        if isinstance(part, nodes.FormattedStringText):
             text += part.value
-        elif isinstance(part, cst.FormattedStringExpression) and not part.format_spec and part.equal is None:
+        elif isinstance(part, nodes.FormattedStringExpression) and not part.format_spec and part.equal is None:
             text += "{}"
             values.append(Site(op.site.piece, part.expression).code)
         else:

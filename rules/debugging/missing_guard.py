@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
 from pallas_lint.identity import Same
@@ -14,7 +12,7 @@ from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,12 +198,12 @@ def _is_raw(value: Value, loaded: dict[Same, Access], depth: int) -> bool:
 def _operand_text(op: Op, at: int) -> str | None:
     """The operand's text, where it is a name that a check can repeat."""
     node = op.site.node
-    operand: cst.BaseExpression | None = None
-    if isinstance(node, cst.BinaryOperation):
+    operand: nodes.BaseExpression | None = None
+    if isinstance(node, nodes.BinaryOperation):
         operand = node.right if at == 1 else node.left
-    elif isinstance(node, cst.Call) and at < len(node.args):
+    elif isinstance(node, nodes.Call) and at < len(node.args):
         operand = node.args[at].value
-    return operand.value if isinstance(operand, cst.Name) else None
+    return operand.value if isinstance(operand, nodes.Name) else None
 
 
 def _check(op: Op, name: str, condition: str, trace: KernelTrace, context: Context) -> Fix | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import failure
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.vector_layout import lies, made_by_logic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.definitions import sole_definition
 from pallas_lint.syntax.nesting import fitted
 
@@ -255,37 +253,38 @@ def _is_whole(part: Value) -> bool:
 
 def _fixes(op: Op, mask: Array, context: Context) -> list[Fix]:
     origin, node = mask.origin, op.site.node
-    if origin is None or not isinstance(origin.site.node, cst.Comparison) or origin.site.piece is not op.site.piece:
+    if origin is None or not isinstance(origin.site.node, nodes.Comparison) or origin.site.piece is not op.site.piece:
         return []
     comparison = origin.site.node
-    if not isinstance(node, cst.Subscript) or len(comparison.comparisons) != 1 or len(origin.args) != 2:
+    if not isinstance(node, nodes.Subscript) or len(comparison.comparisons) != 1 or len(origin.args) != 2:
         return []
     piece = op.site.piece
-    suffix = cst.Module([]).code_for_node(node.with_changes(value=cst.Name("x"), lpar=(), rpar=()))[1:]
+    code, owner = Site(piece, node).code, Site(piece, node.value).code
+    suffix = code[code.index("[", code.index(owner) + len(owner)) :]
     sides = (comparison.left, comparison.comparisons[0].comparator)
-    expanded: list[tuple[cst.BaseExpression, str]] = []
+    expanded: list[tuple[nodes.BaseExpression, str]] = []
     for side, value in zip(sides, origin.args, strict=True):
         if isinstance(value, Array) and value.shape != ():
-            if value.shape is None and not isinstance(side, cst.Name | cst.Subscript | cst.Call):
+            if value.shape is None and not isinstance(side, nodes.Name | nodes.Subscript | nodes.Call):
                 return []
             if mask.shape is not None and (value.shape is None or len(value.shape) != len(mask.shape)):
                 return []
             code = Site(piece, side).code
-            plain = isinstance(side, cst.Name | cst.Attribute | cst.Call | cst.Subscript)
+            plain = isinstance(side, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript)
             expanded.append((side, f"{code}{suffix}" if plain else f"({code}){suffix}"))
     if not expanded:
         return []
     if node.value is comparison:
         text = _with(piece, comparison, expanded)
         return [context.safe("add the dimension before comparing", context.replace(op.site, fitted(op.site, text)))]
-    if not isinstance(node.value, cst.Name):
+    if not isinstance(node.value, nodes.Name):
         return []
     definition = sole_definition(node.value, op.site)
     if definition is None or definition.value is not comparison:
         return []
     edits: list[Edit] = [context.replace(Site(piece, side), text) for side, text in expanded]
     for name, around in definition.reads:
-        if not isinstance(around, cst.Subscript) or around.value is not name:
+        if not isinstance(around, nodes.Subscript) or around.value is not name:
             return []
         if Site(piece, around).code != Site(piece, node).code:
             return []
@@ -293,12 +292,12 @@ def _fixes(op: Op, mask: Array, context: Context) -> list[Fix]:
     return [context.safe("add the dimension before comparing", *edits)]
 
 
-def _with(piece: object, comparison: cst.Comparison, expanded: list[tuple[cst.BaseExpression, str]]) -> str:
+def _with(piece: object, comparison: nodes.Comparison, expanded: list[tuple[nodes.BaseExpression, str]]) -> str:
     """The comparison's text, without parentheses around it, with its sides expanded."""
     texts = dict(expanded)
     target = comparison.comparisons[0]
 
-    def text(side: cst.BaseExpression) -> str:
+    def text(side: nodes.BaseExpression) -> str:
         return texts.get(side) or Site(piece, side).code  # type: ignore[arg-type]
 
     operator = Site(piece, target.operator).code  # type: ignore[arg-type]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.memory_budget import (
     MIB,
@@ -20,7 +18,7 @@ from pallas_lint.kernels.facts.memory_budget import (
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import Array, Const, Made
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -260,7 +258,7 @@ def _limit_site(launch: Launch) -> Site:
     """The keyword itself, where the parameters are made by a call that is seen."""
     params = launch.argument("compiler_params")
     node = params.site.node if isinstance(params, Made) else None
-    if isinstance(params, Made) and isinstance(node, cst.Call):
+    if isinstance(params, Made) and isinstance(node, nodes.Call):
         for argument in node.args:
             if argument.keyword is not None and argument.keyword.value == "vmem_limit_bytes":
                 return Site(params.site.piece, argument)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
@@ -15,7 +13,7 @@ from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
@@ -225,9 +223,13 @@ class NegativeRefIndex(Rule):
         """Scalar-prefetch refs in index maps."""
         names = {parameter.name.value for parameter in index_map.parameters}
         for node in index_map.subscripts:
-            if not isinstance(node.value, cst.Name):
+            if not isinstance(node.value, nodes.Name):
                 continue
-            if node.value.value not in names or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+            if (
+                node.value.value not in names
+                or len(node.slice) != 1
+                or not isinstance(node.slice[0].slice, nodes.Index)
+            ):
                 continue
             constant = _literal(node.slice[0].slice.value)
             if constant is None or constant >= 0:
@@ -261,11 +263,11 @@ def negative_constant(value: Value) -> int | None:
     return None
 
 
-def _literal(node: cst.BaseExpression) -> int | None:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+def _literal(node: nodes.BaseExpression) -> int | None:
+    if isinstance(node, nodes.UnaryOperation) and isinstance(node.operator, nodes.Minus):
         inner = _literal(node.expression)
         return None if inner is None else -inner
-    return integer_value(node) if isinstance(node, cst.Integer) else None
+    return integer_value(node) if isinstance(node, nodes.Integer) else None
 
 
 def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
@@ -329,7 +331,7 @@ def _axis(part: Part) -> int:
 def _fixes(indexing: RefIndexing, part: Part, constant: int, context: Context) -> list[Fix]:
     """`ref.shape[axis] - 1` where the index is written out as a number."""
     base, node = indexing.base, part.node
-    if isinstance(node, cst.Call) and node.args:
+    if isinstance(node, nodes.Call) and node.args:
         node = node.args[0].value  # the start of a `pl.ds`, or what is cast
     if base is None or node is None or _literal(node) != constant:
         return []

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import failure
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.values import NONE, Array, Const
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent
 
 if TYPE_CHECKING:
@@ -251,7 +249,7 @@ def _bounds(op: Op) -> str:
 
 def _fixes(op: Op, result: Array, context: Context) -> list[Fix]:
     call = op.site.node
-    if not isinstance(call, cst.Call) or op.name == _LINSPACE or any(arg.star for arg in call.args):
+    if not isinstance(call, nodes.Call) or op.name == _LINSPACE or any(arg.star for arg in call.args):
         return []
     dtype = result.dtype
     if dtype not in (None, "i32", *_FLOATS) or (dtype is None and op.argument("dtype", 3) not in (None, NONE)):
@@ -290,12 +288,12 @@ def _fixes(op: Op, result: Array, context: Context) -> list[Fix]:
     return [make("count in integers, in the shape that is used", context.replace(place, text), *edits.values())]
 
 
-def _text(op: Op, node: cst.BaseExpression) -> str:
+def _text(op: Op, node: nodes.BaseExpression) -> str:
     code = Site(op.site.piece, node).code
-    return f"({code})" if isinstance(node, cst.Tuple) and not code.startswith("(") else code
+    return f"({code})" if isinstance(node, nodes.Tuple) and not code.startswith("(") else code
 
 
-def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression | None:
+def _given(call: nodes.Call, name: str, position: int) -> nodes.BaseExpression | None:
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
             return arg.value
@@ -303,7 +301,7 @@ def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression | Non
     return plain[position] if position < len(plain) else None
 
 
-def _size(op: Op, call: cst.Call) -> str | None:
+def _size(op: Op, call: nodes.Call) -> str | None:
     """The text of `n` in `arange(n)` and `iota(dtype, n)`, where the numbers are 0 to n - 1."""
     if op.name == _IOTA:
         node = _given(call, "size", 1)
@@ -321,16 +319,16 @@ def _size(op: Op, call: cst.Call) -> str | None:
     return Site(op.site.piece, plain[0].value).code
 
 
-def _new_axis(outer: cst.CSTNode | None, call: cst.Call) -> int | None:
+def _new_axis(outer: nodes.Node | None, call: nodes.Call) -> int | None:
     """1 for `call[:, None]`, 0 for `call[None, :]` and `call[None]`."""
-    if not isinstance(outer, cst.Subscript) or outer.value is not call:
+    if not isinstance(outer, nodes.Subscript) or outer.value is not call:
         return None
     kinds = []
     for element in outer.slice:
         part = element.slice
-        if isinstance(part, cst.Index) and isinstance(part.value, cst.Name) and part.value.value == "None":
+        if isinstance(part, nodes.Index) and isinstance(part.value, nodes.Name) and part.value.value == "None":
             kinds.append("new")
-        elif isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None:
+        elif isinstance(part, nodes.Slice) and part.lower is part.upper is part.step is None:
             kinds.append("all")
         else:
             return None

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import failure
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.definitions import sole_definition
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -243,7 +241,7 @@ def _puts_back(index: Value, inner: Op) -> bool:
 
 def _fixes(op: Op, inner: Op, context: Context) -> list[Fix]:
     node, call, piece = op.site.node, inner.site.node, op.site.piece
-    if not isinstance(node, cst.Subscript) or not isinstance(call, cst.Call) or inner.site.piece is not piece:
+    if not isinstance(node, nodes.Subscript) or not isinstance(call, nodes.Call) or inner.site.piece is not piece:
         return []
     if not call.args or any(arg.star or (arg.keyword and arg.keyword.value == "keepdims") for arg in call.args):
         return []
@@ -254,14 +252,14 @@ def _fixes(op: Op, inner: Op, context: Context) -> list[Fix]:
     title = "keep the dimension: `keepdims=True`"
     if node.value is call:
         return [context.safe(title, context.replace(op.site, kept))]
-    if not isinstance(node.value, cst.Name):
+    if not isinstance(node.value, nodes.Name):
         return []
     definition = sole_definition(node.value, op.site)
     if definition is None or definition.value is not call:
         return []
     edits: list[Edit] = [context.replace(Site(piece, call), kept)]
     for name, around in definition.reads:
-        if not isinstance(around, cst.Subscript) or around.value is not name:
+        if not isinstance(around, nodes.Subscript) or around.value is not name:
             return []
         if Site(piece, around).code != Site(piece, node).code:
             return []

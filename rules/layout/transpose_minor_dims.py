@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import failure, up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, Array, Seq, Shape, Value, shape_of
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -282,9 +280,9 @@ def _fold(op: Op, turned: Op, context: Context) -> Fix | None:
     if source is None:
         return None
     rest = ""
-    if isinstance(node, cst.BinaryOperation):
+    if isinstance(node, nodes.BinaryOperation):
         first, second = node.left, node.right
-    elif isinstance(node, cst.Call) and len(node.args) > 1 and not any(arg.star for arg in node.args):
+    elif isinstance(node, nodes.Call) and len(node.args) > 1 and not any(arg.star for arg in node.args):
         if node.args[0].keyword or node.args[1].keyword or any(arg.keyword is None for arg in node.args[2:]):
             return None
         first, second = node.args[0].value, node.args[1].value
@@ -299,13 +297,13 @@ def _fold(op: Op, turned: Op, context: Context) -> Fix | None:
     return context.unsafe("contract the last dimensions of both", context.replace(op.site, text), *imports)
 
 
-def _untransposed(turned: Op) -> cst.BaseExpression | None:
+def _untransposed(turned: Op) -> nodes.BaseExpression | None:
     """The expression that is transposed."""
-    node: Value | cst.CSTNode = turned.site.node
-    if isinstance(node, cst.Attribute):
+    node: Value | nodes.Node = turned.site.node
+    if isinstance(node, nodes.Attribute):
         return node.value
-    if isinstance(node, cst.Call):
-        if turned.form == "method" and isinstance(node.func, cst.Attribute):
+    if isinstance(node, nodes.Call):
+        if turned.form == "method" and isinstance(node.func, nodes.Attribute):
             return node.func.value
         if node.args and node.args[0].keyword is None and not node.args[0].star:
             return node.args[0].value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve, frozen
 
 from pallas_lint.backend_failures import up_to
@@ -17,7 +16,7 @@ from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -366,10 +365,10 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
     if len(named) != 1 or named[0] != part.index.size or needed == 1:
         return None
     node = op.site.node
-    if not isinstance(node, cst.BinaryOperation):
+    if not isinstance(node, nodes.BinaryOperation):
         return None
     factor = node.right if isinstance(op.args[1], Sym) else node.left
-    if not isinstance(factor, cst.Name):
+    if not isinstance(factor, nodes.Name):
         return None
     fix = _promise(part, access, factor.value, context)
     return context.finding(
@@ -383,28 +382,28 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
     )
 
 
-def _start_node(part: _Part, access: Access) -> cst.BaseExpression | None:
+def _start_node(part: _Part, access: Access) -> nodes.BaseExpression | None:
     """The expression for the start, where it stands in the access itself."""
     node = access.site.node
-    if isinstance(node, cst.AugAssign):
+    if isinstance(node, nodes.AugAssign):
         node = node.target
-    if not part.own or not isinstance(node, cst.Subscript):
+    if not part.own or not isinstance(node, nodes.Subscript):
         return None
     elements = [element.slice for element in node.slice]
-    if len(elements) == 1 and isinstance(elements[0], cst.Index) and isinstance(elements[0].value, cst.Tuple):
-        found: list[cst.CSTNode] = [element.value for element in elements[0].value.elements]
+    if len(elements) == 1 and isinstance(elements[0], nodes.Index) and isinstance(elements[0].value, nodes.Tuple):
+        found: list[nodes.Node] = [element.value for element in elements[0].value.elements]
     else:
-        found = [element.value if isinstance(element, cst.Index) else element for element in elements]
-    ellipsis = next((at for at, value in enumerate(found) if isinstance(value, cst.Ellipsis)), None)
+        found = [element.value if isinstance(element, nodes.Index) else element for element in elements]
+    ellipsis = next((at for at, value in enumerate(found) if isinstance(value, nodes.Ellipsis)), None)
     at = part.dimension if ellipsis is None or part.dimension < ellipsis else len(found) - 1 - part.place
     if not 0 <= at < len(found):
         return None
     value = found[at]
-    if isinstance(value, cst.Call):
+    if isinstance(value, nodes.Call):
         if not isinstance(part.index, Slice) or not value.args or value.args[0].keyword or value.args[0].star:
             return None
         return value.args[0].value
-    return value if isinstance(value, cst.BaseExpression) and not isinstance(part.index, Slice) else None
+    return value if isinstance(value, nodes.BaseExpression) and not isinstance(part.index, Slice) else None
 
 
 def _promise(part: _Part, access: Access, multiple: str, context: Context) -> Fix | None:

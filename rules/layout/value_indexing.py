@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.backend_failures import failure, lowers
@@ -17,7 +16,7 @@ from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -391,7 +390,7 @@ def _fixes(op: Op, value: Array, trouble: _Trouble, context: Context) -> list[Fi
     node = op.site.node
     if trouble.kind == "negative" and context.target is not None and context.target.backend == "tpu":
         return _from_the_front(op, context)
-    if op.name == _GETITEM and isinstance(node, cst.Subscript):
+    if op.name == _GETITEM and isinstance(node, nodes.Subscript):
         if trouble.kind not in ("dynamic", "strided", "static"):
             return []
         ref = ref_in_place(value, op.site, context.trace)
@@ -423,12 +422,12 @@ def _takes(ref: Ref, index: Value, trouble: _Trouble, context: Context) -> bool:
 def _from_the_front(op: Op, context: Context) -> list[Fix]:
     """`x[x.shape[0] - 1]` for `x[-1]`."""
     node, index = op.site.node, op.args[1]
-    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name) or not isinstance(index, Const):
+    if not isinstance(node, nodes.Subscript) or not isinstance(node.value, nodes.Name) or not isinstance(index, Const):
         return []
-    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, nodes.Index):
         return []
     inner = node.slice[0].slice.value
-    if not isinstance(inner, cst.UnaryOperation) or not isinstance(inner.expression, cst.Integer):
+    if not isinstance(inner, nodes.UnaryOperation) or not isinstance(inner.expression, nodes.Integer):
         return []
     text = f"{node.value.value}.shape[0] - {-index.value}"
     return [context.safe("count from the front", context.replace(Site(op.site.piece, inner), text))]
@@ -437,7 +436,7 @@ def _from_the_front(op: Op, context: Context) -> list[Fix]:
 def _of_lax_call(op: Op, value: Array, context: Context) -> list[Fix]:
     """`ref[pl.ds(i, n)]` for `lax.dynamic_slice(x, (i,), (n,))` and its relatives."""
     node = op.site.node
-    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+    if not isinstance(node, nodes.Call) or any(arg.star for arg in node.args):
         return []
     given = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
     plain = [arg.value for arg in node.args if arg.keyword is None]
@@ -455,13 +454,13 @@ def _of_lax_call(op: Op, value: Array, context: Context) -> list[Fix]:
         return []
     ds, imports = context.spell("jax.experimental.pallas.ds", context.module_of(op.site))
 
-    def text(expression: cst.BaseExpression) -> str:
+    def text(expression: nodes.BaseExpression) -> str:
         return Site(op.site.piece, expression).code
 
     index: list[str] = []
     if short == "dynamic_slice":
         starts, sizes = given.get("start_indices"), given.get("slice_sizes")
-        if not isinstance(starts, cst.Tuple | cst.List) or not isinstance(sizes, cst.Tuple | cst.List):
+        if not isinstance(starts, nodes.Tuple | nodes.List) or not isinstance(sizes, nodes.Tuple | nodes.List):
             return []
         if len(starts.elements) != len(sizes.elements):
             return []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.backend_failures import failure
 from pallas_lint.finding import Edit, Severity, Span
@@ -13,7 +11,7 @@ from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_na
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
@@ -239,12 +237,12 @@ class DotAccumulator(Rule):
             narrow, more = context.spell(f"jax.numpy.{long_name(dtype)}", module)
             back = f".astype({narrow})"
             edits.extend(more)
-        if isinstance(node, cst.BinaryOperation):
+        if isinstance(node, nodes.BinaryOperation):
             matmul, more = context.spell("jax.numpy.matmul", module)
             edits.extend(more)
             left, right = (Site(op.site.piece, side).code for side in (node.left, node.right))
             edits.append(context.replace(op.site, f"{matmul}({left}, {right}, {argument}){back}"))
-        elif isinstance(node, cst.Call) and node.args and not any(arg.star for arg in node.args):
+        elif isinstance(node, nodes.Call) and node.args and not any(arg.star for arg in node.args):
             edits.extend(self._call_edits(node, op.site, context, argument, wide_name, back))
         else:
             return []
@@ -253,7 +251,7 @@ class DotAccumulator(Rule):
 
     @staticmethod
     def _call_edits(
-        node: cst.Call, site: Site, context: Context, argument: str, wide: str, back: str
+        node: nodes.Call, site: Site, context: Context, argument: str, wide: str, back: str
     ) -> Iterator[Edit]:
         given = [arg for arg in node.args if arg.keyword and arg.keyword.value == "preferred_element_type"]
         if given:
@@ -292,7 +290,7 @@ def _narrow(dtype: str) -> bool:
 def _insertion(site: Site, text: str, *, inside: bool = False) -> Edit:
     """Insert after a node: behind the parentheses around it, or `inside` them."""
     source, end = site.piece.source, site.span.end
-    for _ in () if inside else getattr(site.node, "rpar", ()):
+    for _ in range(0 if inside else site.piece.parentheses(site.node)):
         closing = source.text.index(")", source.offset(end))
         end = source.position(closing + 1)
     return Edit(Span(site.span.path, end, end), text)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.backend_failures import BACKENDS, failure, lowers
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.values import Array, Const
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import fitted, operand, spelled_function
 
 if TYPE_CHECKING:
@@ -221,7 +219,7 @@ class IsfiniteUnsupported(Rule):
     @staticmethod
     def _fixes(op: Op, context: Context, *, cast: bool) -> list[Fix]:
         call = op.site.node
-        if not isinstance(call, cst.Call) or len(call.args) != 1 or call.args[0].star or len(op.args) != 1:
+        if not isinstance(call, nodes.Call) or len(call.args) != 1 or call.args[0].star or len(op.args) != 1:
             return []
         if op.form != "call" or call.args[0].keyword is not None:
             return []

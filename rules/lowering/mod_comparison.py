@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.backend_failures import failure
 from pallas_lint.finding import Edit, Severity, Span
@@ -14,7 +12,7 @@ from pallas_lint.kernels.model.dtypes import is_float, long_name
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Ref
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import operand, spelled_function
 
 if TYPE_CHECKING:
@@ -265,9 +263,9 @@ class ModComparison(Rule):
     def _cast_back(op: Op, back: str) -> list[Edit]:
         span, node = op.site.span, op.site.node
         end = Edit(Span(span.path, span.end, span.end), back)
-        if isinstance(node, cst.Call):
+        if isinstance(node, nodes.Call):
             return [end]
-        if node.lpar:  # type: ignore[attr-defined]  # a BinaryOperation, already in parentheses
+        if op.site.piece.parentheses(node):
             source = op.site.piece.source
             after = source.position(source.text.index(")", source.offset(span.end)) + 1)
             return [Edit(Span(span.path, after, after), back)]
@@ -300,9 +298,9 @@ def _operands(op: Op) -> tuple[Site, Site] | None:
     node, piece = op.site.node, op.site.piece
     if len(op.args) != 2 or op.keywords or op.open:
         return None
-    if isinstance(node, cst.BinaryOperation):
+    if isinstance(node, nodes.BinaryOperation):
         return Site(piece, node.left), Site(piece, node.right)
-    if isinstance(node, cst.Call) and len(node.args) == 2 and not any(a.star or a.keyword for a in node.args):
+    if isinstance(node, nodes.Call) and len(node.args) == 2 and not any(a.star or a.keyword for a in node.args):
         return Site(piece, node.args[0].value), Site(piece, node.args[1].value)
     return None
 
@@ -311,7 +309,7 @@ def _over(side: Site, text: str) -> Edit:
     """Replace an operand together with the parentheses around it, which `text` brings again if it needs them."""
     span, source = side.span, side.piece.source
     start, end = source.offset(span.start), source.offset(span.end)
-    for _ in getattr(side.node, "lpar", ()):
+    for _ in range(side.piece.parentheses(side.node)):
         start = source.text.rindex("(", 0, start)
         end = source.text.index(")", end) + 1
     return Edit(Span(span.path, source.position(start), source.position(end)), text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.backend_failures import failure
 from pallas_lint.compat import Outcome
@@ -18,7 +16,7 @@ from pallas_lint.kernels.model.kinds import INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.model.values import Array, Func, Ref
 from pallas_lint.registry import all_rules
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import operand, spelled_function
 
 if TYPE_CHECKING:
@@ -256,7 +254,7 @@ class UnsupportedDtype(Rule):
     def _fixes(op: Op, context: Context, dtype: str, wider: str) -> list[Fix]:
         node, result = op.site.node, op.result
         same = isinstance(result, Array) and result.dtype in (dtype, "bool")
-        if dtype == "bool" or not same or op.form != "call" or not isinstance(node, cst.Call):
+        if dtype == "bool" or not same or op.form != "call" or not isinstance(node, nodes.Call):
             return []
         if len(node.args) != len(op.args) or any(arg.star or arg.keyword for arg in node.args):
             return []
@@ -267,7 +265,7 @@ class UnsupportedDtype(Rule):
         for arg, value in zip(node.args, op.args, strict=True):
             if isinstance(value, Array) and not value.weak:
                 side = Site(op.site.piece, arg.value)
-                if side.node.lpar:  # type: ignore[attr-defined]  # expressions have parentheses
+                if side.piece.parentheses(side.node):
                     return []
                 edits.append(context.replace(side, f"{operand(side)}.astype({wide})"))
         if isinstance(result, Array) and result.dtype == dtype:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import within
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.grid.index_maps import index_maps_of
@@ -13,7 +11,7 @@ from pallas_lint.kernels.model.dtypes import canonical, dtype_of, long_name
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import Array, Const, DType, External
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
@@ -293,7 +291,7 @@ class X64Leak(Rule):
 
     def _fixes(self, op: Op, context: Context, dtype: str, *, safe: bool) -> list[Fix]:
         node = op.site.node
-        if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        if not isinstance(node, nodes.Call) or any(arg.star for arg in node.args):
             return []
         short = op.short
         module = context.module_of(op.site)
@@ -308,8 +306,7 @@ class X64Leak(Rule):
         elif told is not None:
             edit = context.replace(Site(piece, told.value), name)
         elif short in _TAKES_DTYPE and node.args:
-            end = Site(piece, node.args[-1]).span.end if node.args[-1].comma is cst.MaybeSentinel.DEFAULT else None
-            last = end or Site(piece, node.args[-1].value).span.end
+            last = Site(piece, node.args[-1]).span.end
             edit = Edit(Span(op.site.span.path, last, last), f", dtype={name}")
         else:
             return []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
@@ -15,6 +13,7 @@ from pallas_lint.kernels.grid.row_moves import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import Array, Made, Value
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,13 +192,13 @@ def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, con
 
 def _fixes(site: Site, context: Context) -> list[Fix]:
     node = site.node
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, nodes.Call):
         return []
     func = node.func
-    short = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    short = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
     wanted = short.replace("empty", "zeros")
     name = site.piece.code(func)
-    if isinstance(func, cst.Attribute) and name.rpartition(".")[0] not in ("lax", "jax.lax"):
+    if isinstance(func, nodes.Attribute) and name.rpartition(".")[0] not in ("lax", "jax.lax"):
         return [context.unsafe(f"use `{wanted}`", context.replace(type(site)(site.piece, func.attr), wanted))]
     spelled, imports = context.spell(f"jax.numpy.{wanted}", context.module_of(site))
     return [context.unsafe(f"use `{wanted}`", context.replace(type(site)(site.piece, func), spelled), *imports)]

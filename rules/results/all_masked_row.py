@@ -6,7 +6,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-import libcst as cst
 from attrs import define
 
 from pallas_lint.finding import Severity
@@ -16,6 +15,7 @@ from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -375,7 +375,7 @@ def _branches(op: Op) -> tuple[Value, Value] | None:
 def _fixes(where: Op, context: Context) -> list[Fix]:
     """A finite value in the place of minus infinity."""
     node = where.site.node
-    if not isinstance(node, cst.Call) or where.name != "jax.numpy.where" or len(node.args) != 3:
+    if not isinstance(node, nodes.Call) or where.name != "jax.numpy.where" or len(node.args) != 3:
         return []
     if any(argument.star or argument.keyword is not None for argument in node.args):
         return []

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import Dictionary, Made, Ref
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -341,7 +339,7 @@ def _collective_id(launch: Launch) -> tuple[int, Site] | None:
     if isinstance(params, Made):
         value = params.argument("collective_id")
         node = params.site.node
-        for argument in node.args if isinstance(node, cst.Call) else ():
+        for argument in node.args if isinstance(node, nodes.Call) else ():
             if argument.keyword is not None and argument.keyword.value == "collective_id":
                 where = Site(params.site.piece, argument)
     elif isinstance(params, Dictionary):

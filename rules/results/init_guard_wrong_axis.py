@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models, program_ids, step_text, tested_axes
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -326,7 +324,7 @@ def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:
         node = op.site.node
         span = op.site.span
         within = span.path == inside.path and inside.start <= span.start <= inside.end
-        if not within or not isinstance(node, cst.Call) or len(node.args) != 1:
+        if not within or not isinstance(node, nodes.Call) or len(node.args) != 1:
             return []  # a variable that may be meant for other uses too
         edits.append(context.replace(Site(op.site.piece, node.args[0].value), str(ignored[0])))
     if not any(op.name != NUM_PROGRAMS for op in program_ids(guards[0], block.grid)):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_simulation import Simulation, models, tested_axes
 from pallas_lint.kernels.launches.dimension_semantics import semantics_site
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,10 +168,10 @@ class ParallelReductionAxis(Rule):
         fixes: list[Fix] = []
         if own is not None:
             node = own.node
-            if isinstance(node, cst.SimpleString):
+            if isinstance(node, nodes.SimpleString):
                 quote = node.quote
                 fixes.append(fix(f"mark axis {axis} arbitrary", context.replace(own, f"{quote}arbitrary{quote}")))
-            elif isinstance(node, cst.Attribute) and node.attr.value == "PARALLEL":
+            elif isinstance(node, nodes.Attribute) and node.attr.value == "PARALLEL":
                 name = Site(own.piece, node.attr)
                 fixes.append(fix(f"mark axis {axis} arbitrary", context.replace(name, "ARBITRARY")))
         help_ = "the steps of such an axis may run on two cores with memories of their own: mark it 'arbitrary'"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.alias_edits import alias_pallas_outputs, alias_triton_outputs
 from pallas_lint.kernels.facts.aliases import claimed, output_leaves
@@ -14,7 +12,7 @@ from pallas_lint.kernels.facts.writes import all_seen
 from pallas_lint.kernels.grid.row_moves import is_filled_before, row_moves
 from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Sym
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -280,7 +278,7 @@ def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterat
         help_text += "; the autotuner runs the kernel many times and restores aliased buffers only"
     zeroed = _zeroed(call)
     fix = alias_triton_outputs(call, kernel, context)
-    func = call.site.node.func if isinstance(call.site.node, cst.Call) else call.site.node
+    func = call.site.node.func if isinstance(call.site.node, nodes.Call) else call.site.node
     yield context.finding(
         Site(call.site.piece, func),
         _message(kernel.func.name, unclaimed, bool(taken)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.aliases import made_blank, pairs
 from pallas_lint.kernels.facts.writes import is_copied
@@ -15,7 +13,7 @@ from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Made
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,15 +186,15 @@ def _readers(launch: Launch, index: int, context: Context) -> Iterator[IndexMap]
         parameters = [parameter.name.value for parameter in index_map.parameters]
         at = len(grid.items) + index
         star = index_map.func.node.params.star_arg
-        name = parameters[at] if at < len(parameters) else star.name.value if isinstance(star, cst.Param) else None
+        name = parameters[at] if at < len(parameters) else star.name.value if isinstance(star, nodes.Param) else None
         if name is not None and _mentions(index_map.func.node.body, name):
             yield index_map
 
 
-def _mentions(node: cst.CSTNode, name: str) -> bool:
-    if isinstance(node, cst.Name):
+def _mentions(node: nodes.Node, name: str) -> bool:
+    if isinstance(node, nodes.Name):
         return node.value == name
-    return any(_mentions(child, name) for child in children(node))
+    return any(_mentions(child, name) for child in node.children)
 
 
 def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -208,7 +206,9 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
         return
     if launch.form.is_inner and aliased is None:
         return  # buffers that its caller made: code of its own may write them back
-    doing = "copy" if isinstance(store.site.node, cst.Call) and "copy" in store.site.code.partition("(")[0] else "store"
+    doing = (
+        "copy" if isinstance(store.site.node, nodes.Call) and "copy" in store.site.code.partition("(")[0] else "store"
+    )
     severity = Severity.WARNING
     if in_place:
         if made_blank(_operand(ref, launch)) or (not on_gpu and _is_read(ref, trace)):

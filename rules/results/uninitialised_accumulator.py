@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity, Span
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.aliases import claimed
@@ -16,6 +14,7 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -311,10 +310,10 @@ def _is_replaced(read: Access, trace: KernelTrace) -> bool:
 
 def _is_sum(read: Access, trace: KernelTrace) -> bool:
     """Whether zero is the value to start from: `+=`, or a load that is added to and stored."""
-    if isinstance(read.site.node, cst.AugAssign):
-        return isinstance(read.site.node.operator, cst.AddAssign | cst.SubtractAssign)
+    if isinstance(read.site.node, nodes.AugAssign):
+        return isinstance(read.site.node.operator, nodes.AddAssign | nodes.SubtractAssign)
     if read.kind == "accumulate":
-        return isinstance(read.site.node, cst.Call) and "atomic_add" in read.site.code
+        return isinstance(read.site.node, nodes.Call) and "atomic_add" in read.site.code
     loaded = {Same(read.value)}
     users = [op for op in trace.ops() if any(is_among(value, loaded) for value in inputs(op))]
     return len(users) == 1 and users[0].name in _ADDING
@@ -331,7 +330,7 @@ def _fixes(ref: Ref, read: Access, trace: KernelTrace, launch: Launch, context: 
     if axes is None or (axes and launch.backend in ("triton", "mosaic_gpu")):
         return []
     body = func.node.body
-    assert isinstance(body, cst.IndentedBlock)
+    assert isinstance(body, nodes.IndentedBlock)
     first = next((s for s in body.body if not _is_docstring(s)), None)
     if first is None:
         return []
@@ -356,17 +355,17 @@ def _fixes(ref: Ref, read: Access, trace: KernelTrace, launch: Launch, context: 
 
 def _defines(func: Func, ref: Ref) -> bool:
     node = func.node
-    if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
+    if not isinstance(node, nodes.FunctionDef) or not isinstance(node.body, nodes.IndentedBlock):
         return False
     parameters = node.params
     every = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
     return any(parameter.name.value == ref.parameter for parameter in every)
 
 
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
+def _is_docstring(statement: nodes.Node) -> bool:
+    if not isinstance(statement, nodes.SimpleStatementLine) or not isinstance(statement.body[0], nodes.Expr):
         return False
-    return isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+    return isinstance(statement.body[0].value, nodes.SimpleString | nodes.ConcatenatedString)
 
 
 def _revisiting_axes(ref: Ref, launch: Launch, context: Context) -> tuple[int, ...] | None:

@@ -6,16 +6,14 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.aliases import claimed, pairs
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of, starts_fresh, use_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children, walk
+from pallas_lint.syntax import Site, nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,22 +172,22 @@ class UnusedRef(Rule):
 
 
 def _is_traced(body: Func, trace: KernelTrace) -> bool:
-    return trace.site.node is (body.node.name if isinstance(body.node, cst.FunctionDef) else body.node)
+    return trace.site.node is (body.node.name if isinstance(body.node, nodes.FunctionDef) else body.node)
 
 
 def _is_unwritten(func: Func) -> bool:
     """Whether the body is still to be written, as an exercise's is: a text, `pass`, `...`, a `raise`."""
     body = func.node.body
-    lines = body.body if isinstance(body, cst.IndentedBlock) else (body,)
+    lines = body.body if isinstance(body, nodes.IndentedBlock) else (body,)
     return all(
-        isinstance(line, cst.SimpleStatementLine | cst.SimpleStatementSuite) and all(map(_does_nothing, line.body))
+        isinstance(line, nodes.SimpleStatementLine | nodes.SimpleStatementSuite) and all(map(_does_nothing, line.body))
         for line in lines
     )
 
 
-def _does_nothing(small: cst.BaseSmallStatement) -> bool:
-    text = isinstance(small, cst.Expr) and isinstance(small.value, cst.BaseString | cst.Ellipsis)
-    return text or isinstance(small, cst.Pass | cst.Raise)
+def _does_nothing(small: nodes.BaseSmallStatement) -> bool:
+    text = isinstance(small, nodes.Expr) and isinstance(small.value, nodes.BaseString | nodes.Ellipsis)
+    return text or isinstance(small, nodes.Pass | nodes.Raise)
 
 
 def _is_private(ref: Ref) -> bool:
@@ -269,36 +267,36 @@ def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
             return Site(func.piece, parameter.name), ref.parameter
     star = parameters.star_arg
     number = re.fullmatch(r"#(\d+)", ref.parameter)
-    if not isinstance(star, cst.Param) or number is None or func.bound:
+    if not isinstance(star, nodes.Param) or number is None or func.bound:
         return None
     at = int(number[1]) - len(every) + len(func.keywords)
-    uses = [node for node in walk(func.node.body) if isinstance(node, cst.Name) and node.value == star.name.value]
+    uses = [node for node in walk(func.node.body) if isinstance(node, nodes.Name) and node.value == star.name.value]
     for node in walk(func.node.body):
-        if not isinstance(node, cst.Assign) or len(uses) != 1 or node.value is not uses[0]:
+        if not isinstance(node, nodes.Assign) or len(uses) != 1 or node.value is not uses[0]:
             continue
         target = node.targets[0].target
-        if not isinstance(target, cst.Tuple | cst.List) or func.keywords:
+        if not isinstance(target, nodes.Tuple | nodes.List) or func.keywords:
             return None
-        names = [element.value for element in target.elements if isinstance(element, cst.Element)]
-        if len(names) == len(target.elements) and 0 <= at < len(names) and isinstance(name := names[at], cst.Name):
+        names = [element.value for element in target.elements if isinstance(element, nodes.Element)]
+        if len(names) == len(target.elements) and 0 <= at < len(names) and isinstance(name := names[at], nodes.Name):
             return (Site(func.piece, name), name.value) if not name.value.startswith("_") else None
     return None
 
 
-def _is_mentioned(name: str, func: Func, place: cst.CSTNode) -> bool:
+def _is_mentioned(name: str, func: Func, place: nodes.Node) -> bool:
     """Whether the body names a ref for more than its shape and dtype."""
     return any(node is not place for node in _mentions(func.node.body).get(name, ()))
 
 
 @lru_cache(maxsize=16)  # asked for every ref of a kernel
-def _mentions(body: cst.CSTNode) -> dict[str, list[cst.Name]]:
-    found: dict[str, list[cst.Name]] = {}
+def _mentions(body: nodes.Node) -> dict[str, list[nodes.Name]]:
+    found: dict[str, list[nodes.Name]] = {}
     stack = [body]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.attr.value in _STATIC:
+        if isinstance(node, nodes.Attribute) and isinstance(node.value, nodes.Name) and node.attr.value in _STATIC:
             continue
-        if isinstance(node, cst.Name):
+        if isinstance(node, nodes.Name):
             found.setdefault(node.value, []).append(node)
-        stack.extend(children(node))
+        stack.extend(node.children)
     return found

@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import grid_of
@@ -14,6 +12,7 @@ from pallas_lint.kernels.launches.dimension_semantics import declared_semantics,
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.values import Const, Seq
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +195,7 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
     known = [each for each in _WORDS if each != spelled]
     near = difflib.get_close_matches(spelled.lower(), known, n=1)
     fixes: list[Fix] = []
-    if near and own is not None and isinstance(own.node, cst.SimpleString) and spelled not in _WORDS:
+    if near and own is not None and isinstance(own.node, nodes.SimpleString) and spelled not in _WORDS:
         edit = context.replace(own, f"{own.node.quote}{near[0]}{own.node.quote}")
         make = context.safe if near[0] == spelled.lower() else context.unsafe
         fixes.append(make(f'write "{near[0]}"', edit))

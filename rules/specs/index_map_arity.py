@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.launches.signatures import count_of, signature_of
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +153,7 @@ class IndexMapArity(Rule):
             if prefetch:
                 what += f" and {count_of(prefetch, 'scalar-prefetch operand')}"
             message = f"index map takes {signature.spelled()}, but gets {rank + prefetch}: the launch has {what}"
-        where = index_map.site_of(func.node if isinstance(func.node, cst.Lambda) else func.node.name)
+        where = index_map.site_of(func.node if isinstance(func.node, nodes.Lambda) else func.node.name)
         yield context.finding(
             where,
             message,
@@ -179,7 +177,7 @@ def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
     parameters = node.params
     rest = (parameters.posonly_params, parameters.kwonly_params)
     plain = all(param.default is None and param.annotation is None for param in parameters.params)
-    if any(rest) or not plain or isinstance(parameters.star_arg, cst.Param) or parameters.star_kwarg is not None:
+    if any(rest) or not plain or isinstance(parameters.star_arg, nodes.Param) or parameters.star_kwarg is not None:
         return []
     if index_map.func.bound or index_map.func.keywords or not parameters.params:
         return []
@@ -203,12 +201,12 @@ def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
     return [context.unsafe(title, edit)]
 
 
-def _names_in(node: cst.CSTNode) -> set[str]:
+def _names_in(node: nodes.Node) -> set[str]:
     found: set[str] = set()
     stack = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.Name):
+        if isinstance(current, nodes.Name):
             found.add(current.value)
-        stack.extend(children(current))
+        stack.extend(current.children)
     return found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.values import Const, Sym, Value, from_dim
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +101,7 @@ class IndexMapElementOffset(Rule):
                 continue  # one block in so many is meant
             site = index_map.site_of(node)
             fixes = []
-            if isinstance(node, cst.BinaryOperation):
+            if isinstance(node, nodes.BinaryOperation):
                 kept = node.left if factor == "right" else node.right
                 edit = context.replace(site, index_map.site_of(kept).code)
                 fixes.append(context.safe("drop the block size from the index map", edit))

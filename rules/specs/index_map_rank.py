@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.values import NONE, Const, Sym
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,17 +145,17 @@ def _is_float(value: Value) -> bool:
     return False
 
 
-def _floor_division(index_map: IndexMap, node: cst.BaseExpression, context: Context) -> list[Fix]:
+def _floor_division(index_map: IndexMap, node: nodes.BaseExpression, context: Context) -> list[Fix]:
     """Every `/` of the expression as `//`, where those are what makes it a float."""
-    slashes: list[cst.Divide] = []
-    stack: list[cst.CSTNode] = [node]
+    slashes: list[nodes.Divide] = []
+    stack: list[nodes.Node] = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.BinaryOperation):
-            if isinstance(current.operator, cst.Divide):
+        if isinstance(current, nodes.BinaryOperation):
+            if isinstance(current.operator, nodes.Divide):
                 slashes.append(current.operator)
             stack.extend((current.left, current.right))
-        elif isinstance(current, cst.Float):
+        elif isinstance(current, nodes.Float):
             return []
     if not slashes:
         return []

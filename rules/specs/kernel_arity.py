@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.roles import expected
 from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.values import Sym
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +121,7 @@ class KernelArity(Rule):
 
     def _check(self, func: Func, launch: Launch, context: Context) -> Iterator[Finding]:
         wanted, signature = expected(launch), signature_of(func)
-        name = "the kernel" if isinstance(func.node, cst.Lambda) else f"`{func.name}`"
+        name = "the kernel" if isinstance(func.node, nodes.Lambda) else f"`{func.name}`"
         lacking = [f"`{only}`" for only in signature.keyword_only if only not in wanted.keywords]
         if lacking and not signature.open and wanted.scratch is not None:
             message = f"{name} needs {', '.join(lacking)} by keyword, which nothing binds"
@@ -139,7 +137,7 @@ class KernelArity(Rule):
             help_text = "one parameter for each prefetch operand, input, output and scratch, in that order"
         else:
             return
-        node = func.node if isinstance(func.node, cst.Lambda) else func.node.name
+        node = func.node if isinstance(func.node, nodes.Lambda) else func.node.name
         yield context.finding(
             launch.callee,
             message,
@@ -164,8 +162,8 @@ def _is_decorated(func: Func, launch: Launch) -> bool:
     return False
 
 
-def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
+def _names(node: nodes.Node) -> Iterator[nodes.Name]:
+    if isinstance(node, nodes.Name):
         yield node
     for child in node.children:
         yield from _names(child)

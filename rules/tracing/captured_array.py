@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.compat.versions import parse
@@ -14,7 +13,7 @@ from pallas_lint.kernels.library.jit import is_traced
 from pallas_lint.kernels.model.trace import Access, Capture, Op
 from pallas_lint.kernels.model.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -354,24 +353,24 @@ def _symbols(value: Value) -> Iterator[Sym]:
             yield from _symbols(part)
 
 
-def _names(node: cst.CSTNode) -> Iterator[tuple[cst.Name, cst.Subscript | None]]:
+def _names(node: nodes.Node) -> Iterator[tuple[nodes.Name, nodes.Subscript | None]]:
     """Names whose value an index map uses, and the subscript that they are the owner of."""
-    if isinstance(node, cst.Name):
+    if isinstance(node, nodes.Name):
         yield node, None
-    elif isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name):
+    elif isinstance(node, nodes.Subscript) and isinstance(node.value, nodes.Name):
         yield node.value, node
         for element in node.slice:
             yield from _names(element)
-    elif isinstance(node, cst.Attribute):
-        if not isinstance(node.value, cst.Name):
+    elif isinstance(node, nodes.Attribute):
+        if not isinstance(node.value, nodes.Name):
             yield from _names(node.value)
-    elif isinstance(node, cst.Call):
+    elif isinstance(node, nodes.Call):
         for argument in node.args if getattr(node.func, "value", "") != "len" else ():
             yield from _names(argument.value)
-    elif isinstance(node, cst.NamedExpr | cst.AssignTarget):
-        for child in children(node):
+    elif isinstance(node, nodes.NamedExpr | nodes.AssignTarget):
+        for child in node.children:
             if child is not node.target:
                 yield from _names(child)
     else:
-        for child in children(node):
+        for child in node.children:
             yield from _names(child)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Dictionary, Func, Ref, Seq, Value, options
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +123,7 @@ def _is_something(value: Value) -> bool:
 
 
 def _is_of(func: Func, trace: KernelTrace) -> bool:
-    node = func.node.name if isinstance(func.node, cst.FunctionDef) else func.node
+    node = func.node.name if isinstance(func.node, nodes.FunctionDef) else func.node
     return trace.site.node is node
 
 
@@ -138,26 +135,26 @@ def _described(value: Value) -> str:
     return "a tuple" if isinstance(value, Seq) and value.kind == "tuple" else "a value"
 
 
-def _returns(func: Func) -> list[cst.Return | cst.BaseExpression]:
+def _returns(func: Func) -> list[nodes.Return | nodes.BaseExpression]:
     """The return statements of the function itself that give something; a lambda's body."""
-    if isinstance(func.node, cst.Lambda):
+    if isinstance(func.node, nodes.Lambda):
         return [func.node.body]
-    found: list[cst.Return | cst.BaseExpression] = []
-    stack: list[cst.CSTNode] = [func.node.body]
+    found: list[nodes.Return | nodes.BaseExpression] = []
+    stack: list[nodes.Node] = [func.node.body]
     while stack:
         node = stack.pop(0)
-        if isinstance(node, cst.Return) and node.value is not None:
+        if isinstance(node, nodes.Return) and node.value is not None:
             found.append(node)
-        if not isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            stack.extend(children(node))
+        if not isinstance(node, nodes.FunctionDef | nodes.ClassDef | nodes.Lambda):
+            stack.extend(node.children)
     return found
 
 
 def _stored(
-    func: Func, place: cst.Return | cst.BaseExpression, value: Value, trace: KernelTrace, context: Context
+    func: Func, place: nodes.Return | nodes.BaseExpression, value: Value, trace: KernelTrace, context: Context
 ) -> Fix | None:
     """`return value` as a store to the only output, or `return o_ref` taken out."""
-    if not isinstance(place, cst.Return) or place.value is None:
+    if not isinstance(place, nodes.Return) or place.value is None:
         return None
     site = Site(func.piece, place)
     outputs = [ref for ref in trace.refs if ref.role == "out"]

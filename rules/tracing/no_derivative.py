@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.derivatives import REVERSE
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.values import NONE, Dictionary, Func, Sym
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +96,7 @@ class NoDerivative(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         outcome = context.analysis.outcome
-        done: set[cst.CSTNode] = set()
+        done: set[nodes.Node] = set()
         through = _launches_through(context.analysis.launches) if outcome.notes.differentiated else {}
         for func, transform, site in outcome.notes.differentiated:
             if site.key in done or site.piece.source is not context.module.source:
@@ -138,9 +136,9 @@ class NoDerivative(Rule):
                 return
 
 
-def _launches_through(launches: list[Launch]) -> dict[cst.CSTNode, list[tuple[Launch, tuple[Func, ...]]]]:
+def _launches_through(launches: list[Launch]) -> dict[nodes.Node, list[tuple[Launch, tuple[Func, ...]]]]:
     """The launches with the calls that lead to each, by every function on the way."""
-    found: dict[cst.CSTNode, list[tuple[Launch, tuple[Func, ...]]]] = {}
+    found: dict[nodes.Node, list[tuple[Launch, tuple[Func, ...]]]] = {}
     for launch in launches:
         if launch.form.is_program and launch.is_pallas:
             for way in (launch.callers, *launch.called_by):
@@ -149,12 +147,12 @@ def _launches_through(launches: list[Launch]) -> dict[cst.CSTNode, list[tuple[La
     return found
 
 
-def _reaches(func: Func, way: tuple[Func, ...], derived: set[cst.CSTNode]) -> bool:
+def _reaches(func: Func, way: tuple[Func, ...], derived: set[nodes.Node]) -> bool:
     """Whether `func` leads to the launch with no function in between that brings derivatives."""
-    nodes = [caller.node for caller in way]
-    if func.node not in nodes:
+    passed = [caller.node for caller in way]
+    if func.node not in passed:
         return False
-    return derived.isdisjoint(nodes[nodes.index(func.node) :])
+    return derived.isdisjoint(passed[passed.index(func.node) :])
 
 
 def _refusal(launch: Launch, transform: str) -> str | None:
@@ -188,4 +186,4 @@ def _described(launch: Launch) -> str:
 
 
 def _name_of(site: Site) -> Site:
-    return Site(site.piece, site.node.func) if isinstance(site.node, cst.Call) else site
+    return Site(site.piece, site.node.func) if isinstance(site.node, nodes.Call) else site

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.backend_failures import within
@@ -14,7 +13,7 @@ from pallas_lint.kernels.library.spreading import is_checked
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import NONE, Made
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent
 
 if TYPE_CHECKING:
@@ -249,11 +248,11 @@ def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
     ):
         return []
     call, struct = parent(launch.site), silence.structs[0].site
-    if not isinstance(call, cst.Call) or call.func is not launch.site.node or len(call.args) != 1:
+    if not isinstance(call, nodes.Call) or call.func is not launch.site.node or len(call.args) != 1:
         return []
     given, arguments = call.args[0], getattr(struct.node, "args", ())
     operand = given.value if not given.star and given.keyword is None else None
-    if not isinstance(operand, cst.Name) or not arguments or not _contains(launch.site, struct):
+    if not isinstance(operand, nodes.Name) or not arguments or not _contains(launch.site, struct):
         return []
     typeof, imports = context.spell("jax.typeof", context.module_of(struct))
     last = Site(struct.piece, arguments[-1].value)
@@ -267,4 +266,4 @@ def _contains(site: Site, other: Site) -> bool:
 
 
 def _name_of(site: Site) -> Site:
-    return Site(site.piece, site.node.func) if isinstance(site.node, cst.Call) else site
+    return Site(site.piece, site.node.func) if isinstance(site.node, nodes.Call) else site

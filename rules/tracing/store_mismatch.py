@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
@@ -16,7 +14,7 @@ from pallas_lint.kernels.model.kinds import FLOATING, INTEGER, described, differ
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Sym
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import operand, parent
 
 if TYPE_CHECKING:
@@ -146,7 +144,7 @@ class StoreMismatch(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        calls = {op.site.key: op.short for op in trace.ops() if isinstance(op.site.node, cst.Call)}
+        calls = {op.site.key: op.short for op in trace.ops() if isinstance(op.site.node, nodes.Call)}
         for access in trace.accesses():
             if access.kind not in ("store", "accumulate") or "semaphore" in (access.ref.dtype, access.ref.space):
                 continue
@@ -265,28 +263,28 @@ def _converts(given: Element, wanted: Element, weak: bool, version: str) -> bool
 def _value_site(access: Access) -> Site | None:
     """The expression that is stored."""
     site, node = access.site, access.site.node
-    if isinstance(node, cst.AugAssign):
+    if isinstance(node, nodes.AugAssign):
         return Site(site.piece, node.value)
-    if isinstance(node, cst.Subscript):
+    if isinstance(node, nodes.Subscript):
         target = parent(site)
-        statement = parent(Site(site.piece, target)) if isinstance(target, cst.AssignTarget) else None
-        sole = isinstance(statement, cst.Assign) and len(statement.targets) == 1
-        return Site(site.piece, statement.value) if sole and isinstance(statement, cst.Assign) else None
+        statement = parent(Site(site.piece, target)) if isinstance(target, nodes.AssignTarget) else None
+        sole = isinstance(statement, nodes.Assign) and len(statement.targets) == 1
+        return Site(site.piece, statement.value) if sole and isinstance(statement, nodes.Assign) else None
     return None
 
 
 def _ref_text(access: Access) -> str | None:
     base = RefIndexing(access.ref, access.index, access).base
     # A view has another shape than its base; the dtype of a bitcast is another, too.
-    return base.code if base is not None and not access.ref.view and isinstance(base.node, cst.Name) else None
+    return base.code if base is not None and not access.ref.view and isinstance(base.node, nodes.Name) else None
 
 
 def _loaded(access: Access, context: Context) -> list[Fix]:
     value = _value_site(access)
     if (
         value is None
-        or not isinstance(value.node, cst.Name | cst.Attribute)
-        or isinstance(access.site.node, cst.AugAssign)
+        or not isinstance(value.node, nodes.Name | nodes.Attribute)
+        or isinstance(access.site.node, nodes.AugAssign)
     ):
         return []
     return [context.safe("load it", context.replace(value, f"{value.code}[...]"))]
@@ -304,7 +302,7 @@ def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element
 
 def _filled(access: Access, target: Shape, given: Shape, context: Context) -> list[Fix]:
     value, ref = _value_site(access), _ref_text(access)
-    if value is None or ref is None or not is_full_index(access.index) or isinstance(access.site.node, cst.AugAssign):
+    if value is None or ref is None or not is_full_index(access.index) or isinstance(access.site.node, nodes.AugAssign):
         return []
     if isinstance(access.value, Const):
         spelled, imports = context.spell("jax.numpy.full", context.module_of(access.site))

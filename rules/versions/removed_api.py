@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, because, keywords, positions, reached
 from pallas_lint.compat.versions import parse
@@ -22,7 +20,7 @@ from pallas_lint.fixes.rewrites import (
 from pallas_lint.fixes.spread_keywords import spread_keywords
 from pallas_lint.kernels.model.values import Const, Dictionary
 from pallas_lint.rule import Example, Rule
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -341,7 +339,7 @@ class RemovedApi(Rule):
             return
         node = launch.site.node
         given = [arg for arg in getattr(node, "args", ()) if arg.keyword and arg.keyword.value == "compiler_params"]
-        if not given or not isinstance(given[0].value, cst.Name | cst.Attribute) or not params.items:
+        if not given or not isinstance(given[0].value, nodes.Name | nodes.Attribute) or not params.items:
             return
         by_backend = all(
             isinstance(key, Const) and key.value in BY_BACKEND and not isinstance(value, Dictionary)

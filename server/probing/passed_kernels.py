@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 from pallas_lint.server.probing.probe_targets import called_as
+
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def passed_kernels(analysis: Analysis) -> Iterator[Passed]:
 def _launcher(launch: Launch) -> _Launcher | None:
     """The function around a launch, if it launches one of its parameters."""
     call = launch.site.node
-    kernel = _argument(call, 0, _KERNEL) if isinstance(call, cst.Call) else None
+    kernel = _argument(call, 0, _KERNEL) if isinstance(call, nodes.Call) else None
     for function in reversed(launch.callers):
         position = _position(function.node, kernel) if kernel is not None else None
         if kernel is not None and position is not None and function.piece is launch.site.piece:
@@ -84,36 +85,38 @@ def _launcher(launch: Launch) -> _Launcher | None:
 
 def _given(piece: Piece, launcher: _Launcher) -> Iterator[str]:
     """The names that a launcher's calls in a piece have for the kernel."""
-    waiting: list[cst.CSTNode] = list(piece.body)
+    waiting: list[nodes.Node] = list(piece.body)
     while waiting:
         node = waiting.pop()
         waiting += node.children
-        if isinstance(node, cst.Call) and _last_name(node.func) == launcher.name:
+        if isinstance(node, nodes.Call) and _last_name(node.func) == launcher.name:
             name = _argument(node, launcher.position, (launcher.parameter,))
             if name is not None:
                 yield name
 
 
-def _argument(call: cst.Call, position: int, names: tuple[str, ...]) -> str | None:
+def _argument(call: nodes.Call, position: int, names: tuple[str, ...]) -> str | None:
     """The name that stands for an argument of a call, or for what `partial` binds arguments of."""
     found = next((each.value for each in call.args if each.keyword is not None and each.keyword.value in names), None)
     before = call.args[: position + 1]
     if found is None and len(before) > position and not any(each.star or each.keyword for each in before):
         found = before[position].value
-    if isinstance(found, cst.Call) and _last_name(found.func) == "partial" and found.args and not found.args[0].star:
+    if isinstance(found, nodes.Call) and _last_name(found.func) == "partial" and found.args and not found.args[0].star:
         found = found.args[0].value
-    return found.value if isinstance(found, cst.Name) else None
+    return found.value if isinstance(found, nodes.Name) else None
 
 
-def _last_name(node: cst.BaseExpression) -> str | None:
-    return node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else None
+def _last_name(node: nodes.BaseExpression) -> str | None:
+    return (
+        node.value if isinstance(node, nodes.Name) else node.attr.value if isinstance(node, nodes.Attribute) else None
+    )
 
 
-def _function_of(piece: Piece) -> cst.FunctionDef | None:
-    return next((node for node in piece.body if isinstance(node, cst.FunctionDef)), None)
+def _function_of(piece: Piece) -> nodes.FunctionDef | None:
+    return next((node for node in piece.body if isinstance(node, nodes.FunctionDef)), None)
 
 
-def _position(function: cst.FunctionDef | cst.Lambda, name: str) -> int | None:
+def _position(function: nodes.FunctionDef | nodes.Lambda, name: str) -> int | None:
     """Where a parameter stands among those that are given by position."""
     parameters = [*function.params.posonly_params, *function.params.params]
     return next((at for at, each in enumerate(parameters) if each.name.value == name), None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import libcst as cst
 from attrs import frozen
+
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,19 +158,19 @@ def _named(analysis: Analysis, name: str) -> Chosen | None:
     return None
 
 
-def _definition(piece: Piece, name: str) -> cst.FunctionDef | None:
-    body: Sequence[cst.CSTNode] = piece.body
-    if piece.kind == "class" and not piece.nested and body and isinstance(body[0], cst.ClassDef):
+def _definition(piece: Piece, name: str) -> nodes.FunctionDef | None:
+    body: Sequence[nodes.Node] = piece.body
+    if piece.kind == "class" and not piece.nested and body and isinstance(body[0], nodes.ClassDef):
         body = body[0].body.body
-    return next((node for node in body if isinstance(node, cst.FunctionDef) and node.name.value == name), None)
+    return next((node for node in body if isinstance(node, nodes.FunctionDef) and node.name.value == name), None)
 
 
-def _first_line(piece: Piece, node: cst.FunctionDef) -> int:
+def _first_line(piece: Piece, node: nodes.FunctionDef) -> int:
     return min(piece.span(each).start.line for each in (node.name, *(d.decorator for d in node.decorators)))
 
 
-def _parameters(node: cst.FunctionDef, piece: Piece) -> tuple[Parameter, ...]:
-    def made(parameter: cst.Param, **how: bool) -> Parameter:
+def _parameters(node: nodes.FunctionDef, piece: Piece) -> tuple[Parameter, ...]:
+    def made(parameter: nodes.Param, **how: bool) -> Parameter:
         annotation = parameter.annotation.annotation if parameter.annotation is not None else None
         return Parameter(
             parameter.name.value,
@@ -180,7 +181,7 @@ def _parameters(node: cst.FunctionDef, piece: Piece) -> tuple[Parameter, ...]:
 
     every = node.params
     found = [made(each) for each in (*every.posonly_params, *every.params)]
-    if isinstance(every.star_arg, cst.Param):
+    if isinstance(every.star_arg, nodes.Param):
         found.append(made(every.star_arg, variadic=True))
     found += [made(each, keyword=True) for each in every.kwonly_params]
     if every.star_kwarg is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
@@ -13,6 +12,8 @@ from pallas_lint.server.probing.probe_targets import NoFunction, launching_funct
 from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
+
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +68,7 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
         if span.path == path:
             launches[span].append(launch)
         for body in launch.bodies:
-            if body.piece.source.path == path and isinstance(body.node, cst.FunctionDef):
+            if body.piece.source.path == path and isinstance(body.node, nodes.FunctionDef):
                 known = kernels[body.piece.span(body.node.name)]
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)

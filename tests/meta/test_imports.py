@@ -196,4 +196,10 @@ def test_the_version_needs_next_to_nothing() -> None:
 def test_linting_imports_nothing_of_the_code_it_reads() -> None:
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", str(ROOT / "examples"))
     assert not loaded & {"jax", "jaxlib", "numpy", "pygls", "rich"}
-    assert "libcst" in loaded
+    assert "tree_sitter" in loaded
+
+
+def test_a_run_that_has_nothing_to_say_does_without_libcst() -> None:
+    loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", str(ROOT / "tests/working"))
+    assert "tree_sitter" in loaded
+    assert "libcst" not in loaded

@@ -21,7 +21,10 @@ SOURCES = [
     for file in sorted((ROOT / folder).rglob("*.py"))
 ]
 MOST_LINES = 500
-LONG_FILES = {"tests/test_settings.py": "every key of the settings, in one table after the other"}
+LONG_FILES = {
+    "tests/test_settings.py": "every key of the settings, in one table after the other",
+    "pallas_lint/syntax/nodes.py": "every class of nodes, and little more than the names of their fields",
+}
 
 
 def test_files_stay_readable() -> None:

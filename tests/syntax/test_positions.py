@@ -11,7 +11,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 import pallas_lint
 from pallas_lint.finding import Position
-from pallas_lint.syntax import Piece, outline
+from pallas_lint.syntax import Piece, nodes, outline
+from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.positions import offsets
 from pallas_lint.text.source import Source
 
@@ -51,12 +52,12 @@ def tree(text: str) -> list[cst.CSTNode]:
 
 
 def same_as_the_provider(text: str) -> int:
-    nodes = tree(text)
-    module = cst.ensure_type(nodes[0], cst.Module)
+    every = tree(text)
+    module = cst.ensure_type(every[0], cst.Module)
     assert module.code == text
     expected = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     source = Source("a.py", text)
-    wanted = [node for node in nodes[1:] if node in expected and not isinstance(node, cst.SimpleWhitespace)]
+    wanted = [node for node in every[1:] if node in expected and not isinstance(node, cst.SimpleWhitespace)]
     found = offsets(module, text)
     for node in wanted:
         start, end = (source.position(offset) for offset in found[id(node)])
@@ -89,10 +90,10 @@ def test_kernels_that_jax_ships(name: str) -> None:
 
 def test_spaces_that_libcst_forgets_shift_nothing() -> None:
     text = "x = f'{a  !r:>{b !s}}' + f'{c\t!s}'; y = g(2)\n"
-    nodes = tree(text)
-    module = cst.ensure_type(nodes[0], cst.Module)
+    every = tree(text)
+    module = cst.ensure_type(every[0], cst.Module)
     found = offsets(module, text)
-    for node in nodes:
+    for node in every:
         if isinstance(node, cst.Name | cst.Call | cst.BinaryOperation):
             start, end = found[id(node)]
             assert "".join(text[start:end].split()) == "".join(module.code_for_node(node).split())
@@ -102,16 +103,9 @@ MEMBER = "    def method(self, é):\n        '日本'; return wanted(é,\n      
 LONG_CLASS = "class C:\n" + "".join(f"    x{number} = {number}\n" for number in range(45)) + MEMBER
 
 
-def calls(piece: Piece) -> list[cst.CSTNode]:
+def calls(piece: Piece) -> list[nodes.Call]:
     assert piece.module is not None
-    found: list[cst.CSTNode] = []
-    stack: list[cst.CSTNode] = [piece.module]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, cst.Call):
-            found.append(node)
-        stack.extend(node.children)
-    return found
+    return [node for node in walk(piece.module) if isinstance(node, nodes.Call)]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -127,6 +121,8 @@ def test_places_in_a_piece_are_places_in_the_file(text: str, before: str, newlin
     span = piece.span(call)
     assert (source.offset(span.start), source.offset(span.end)) == (start, end)
     assert piece.code(call) == source.text[start:end]
+    assert isinstance(piece.concrete(call), cst.Call)
+    assert piece.concrete(call) is piece.concrete(call)
     assert span.start == Position(
         source.text[:start].count(newline) + 1,
         start - source.text.rindex(newline, 0, start) - len(newline) + 1,

@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import targets  # first: it sets the environment that jax reads
-import kernels
-
 import jax
+import kernels
 import recipes
 import recipes_kernel  # noqa: F401  (each adds its recipes)
 import recipes_lax  # noqa: F401
 import recipes_numpy  # noqa: F401
+import targets  # first: it sets the environment that jax reads
 
 CLEAR_EVERY = 150  # jax's caches grow without bound otherwise
 

@@ -129,10 +129,9 @@ def examine(case: Any, goal: Any) -> dict[str, Any]:
 def work(options: argparse.Namespace) -> None:
     """One worker: its share of the cases, behind those that are in its file already."""
     import functions
+    import jax
     import kernels
     import recipes
-
-    import jax
 
     signal.signal(signal.SIGALRM, functions._on_alarm)
     begun, done = None, set()

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import targets  # first: it sets the environment that jax reads
-
 import jax
 import jax.numpy as jnp
+import targets  # first: it sets the environment that jax reads
 from jax.experimental import pallas as pl
 from recipes import KERNEL_ONLY, TILE, Recipe
 

@@ -8,7 +8,6 @@ from collections import Counter
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import define, field
 
 from pallas_lint.kernels.analysis.call_contexts import run_callers
@@ -23,6 +22,7 @@ from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, 
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import Class, Func, Instance, Made
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ class Analysis:
         if at < 0 or self._enterable[at].last < line:
             return True
         piece = self._enterable[at]
-        names = [node for node in piece.body if isinstance(node, cst.FunctionDef)] if piece.was_parsed else []
+        names = [node for node in piece.body if isinstance(node, nodes.FunctionDef)] if piece.was_parsed else []
         return any(node in self.outcome.entered for node in names)
 
     @cached_property
@@ -168,7 +168,7 @@ def _is_kernel(piece: Piece) -> bool:
 
 
 def _has_run(i: Interpreter, piece: Piece) -> bool:
-    return any(isinstance(node, cst.FunctionDef) and node in i.outcome.entered for node in piece.body)
+    return any(isinstance(node, nodes.FunctionDef) and node in i.outcome.entered for node in piece.body)
 
 
 def _renamed(module: Module) -> set[str]:

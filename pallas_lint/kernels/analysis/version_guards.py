@@ -6,13 +6,14 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import define, field
 
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
+from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,26 +81,27 @@ class VersionGuards:
 
     def _outcomes(self, condition: str, version: str, use: Use) -> frozenset[bool] | None:
         """What a condition may be in a version; None where a part that asks about versions is not decided."""
-        try:
-            node = cst.parse_expression(f"({condition})")
-        except (cst.ParserSyntaxError, cst.CSTValidationError):
-            return None
-        return self._possible(node, version, use)
+        text = f"({condition})"
+        module = read(text)
+        match None if module is None else module.body:
+            case [nodes.SimpleStatementLine(body=[nodes.Expr(value=node)])]:
+                return self._possible(node, text.encode("utf-8"), version, use)
+        return None
 
-    def _possible(self, node: cst.BaseExpression, version: str, use: Use) -> frozenset[bool] | None:
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-            inner = self._possible(node.expression, version, use)
+    def _possible(self, node: nodes.BaseExpression, whole: bytes, version: str, use: Use) -> frozenset[bool] | None:
+        if isinstance(node, nodes.UnaryOperation) and isinstance(node.operator, nodes.Not):
+            inner = self._possible(node.expression, whole, version, use)
             return None if inner is None else frozenset(not outcome for outcome in inner)
-        if isinstance(node, cst.BooleanOperation):
-            deciding = not isinstance(node.operator, cst.And)  # one operand with this value decides
-            sides = [self._possible(side, version, use) for side in (node.left, node.right)]
+        if isinstance(node, nodes.BooleanOperation):
+            deciding = not isinstance(node.operator, nodes.And)  # one operand with this value decides
+            sides = [self._possible(side, whole, version, use) for side in (node.left, node.right)]
             if frozenset({deciding}) in sides:
                 return frozenset({deciding})
             if None in sides:
                 return None
             left, right = (side or frozenset() for side in sides)
             return (left | right) if deciding in (left | right) else frozenset({not deciding})
-        text = cst.Module([]).code_for_node(node)
+        text = whole[node.at : node.to].decode("utf-8")
         if not self._asks(text, use):
             return frozenset({True, False})
         key = (text, version)
@@ -108,7 +110,7 @@ class VersionGuards:
         known = self._known[key]
         return None if known is None else frozenset({known})
 
-    def _truth(self, node: cst.BaseExpression, text: str, version: str) -> bool | None:
+    def _truth(self, node: nodes.BaseExpression, text: str, version: str) -> bool | None:
         if text.strip("()").rpartition(".")[2] == "TYPE_CHECKING":
             return False
         interpreter, module = self._for_version(version)

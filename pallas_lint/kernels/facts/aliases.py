@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve, frozen
 
 from pallas_lint.kernels.launches.foreign_calls import ForeignCall, is_scalar
@@ -31,7 +30,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     shape_of,
 )
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.kinds import Element
@@ -105,7 +104,7 @@ def _number(value: Value) -> int | None:
 def aliases_site(call: Launch | ForeignCall) -> Site:
     """The aliases as they are written in the call; its callee where they come from elsewhere."""
     site = call.site
-    if isinstance(site.node, cst.Call):
+    if isinstance(site.node, nodes.Call):
         for argument in site.node.args:
             if argument.keyword is not None and argument.keyword.value in ALIASES:
                 return Site(site.piece, argument.value)
@@ -116,9 +115,9 @@ def aliases_site(call: Launch | ForeignCall) -> Site:
 def pair_site(call: Launch | ForeignCall, at: int) -> Site:
     """The alias number `at`, where the aliases are a literal dict."""
     site = aliases_site(call)
-    if isinstance(site.node, cst.Dict):
+    if isinstance(site.node, nodes.Dict):
         elements = site.node.elements
-        if at < len(elements) and all(isinstance(element, cst.DictElement) for element in elements):
+        if at < len(elements) and all(isinstance(element, nodes.DictElement) for element in elements):
             return Site(site.piece, elements[at])
     return site
 
@@ -237,10 +236,10 @@ def made_blank(value: Value) -> bool:
 def maker(value: Value) -> str | None:
     """The last part of the name of the function that made a fresh array: "zeros", "empty_like"; None for others."""
     node = value.site.node if isinstance(value, Array | Made) and value.site is not None else None
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, nodes.Call):
         return None
     func = node.func
-    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    name = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
     return name if name in _MAKERS else None
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal
 
-import libcst as cst
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import Array, Const, Value
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -135,7 +134,7 @@ def _is_promise(value: Value) -> bool:
 def _is_counted(op: Op) -> bool:
     """Whether the loop surely counts in steps of one at run time: not unrolled, and more than once."""
     node = op.site.node
-    arguments = node.args if isinstance(node, cst.Call) else ()
+    arguments = node.args if isinstance(node, nodes.Call) else ()
     if any(
         argument.star or (argument.keyword and argument.keyword.value in ("unroll", "step")) for argument in arguments
     ):

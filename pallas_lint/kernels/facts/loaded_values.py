@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Ref
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
@@ -41,7 +39,11 @@ def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Re
         if isinstance(event, Access) and event.ref.buffer == load.ref.buffer and event.kind != "load":
             return None
     node = load.site.node
-    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name) or use.piece is not load.site.piece:
+    if (
+        not isinstance(node, nodes.Subscript)
+        or not isinstance(node.value, nodes.Name)
+        or use.piece is not load.site.piece
+    ):
         return None
     name = node.value.value
     around, inner = _functions(load.site), _functions(use)
@@ -50,29 +52,29 @@ def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Re
     return load.ref, name
 
 
-def _functions(site: Site) -> list[cst.CSTNode]:
+def _functions(site: Site) -> list[nodes.Node]:
     """The functions around a place, the outermost first."""
     module = site.piece.module
     if module is None:
         return []
-    stack: list[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]] = [(module, ())]
+    stack: list[tuple[nodes.Node, tuple[nodes.Node, ...]]] = [(module, ())]
     while stack:
         node, around = stack.pop()
         if node is site.node:
             return list(around)
-        inside = (*around, node) if isinstance(node, cst.FunctionDef | cst.Lambda) else around
-        stack.extend((child, inside) for child in children(node))
+        inside = (*around, node) if isinstance(node, nodes.FunctionDef | nodes.Lambda) else around
+        stack.extend((child, inside) for child in node.children)
     return []
 
 
-def _binds(function: cst.CSTNode, name: str) -> bool:
+def _binds(function: nodes.Node, name: str) -> bool:
     """Whether the function has a parameter or local variable of this name."""
-    stack: list[cst.CSTNode] = list(children(function))
+    stack: list[nodes.Node] = list(function.children)
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Param) and node.name.value == name:
+        if isinstance(node, nodes.Param) and node.name.value == name:
             return True
-        if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name) and node.target.value == name:
+        if isinstance(node, nodes.AssignTarget) and isinstance(node.target, nodes.Name) and node.target.value == name:
             return True
-        stack.extend(children(node))
+        stack.extend(node.children)
     return False

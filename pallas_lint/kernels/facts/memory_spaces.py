@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.kernels.model.known_names import is_shape_struct, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dictionary, Ref, Seq, Sym, Value
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Access
@@ -86,4 +85,4 @@ def _no_space(value: Value) -> bool:
 
 def is_copy(access: Access) -> bool:
     """Whether the access is a copy's or other whole-ref helper's: it moves memory, no value comes into registers."""
-    return isinstance(access.site.node, cst.Call) and access.value is UNKNOWN
+    return isinstance(access.site.node, nodes.Call) and access.value is UNKNOWN

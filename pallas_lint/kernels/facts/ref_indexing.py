@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
 
 from pallas_lint.kernels.library.indexing import REF_AT
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Ref, Seq, Value
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +29,7 @@ class Part:
 
     value: Value
     axis: int | None
-    node: cst.BaseExpression | None
+    node: nodes.BaseExpression | None
 
 
 @frozen(eq=False)
@@ -45,7 +44,7 @@ class RefIndexing:
     def site(self) -> Site:
         """The indexed expression; the target of an augmented assignment, not the whole statement."""
         site = self.event.site
-        if isinstance(site.node, cst.AugAssign):
+        if isinstance(site.node, nodes.AugAssign):
             return Site(site.piece, site.node.target)
         return site
 
@@ -57,17 +56,17 @@ class RefIndexing:
     def base(self) -> Site | None:
         """The expression of the ref itself; None where it is not one that can be written twice."""
         node = self.site.node
-        owner: cst.CSTNode | None = None
-        if isinstance(node, cst.Subscript):
+        owner: nodes.Node | None = None
+        if isinstance(node, nodes.Subscript):
             owner = node.value
-            if isinstance(owner, cst.Attribute) and owner.attr.value == "at":
+            if isinstance(owner, nodes.Attribute) and owner.attr.value == "at":
                 owner = owner.value
-        elif isinstance(node, cst.Call) and node.args and node.args[0].keyword is None:
+        elif isinstance(node, nodes.Call) and node.args and node.args[0].keyword is None:
             owner = node.args[0].value
         plain = owner
-        while isinstance(plain, cst.Attribute):
+        while isinstance(plain, nodes.Attribute):
             plain = plain.value
-        return Site(self.site.piece, owner) if owner is not None and isinstance(plain, cst.Name) else None
+        return Site(self.site.piece, owner) if owner is not None and isinstance(plain, nodes.Name) else None
 
     @property
     def parts(self) -> list[Part]:
@@ -79,10 +78,10 @@ class RefIndexing:
             values: tuple[Value, ...] = whole.items
         else:
             values = () if whole is UNKNOWN else (whole,)
-        nodes = self._nodes(len(values))
+        expressions = self._nodes(len(values))
         parts: list[Part] = []
         behind = False
-        for at, (value, node) in enumerate(zip(values, nodes, strict=True)):
+        for at, (value, node) in enumerate(zip(values, expressions, strict=True)):
             if value == Const(...):
                 behind = True
                 parts.append(Part(value, None, node))
@@ -94,18 +93,18 @@ class RefIndexing:
                 parts.append(Part(value, -len(rest) if behind else len(front), node))
         return parts
 
-    def _nodes(self, count: int) -> list[cst.BaseExpression | None]:
+    def _nodes(self, count: int) -> list[nodes.BaseExpression | None]:
         node = self.site.node
-        expressions: list[cst.BaseExpression | None] = []
-        if isinstance(node, cst.Subscript):
+        expressions: list[nodes.BaseExpression | None] = []
+        if isinstance(node, nodes.Subscript):
             expressions.extend(
-                element.slice.value if isinstance(element.slice, cst.Index) else None for element in node.slice
+                element.slice.value if isinstance(element.slice, nodes.Index) else None for element in node.slice
             )
-            if len(node.slice) == 1 and count != 1 and isinstance(expressions[0], cst.Tuple):
+            if len(node.slice) == 1 and count != 1 and isinstance(expressions[0], nodes.Tuple):
                 expressions = [element.value for element in expressions[0].elements]
-        elif isinstance(node, cst.Call) and len(node.args) > 1 and node.args[1].keyword is None:
+        elif isinstance(node, nodes.Call) and len(node.args) > 1 and node.args[1].keyword is None:
             index = node.args[1].value
-            expressions = [element.value for element in index.elements] if isinstance(index, cst.Tuple) else [index]
+            expressions = [element.value for element in index.elements] if isinstance(index, nodes.Tuple) else [index]
         return expressions if len(expressions) == count else [None] * count
 
 

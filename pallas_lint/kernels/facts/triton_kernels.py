@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import libcst as cst
 from attrs import define, field, frozen
+
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 Expr = tuple[object, ...]
 _MIXING = frozenset("dot sum max min reduce argmax argmin cumsum sort associative_scan xor_sum histogram".split())
 _OPERATORS: dict[type, str] = {
-    cst.Add: "+", cst.Subtract: "-", cst.Multiply: "*", cst.FloorDivide: "//", cst.Modulo: "%", cst.BitXor: "^",
-    cst.BitAnd: "&", cst.BitOr: "|", cst.LeftShift: "<<", cst.RightShift: ">>", cst.Divide: "/",
-    cst.AddAssign: "+", cst.SubtractAssign: "-", cst.MultiplyAssign: "*", cst.FloorDivideAssign: "//",
-    cst.ModuloAssign: "%", cst.BitXorAssign: "^",
+    nodes.Add: "+", nodes.Subtract: "-", nodes.Multiply: "*", nodes.FloorDivide: "//", nodes.Modulo: "%",
+    nodes.BitXor: "^",
+    nodes.BitAnd: "&", nodes.BitOr: "|", nodes.LeftShift: "<<", nodes.RightShift: ">>", nodes.Divide: "/",
+    nodes.AddAssign: "+", nodes.SubtractAssign: "-", nodes.MultiplyAssign: "*", nodes.FloorDivideAssign: "//",
+    nodes.ModuloAssign: "%", nodes.BitXorAssign: "^",
 }  # fmt: skip
 _MOST_PARTS = 400
 _DEPTH = 40
@@ -36,7 +38,7 @@ _DEPTH = 40
 class Store:
     """One `tl.store` or atomic. `pointer` is the parameter it goes to, None where that is not known."""
 
-    node: cst.Call
+    node: nodes.Call
     pointer: str | None
     address: Expr
     value: Expr
@@ -63,8 +65,8 @@ class TritonKernel:
     loaded: set[str] = field(factory=set)  # pointer parameters that are read
 
     @property
-    def node(self) -> cst.FunctionDef:
-        assert isinstance(self.func.node, cst.FunctionDef)
+    def node(self) -> nodes.FunctionDef:
+        assert isinstance(self.func.node, nodes.FunctionDef)
         return self.func.node
 
     @property
@@ -93,7 +95,7 @@ class TritonKernel:
 
 def triton_kernel(func: Func) -> TritonKernel | None:
     """Run a kernel on expressions; None where it is no plain function."""
-    if not isinstance(func.node, cst.FunctionDef):
+    if not isinstance(func.node, nodes.FunctionDef):
         return None
     parameters = tuple(
         parameter.name.value
@@ -110,24 +112,24 @@ class _Run:
     names: dict[str, Expr]
     depth: int = 0
 
-    def suite(self, body: cst.BaseSuite) -> Expr | None:
+    def suite(self, body: nodes.BaseSuite) -> Expr | None:
         """Run statements; what a `return` among them gives."""
         result = None
         for statement in body.body:
             result = self.statement(statement) or result
         return result
 
-    def statement(self, node: cst.CSTNode) -> Expr | None:
-        if isinstance(node, cst.SimpleStatementLine):
+    def statement(self, node: nodes.Node) -> Expr | None:
+        if isinstance(node, nodes.SimpleStatementLine):
             for small in node.body:
-                if isinstance(small, cst.Return):
+                if isinstance(small, nodes.Return):
                     return None if small.value is None else self.value(small.value)
                 self.small(small)
-        elif isinstance(node, cst.If):
+        elif isinstance(node, nodes.If):
             before = dict(self.names)
             result = self.suite(node.body)
             taken, self.names = self.names, before
-            if isinstance(node.orelse, cst.If):
+            if isinstance(node.orelse, nodes.If):
                 result = self.statement(node.orelse) or result
             elif node.orelse is not None:
                 result = self.suite(node.orelse.body) or result
@@ -137,63 +139,63 @@ class _Run:
                 else:
                     self.names[name] = value
             return result
-        elif isinstance(node, cst.For):
-            if isinstance(node.target, cst.Name):
+        elif isinstance(node, nodes.For):
+            if isinstance(node.target, nodes.Name):
                 self.names[node.target.value] = ("index", "loop", node)
             self.suite(node.body)
-        elif isinstance(node, cst.While | cst.With):
+        elif isinstance(node, nodes.While | nodes.With):
             self.suite(node.body)
         return None
 
-    def small(self, node: cst.BaseSmallStatement) -> None:
-        if isinstance(node, cst.Assign):
+    def small(self, node: nodes.BaseSmallStatement) -> None:
+        if isinstance(node, nodes.Assign):
             value = self.value(node.value)
             for target in node.targets:
                 self.bind(target.target, value)
-        elif isinstance(node, cst.AnnAssign) and node.value is not None:
+        elif isinstance(node, nodes.AnnAssign) and node.value is not None:
             self.bind(node.target, self.value(node.value))
-        elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+        elif isinstance(node, nodes.AugAssign) and isinstance(node.target, nodes.Name):
             before = self.names.get(node.target.value, ("unknown", node.target.value))
             operator = _OPERATORS.get(type(node.operator), "?")
             self.names[node.target.value] = (operator, before, self.value(node.value))
-        elif isinstance(node, cst.Expr):
+        elif isinstance(node, nodes.Expr):
             self.value(node.value)
 
-    def bind(self, target: cst.BaseExpression, value: Expr) -> None:
-        if isinstance(target, cst.Name):
+    def bind(self, target: nodes.BaseExpression, value: Expr) -> None:
+        if isinstance(target, nodes.Name):
             self.names[target.value] = value if _size(value) < _MOST_PARTS else ("unknown", target)
-        elif isinstance(target, cst.Tuple):
+        elif isinstance(target, nodes.Tuple):
             for at, element in enumerate(target.elements):
                 part = value[at + 1] if value[0] == "tuple" and at + 1 < len(value) else ("unknown", element)
                 self.bind(element.value, part if isinstance(part, tuple) else ("unknown", element))
 
-    def value(self, node: cst.BaseExpression) -> Expr:
-        if isinstance(node, cst.Name):
+    def value(self, node: nodes.BaseExpression) -> Expr:
+        if isinstance(node, nodes.Name):
             return self.names.get(node.value, ("name", node.value))
-        if isinstance(node, cst.Integer | cst.Float):
+        if isinstance(node, nodes.Integer | nodes.Float):
             return ("number", node.value)
-        if isinstance(node, cst.BinaryOperation):
+        if isinstance(node, nodes.BinaryOperation):
             operator = _OPERATORS.get(type(node.operator), "?")
             return (operator, self.value(node.left), self.value(node.right))
-        if isinstance(node, cst.UnaryOperation):
+        if isinstance(node, nodes.UnaryOperation):
             return ("-", ("number", "0"), self.value(node.expression))
-        if isinstance(node, cst.Subscript):
+        if isinstance(node, nodes.Subscript):
             return self.value(node.value)  # `columns[None, :]`: the same numbers, laid out otherwise
-        if isinstance(node, cst.Tuple | cst.List):
+        if isinstance(node, nodes.Tuple | nodes.List):
             return ("tuple", *(self.value(element.value) for element in node.elements))
-        if isinstance(node, cst.IfExp):
+        if isinstance(node, nodes.IfExp):
             return ("either", self.value(node.body), self.value(node.orelse))
-        if isinstance(node, cst.Call):
+        if isinstance(node, nodes.Call):
             return self.call(node)
-        if isinstance(node, cst.Comparison):
+        if isinstance(node, nodes.Comparison):
             return ("compare", self.value(node.left), *(self.value(item.comparator) for item in node.comparisons))
-        if isinstance(node, cst.Attribute):
+        if isinstance(node, nodes.Attribute):
             return ("name", self.kernel.piece.code(node))
         return ("unknown", node)
 
-    def call(self, node: cst.Call) -> Expr:
-        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-        name = name or (node.func.value if isinstance(node.func, cst.Name) else "")
+    def call(self, node: nodes.Call) -> Expr:
+        name = node.func.attr.value if isinstance(node.func, nodes.Attribute) else ""
+        name = name or (node.func.value if isinstance(node.func, nodes.Name) else "")
         positional = [self.value(argument.value) for argument in node.args if argument.keyword is None]
         keywords = {argument.keyword.value: self.value(argument.value) for argument in node.args if argument.keyword}
         if name in ("program_id", "arange", "num_programs"):
@@ -211,24 +213,24 @@ class _Run:
             self.kernel.stores.append(Store(node, pointer, address, value, name != "store"))
             return ("unknown", node)
         if name in ("to", "multiple_of", "max_contiguous", "expand_dims", "broadcast_to", "reshape", "view"):
-            method = isinstance(node.func, cst.Attribute) and not positional_is_first(node)
-            if method and isinstance(node.func, cst.Attribute):
+            method = isinstance(node.func, nodes.Attribute) and not positional_is_first(node)
+            if method and isinstance(node.func, nodes.Attribute):
                 return self.value(node.func.value)
             return positional[0] if positional else ("unknown", node)
         inlined = self.inline(node, positional, keywords)
         if inlined is not None:
             return inlined
-        owner = (self.value(node.func.value),) if isinstance(node.func, cst.Attribute) else ()
+        owner = (self.value(node.func.value),) if isinstance(node.func, nodes.Attribute) else ()
         return ("call", name, *owner, *positional, *keywords.values())
 
-    def inline(self, node: cst.Call, positional: list[Expr], keywords: dict[str, Expr]) -> Expr | None:
+    def inline(self, node: nodes.Call, positional: list[Expr], keywords: dict[str, Expr]) -> Expr | None:
         """Run a helper that stands at the top level of the same file."""
-        if not isinstance(node.func, cst.Name) or self.depth > 4:
+        if not isinstance(node.func, nodes.Name) or self.depth > 4:
             return None
         for piece in self.kernel.func.module.outline.pieces:
             if piece.kind != "def" or node.func.value not in piece.names:
                 continue
-            found = next((line for line in piece.body if isinstance(line, cst.FunctionDef)), None)
+            found = next((line for line in piece.body if isinstance(line, nodes.FunctionDef)), None)
             if found is None:
                 return None
             names = [parameter.name.value for parameter in found.params.params]
@@ -238,10 +240,14 @@ class _Run:
         return None
 
 
-def positional_is_first(node: cst.Call) -> bool:
+def positional_is_first(node: nodes.Call) -> bool:
     """Whether `tl.multiple_of(x, 8)`, not the method `x.to(dtype)`: its owner is a module."""
     func = node.func
-    return isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.value.value in ("tl", "triton")
+    return (
+        isinstance(func, nodes.Attribute)
+        and isinstance(func.value, nodes.Name)
+        and func.value.value in ("tl", "triton")
+    )
 
 
 def _size(value: object, depth: int = 0) -> int:

@@ -7,7 +7,6 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal
 
-import libcst as cst
 from attrs import field, frozen
 
 from pallas_lint.kernels.facts.aliases import claimed
@@ -19,7 +18,7 @@ from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -360,20 +359,20 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
     outer = None if statement is None else _outermost_call(statement, launch.site.node)
     if statement is None or outer is None:
         return None
-    if isinstance(statement, cst.Expr) and statement.value is outer:
+    if isinstance(statement, nodes.Expr) and statement.value is outer:
         return "dropped"
-    if isinstance(statement, cst.Return):
+    if isinstance(statement, nodes.Return):
         return "whole" if statement.value is outer else "part"
-    if not isinstance(statement, cst.Assign) or statement.value is not outer:
+    if not isinstance(statement, nodes.Assign) or statement.value is not outer:
         return "part"
-    target: cst.BaseExpression = statement.targets[0].target
-    single = isinstance(target, cst.Name)
-    if isinstance(target, cst.Tuple | cst.List):
+    target: nodes.BaseExpression = statement.targets[0].target
+    single = isinstance(target, nodes.Name)
+    if isinstance(target, nodes.Tuple | nodes.List):
         elements = target.elements
-        if output >= len(elements) or any(isinstance(element, cst.StarredElement) for element in elements):
+        if output >= len(elements) or any(isinstance(element, nodes.StarredElement) for element in elements):
             return None
         target = elements[output].value
-    if not isinstance(target, cst.Name):
+    if not isinstance(target, nodes.Name):
         return None
     if target.value.startswith("_") and not single:
         return "dropped"
@@ -386,48 +385,48 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
     return "dropped"
 
 
-def operand_call(launch: Launch) -> cst.Call | None:
+def operand_call(launch: Launch) -> nodes.Call | None:
     """The call that passes the operands: `pallas_call(...)(x)`, or `f(x)` where `f` is called once; None otherwise."""
     statement = _statement(launch)
     found = None if statement is None else _outermost_call(statement, launch.site.node)
-    if found is not None or not isinstance(statement, cst.Assign) or statement.value is not launch.site.node:
+    if found is not None or not isinstance(statement, nodes.Assign) or statement.value is not launch.site.node:
         return found
     target = statement.targets[0].target
-    if not isinstance(target, cst.Name) or len(statement.targets) != 1:
+    if not isinstance(target, nodes.Name) or len(statement.targets) != 1:
         return None
-    uses: list[cst.CSTNode] = []
-    calls: list[cst.Call] = []
-    stack: list[cst.CSTNode] = list(launch.site.piece.body)
+    uses: list[nodes.Node] = []
+    calls: list[nodes.Call] = []
+    stack: list[nodes.Node] = list(launch.site.piece.body)
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Name) and node.value == target.value and node is not target:
+        if isinstance(node, nodes.Name) and node.value == target.value and node is not target:
             uses.append(node)
-        elif isinstance(node, cst.Call):
+        elif isinstance(node, nodes.Call):
             calls.append(node)
-        stack.extend(children(node))
+        stack.extend(node.children)
     return next((call for call in calls if call.func is uses[0]), None) if len(uses) == 1 else None
 
 
-def _statement(launch: Launch) -> cst.BaseSmallStatement | None:
+def _statement(launch: Launch) -> nodes.BaseSmallStatement | None:
     """The smallest statement around the launching call."""
-    stack: list[tuple[cst.CSTNode, cst.BaseSmallStatement | None]] = [(node, None) for node in launch.site.piece.body]
+    stack: list[tuple[nodes.Node, nodes.BaseSmallStatement | None]] = [(node, None) for node in launch.site.piece.body]
     while stack:
         node, around = stack.pop()
         if node is launch.site.node:
             return around
-        inner = node if isinstance(node, cst.BaseSmallStatement) else around
-        stack.extend((child, inner) for child in children(node))
+        inner = node if isinstance(node, nodes.BaseSmallStatement) else around
+        stack.extend((child, inner) for child in node.children)
     return None
 
 
-def _outermost_call(statement: cst.CSTNode, node: cst.CSTNode) -> cst.Call | None:
+def _outermost_call(statement: nodes.Node, node: nodes.Node) -> nodes.Call | None:
     """The call of what the launching call returns: `pallas_call(...)(x)`; None where it is called elsewhere."""
-    stack: list[cst.CSTNode] = [statement]
+    stack: list[nodes.Node] = [statement]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.Call) and current.func is node:
+        if isinstance(current, nodes.Call) and current.func is node:
             return current
-        stack.extend(children(current))
+        stack.extend(current.children)
     return None
 
 

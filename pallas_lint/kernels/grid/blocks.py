@@ -7,7 +7,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import define, field, frozen
 
 from pallas_lint.identity import Same
@@ -38,7 +37,7 @@ from pallas_lint.kernels.model.values import (
     options,
     shape_of,
 )
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -411,16 +410,16 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
     star = index_map.func.node.params.star_arg
     if axis < len(names):
         name = names[axis]
-    elif isinstance(star, cst.Param):
+    elif isinstance(star, nodes.Param):
         name = star.name.value
     else:
         return True
-    stack: list[cst.CSTNode] = [index_map.func.node.body]
+    stack: list[nodes.Node] = [index_map.func.node.body]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Name) and node.value == name:
+        if isinstance(node, nodes.Name) and node.value == name:
             return True
-        stack.extend(children(node))
+        stack.extend(node.children)
     return False
 
 

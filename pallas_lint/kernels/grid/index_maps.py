@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import define, evolve
 
 from pallas_lint.kernels.model.arguments import Arguments
@@ -27,8 +26,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
-from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,27 +47,27 @@ class IndexMap:
     sure: bool = True  # False: one of several that a branch chooses from
 
     @property
-    def parameters(self) -> list[cst.Param]:
+    def parameters(self) -> list[nodes.Param]:
         """The positional parameters that grid indices and prefetch refs go to: bound ones are left out."""
         every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
         taken = {name for name, _ in self.func.keywords}
         return [param for param in every[len(self.func.bound) :] if param.name.value not in taken]
 
     @cached_property
-    def subscripts(self) -> list[cst.Subscript]:
+    def subscripts(self) -> list[nodes.Subscript]:
         """Every indexing in the map."""
-        found: list[cst.Subscript] = []
-        stack: list[cst.CSTNode] = [self.func.node.body]
+        found: list[nodes.Subscript] = []
+        stack: list[nodes.Node] = [self.func.node.body]
         while stack:
             node = stack.pop()
-            stack.extend(children(node))
-            if isinstance(node, cst.Subscript):
+            stack.extend(node.children)
+            if isinstance(node, nodes.Subscript):
                 found.append(node)
         return found
 
     @property
     def variadic(self) -> bool:
-        return isinstance(self.func.node.params.star_arg, cst.Param)
+        return isinstance(self.func.node.params.star_arg, nodes.Param)
 
     @cached_property
     def _env(self) -> Env:
@@ -82,20 +80,20 @@ class IndexMap:
             env.vars[param.name.value] = Sym(param.name.value, self)
         return env
 
-    def value_of(self, name: cst.Name) -> Value | None:
+    def value_of(self, name: nodes.Name) -> Value | None:
         """What a name in the map stands for; None for its own parameters and locals."""
         if name.value in self._env.vars and name.value not in dict(self.func.keywords):
             return None
         return self._value(name)
 
-    def depends_on_grid(self, node: cst.Subscript) -> bool:
+    def depends_on_grid(self, node: nodes.Subscript) -> bool:
         """Whether the map's own parameters or locals stand in the index."""
-        stack: list[cst.CSTNode] = [element.slice for element in node.slice]
+        stack: list[nodes.Node] = [element.slice for element in node.slice]
         while stack:
             current = stack.pop()
-            if isinstance(current, cst.Name) and current.value in self._env.vars:
+            if isinstance(current, nodes.Name) and current.value in self._env.vars:
                 return True
-            stack.extend(children(current))
+            stack.extend(current.children)
         return False
 
     def is_grid_index(self, value: Value) -> bool:
@@ -103,30 +101,30 @@ class IndexMap:
         return isinstance(value, Sym) and value.owner is self and value.operation is None
 
     @cached_property
-    def returned(self) -> cst.BaseExpression | None:
+    def returned(self) -> nodes.BaseExpression | None:
         """The expression that the map returns, where there is exactly one."""
-        if isinstance(self.func.node, cst.Lambda):
+        if isinstance(self.func.node, nodes.Lambda):
             return self.func.node.body
         body = self.func.node.body
-        if not isinstance(body, cst.IndentedBlock):
+        if not isinstance(body, nodes.IndentedBlock):
             return None
-        statements = [line.body for line in body.body if isinstance(line, cst.SimpleStatementLine)]
+        statements = [line.body for line in body.body if isinstance(line, nodes.SimpleStatementLine)]
         if len(statements) != len(body.body):
             return None  # branches or loops: more than one result, or one that is built up
-        returns = [small for line in statements for small in line if isinstance(small, cst.Return)]
+        returns = [small for line in statements for small in line if isinstance(small, nodes.Return)]
         return returns[0].value if len(returns) == 1 else None
 
     @cached_property
-    def results(self) -> list[tuple[cst.BaseExpression, Value]] | None:
+    def results(self) -> list[tuple[nodes.BaseExpression, Value]] | None:
         """What the map returns for each dimension, as (expression, value); None where that is not a plain tuple."""
         node = self.returned
         if node is None:
             return None
         self._run_statements()
-        elements = node.elements if isinstance(node, cst.Tuple | cst.List) else None
+        elements = node.elements if isinstance(node, nodes.Tuple | nodes.List) else None
         if elements is None:
             return [(node, self._value(node))]
-        if any(isinstance(element, cst.StarredElement) for element in elements):
+        if any(isinstance(element, nodes.StarredElement) for element in elements):
             return None
         return [(element.value, self._value(element.value)) for element in elements]
 
@@ -136,8 +134,8 @@ class IndexMap:
         node = self.returned
         if node is None:
             return None
-        if isinstance(node, cst.Tuple | cst.List):
-            starred = any(isinstance(element, cst.StarredElement) for element in node.elements)
+        if isinstance(node, nodes.Tuple | nodes.List):
+            starred = any(isinstance(element, nodes.StarredElement) for element in node.elements)
             return None if starred else len(node.elements)
         self._run_statements()
         value = self._value(node)
@@ -157,20 +155,20 @@ class IndexMap:
         node = self.returned
         if node is None:
             return None
-        if isinstance(node, cst.Tuple | cst.List):
+        if isinstance(node, nodes.Tuple | nodes.List):
             return True
         value = self._value(node)
         if isinstance(value, Seq):
             return True
-        return False if self.is_grid_index(value) or isinstance(node, cst.Integer | cst.BinaryOperation) else None
+        return False if self.is_grid_index(value) or isinstance(node, nodes.Integer | nodes.BinaryOperation) else None
 
     def _run_statements(self) -> None:
         """Local variables of a map that is a def."""
-        if isinstance(self.func.node, cst.FunctionDef):
+        if isinstance(self.func.node, nodes.FunctionDef):
             with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
                 self.interpreter.suite(self.func.node.body, self._env)
 
-    def _value(self, node: cst.BaseExpression) -> Value:
+    def _value(self, node: nodes.BaseExpression) -> Value:
         with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
             return self.interpreter.evaluate(node, self._env)
         return UNKNOWN
@@ -201,7 +199,7 @@ class IndexMap:
         traced(interpreter, trace, lambda: interpreter.call_function(self.func, Arguments(arguments)))
         return trace
 
-    def site_of(self, node: cst.CSTNode) -> Site:
+    def site_of(self, node: nodes.Node) -> Site:
         return Site(self.func.piece, node)
 
 

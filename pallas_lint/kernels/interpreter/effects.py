@@ -13,13 +13,11 @@ from attrs import define, field
 from pallas_lint.identity import Same
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Op
     from pallas_lint.kernels.model.values import Func, Made, Sym
-    from pallas_lint.syntax import Piece, Site
+    from pallas_lint.syntax import Piece, Site, nodes
 
 _LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
 _SETS = ("derived", "checkified", "remainders", "divisors")
@@ -36,12 +34,12 @@ class Notes:
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     abroad: list[Launch] = field(factory=list)  # launches of other modules that a `shard_map` of this one leads to
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
-    derived: set[cst.CSTNode] = field(factory=set)  # functions that bring derivatives of their own
-    checkified: set[cst.CSTNode] = field(factory=set)  # functions handed to checkify.checkify
+    derived: set[nodes.Node] = field(factory=set)  # functions that bring derivatives of their own
+    checkified: set[nodes.Node] = field(factory=set)  # functions handed to checkify.checkify
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     divisors: set[Sym] = field(factory=set)  # ... and by what
     lookup: bool = False  # taken while a name was looked up
-    named: dict[cst.CSTNode, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
+    named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come
     beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
     _places: dict[Same, _Place] = field(factory=dict)  # of what the top level noted

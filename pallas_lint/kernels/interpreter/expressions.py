@@ -1,4 +1,4 @@
-"""Expressions of the abstract interpreter: one handler a libcst node class, in HANDLERS."""
+"""Expressions of the abstract interpreter: one handler a class of nodes, in HANDLERS."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import builtins
 import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-import libcst as cst
 
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
@@ -34,6 +32,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     truth,
 )
+from pallas_lint.syntax import nodes
 from pallas_lint.syntax.literals import literal, text_value
 
 if TYPE_CHECKING:
@@ -47,18 +46,18 @@ _MOST_ELEMENTS = 32
 _MOST_TURNS = 1024  # of comprehensions in comprehensions, together
 
 
-def dotted(node: cst.CSTNode | None) -> str:
+def dotted(node: nodes.Node | None) -> str:
     """The text of a dotted name; empty for anything else."""
     parts: list[str] = []
-    while isinstance(node, cst.Attribute):
+    while isinstance(node, nodes.Attribute):
         parts.append(node.attr.value)
         node = node.value
-    if not isinstance(node, cst.Name):
+    if not isinstance(node, nodes.Name):
         return ""
     return ".".join((node.value, *reversed(parts)))
 
 
-def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
+def element_of(iterable: Value, i: Interpreter, node: nodes.Node) -> Value:
     """What a loop over `iterable` binds, whichever the iteration."""
     if isinstance(iterable, Seq) and iterable.items and not iterable.open:
         result = iterable.items[0]
@@ -74,7 +73,7 @@ def element_of(iterable: Value, i: Interpreter, node: cst.CSTNode) -> Value:
     return UNKNOWN
 
 
-def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
+def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
     """Any of the numbers of `range(*arguments)`."""
     bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
     if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
@@ -87,13 +86,13 @@ def _index_of_range(arguments: tuple[Value, ...], node: cst.CSTNode) -> Sym:
     return Sym("index", node, operation=("+", scaled, bounds[0]))
 
 
-def captured_names(pattern: cst.MatchPattern) -> list[str]:
+def captured_names(pattern: nodes.MatchPattern) -> list[str]:
     """The names that a `match` pattern binds."""
     names: list[str] = []
-    stack: list[cst.CSTNode] = [pattern]
+    stack: list[nodes.Node] = [pattern]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.MatchAs | cst.MatchStar) and node.name is not None:
+        if isinstance(node, nodes.MatchAs | nodes.MatchStar) and node.name is not None:
             names.append(node.name.value)
         stack.extend(node.children)
     return names
@@ -115,7 +114,7 @@ def lookup(i: Interpreter, name: str, env: Env) -> Value:
 _CONSTANTS = {"None": NONE, "True": Const(True), "False": Const(False)}
 
 
-def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
+def _name(i: Interpreter, node: nodes.Name, env: Env) -> Value:
     constant = _CONSTANTS.get(node.value)
     if constant is not None:
         return constant
@@ -127,7 +126,7 @@ def _name(i: Interpreter, node: cst.Name, env: Env) -> Value:
     return value
 
 
-def _number(i: Interpreter, node: cst.Integer | cst.Float | cst.Imaginary, env: Env) -> Value:
+def _number(i: Interpreter, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
     return _literal(node.value)
 
 
@@ -139,34 +138,34 @@ def _literal(text: str) -> Value:
         return UNKNOWN  # a number of more digits than Python reads
 
 
-def _string(i: Interpreter, node: cst.SimpleString | cst.ConcatenatedString, env: Env) -> Value:
-    if isinstance(node, cst.SimpleString):
+def _string(i: Interpreter, node: nodes.SimpleString | nodes.ConcatenatedString, env: Env) -> Value:
+    if isinstance(node, nodes.SimpleString):
         return _literal(node.value)
     value = text_value(node)
     return UNKNOWN if value is None else Const(value)
 
 
-def _formatted(i: Interpreter, node: cst.FormattedString, env: Env) -> Value:
+def _formatted(i: Interpreter, node: nodes.FormattedString, env: Env) -> Value:
     for part in node.parts:
-        if isinstance(part, cst.FormattedStringExpression):
+        if isinstance(part, nodes.FormattedStringExpression):
             value = i.evaluate(part.expression, env)
             i.demand("format" if part.format_spec else "shown", value, part.expression)
     return Sym("f-string", node)
 
 
-def _ellipsis(i: Interpreter, node: cst.Ellipsis, env: Env) -> Value:
+def _ellipsis(i: Interpreter, node: nodes.Ellipsis, env: Env) -> Value:
     return Const(...)
 
 
 # -- containers ------------------------------------------------------------------------------------------------
 
 
-def _sequence(i: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) -> Value:
+def _sequence(i: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
     items: list[Value] = []
     open_ = False
     for element in node.elements:
         value = i.evaluate(element.value, env)
-        if not isinstance(element, cst.StarredElement):
+        if not isinstance(element, nodes.StarredElement):
             items.append(value)
         elif isinstance(value, Seq):
             items.extend(value.items)
@@ -175,14 +174,14 @@ def _sequence(i: Interpreter, node: cst.Tuple | cst.List | cst.Set, env: Env) ->
             open_ = True
         if open_:
             break  # the position of what follows is not known
-    return Seq(tuple(items), "tuple" if isinstance(node, cst.Tuple) else "list", open_)
+    return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_)
 
 
-def _dictionary(i: Interpreter, node: cst.Dict, env: Env) -> Value:
+def _dictionary(i: Interpreter, node: nodes.Dict, env: Env) -> Value:
     items: list[tuple[Value, Value]] = []
     open_ = False
     for element in node.elements:
-        if isinstance(element, cst.DictElement):
+        if isinstance(element, nodes.DictElement):
             items.append((i.evaluate(element.key, env), i.evaluate(element.value, env)))
         else:
             inner = i.evaluate(element.value, env)
@@ -194,12 +193,12 @@ def _dictionary(i: Interpreter, node: cst.Dict, env: Env) -> Value:
     return Dictionary(tuple(items), open_)
 
 
-def _comprehension(i: Interpreter, node: cst.ListComp | cst.GeneratorExp | cst.SetComp, env: Env) -> Value:
+def _comprehension(i: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
     rows, exact = _iterate(i, node.for_in, env, lambda: i.evaluate(node.elt, env))
     return Seq(tuple(rows), "list", open=not exact) if exact else Seq((), "list", open=True)
 
 
-def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
+def _dict_comprehension(i: Interpreter, node: nodes.DictComp, env: Env) -> Value:
     def pair() -> Value:
         return Seq((i.evaluate(node.key, env), i.evaluate(node.value, env)))
 
@@ -208,7 +207,7 @@ def _dict_comprehension(i: Interpreter, node: cst.DictComp, env: Env) -> Value:
     return Dictionary(pairs if exact else (), open=not exact)
 
 
-def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
+def _iterate(i: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = i.evaluate(clause.iter, env)
     items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
@@ -221,7 +220,7 @@ def _iterate(i: Interpreter, clause: cst.CompFor, env: Env, element: Callable[[]
 
 def _turns(
     i: Interpreter,
-    clause: cst.CompFor,
+    clause: nodes.CompFor,
     items: tuple[Value, ...],
     env: Env,
     element: Callable[[], Value],
@@ -253,16 +252,16 @@ def _turns(
 # -- operators -------------------------------------------------------------------------------------------------
 
 
-def _binary(i: Interpreter, node: cst.BinaryOperation, env: Env) -> Value:
+def _binary(i: Interpreter, node: nodes.BinaryOperation, env: Env) -> Value:
     left, right = i.evaluate(node.left, env), i.evaluate(node.right, env)
     symbol, name = BINARY[node.operator.__class__]
     return binary(i, node, symbol, name, left, right)
 
 
-def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+def augmented(i: Interpreter, node: nodes.AugAssign, env: Env) -> None:
     """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
     symbol, name = AUGMENTED[node.operator.__class__]
-    if isinstance(node.target, cst.Subscript):
+    if isinstance(node.target, nodes.Subscript):
         owner = i.evaluate(node.target.value, env)
         index = _index(i, node.target, env)
         indexing.ask(i, node.target, owner, index)
@@ -283,9 +282,9 @@ def augmented(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
     i.assign(node.target, binary(i, node, symbol, name, current, operand), env)
 
 
-def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
+def _unary(i: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
     value = i.evaluate(node.expression, env)
-    if isinstance(node.operator, cst.Not):
+    if isinstance(node.operator, nodes.Not):
         i.demand("not", value, node.expression)
         known = truth(value)
         return UNKNOWN if known is None else Const(not known)
@@ -293,18 +292,18 @@ def _unary(i: Interpreter, node: cst.UnaryOperation, env: Env) -> Value:
     if isinstance(value, Array):
         return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}, i.root.x64 is not None), "operator")
     if isinstance(value, Const) and isinstance(value.value, int | float | complex):
-        if isinstance(node.operator, cst.Minus):
+        if isinstance(node.operator, nodes.Minus):
             return Const(-value.value)
-        if isinstance(node.operator, cst.BitInvert) and isinstance(value.value, int):
+        if isinstance(node.operator, nodes.BitInvert) and isinstance(value.value, int):
             return Const(~value.value)
         return value
     return Sym(f"-{value.text}", value.owner) if isinstance(value, Sym) else UNKNOWN
 
 
-def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
+def _boolean(i: Interpreter, node: nodes.BooleanOperation, env: Env) -> Value:
     left = i.evaluate(node.left, env)
     known = truth(left)
-    is_and = isinstance(node.operator, cst.And)
+    is_and = isinstance(node.operator, nodes.And)
     i.demand("and" if is_and else "or", left, node.left)
     if known is not None and known is not is_and:
         return left
@@ -318,7 +317,7 @@ def _boolean(i: Interpreter, node: cst.BooleanOperation, env: Env) -> Value:
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
-def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
+def _comparison(i: Interpreter, node: nodes.Comparison, env: Env) -> Value:
     left = i.evaluate(node.left, env)
     result: Value = UNKNOWN
     for at, target in enumerate(node.comparisons):
@@ -330,7 +329,7 @@ def _comparison(i: Interpreter, node: cst.Comparison, env: Env) -> Value:
     return result if len(node.comparisons) == 1 else UNKNOWN
 
 
-def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
+def _if_expression(i: Interpreter, node: nodes.IfExp, env: Env) -> Value:
     condition = i.evaluate(node.test, env)
     i.demand("ternary", condition, node.test)
     known = truth(condition)
@@ -350,17 +349,17 @@ def _if_expression(i: Interpreter, node: cst.IfExp, env: Env) -> Value:
 # -- functions, calls, attributes, subscripts --------------------------------------------------------------------
 
 
-def _lambda(i: Interpreter, node: cst.Lambda, env: Env) -> Value:
+def _lambda(i: Interpreter, node: nodes.Lambda, env: Env) -> Value:
     return Func("<lambda>", node, i.piece, env.module, env)
 
 
-def _named(i: Interpreter, node: cst.NamedExpr, env: Env) -> Value:
+def _named(i: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
     value = i.evaluate(node.value, env)
     i.assign(node.target, value, env)
     return value
 
 
-def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
+def _call(i: Interpreter, node: nodes.Call, env: Env) -> Value:
     callee = i.evaluate(node.func, env)
     arguments = Arguments()
     scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
@@ -395,15 +394,15 @@ def _call(i: Interpreter, node: cst.Call, env: Env) -> Value:
     return i.call(callee, arguments, node)
 
 
-def _attribute(i: Interpreter, node: cst.Attribute, env: Env) -> Value:
+def _attribute(i: Interpreter, node: nodes.Attribute, env: Env) -> Value:
     return members.attribute_of(i, i.evaluate(node.value, env), node.attr.value, node)
 
 
-def _index(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+def _index(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     parts: list[Value] = []
     open_ = False
     for element in node.slice:
-        if isinstance(element.slice, cst.Slice):
+        if isinstance(element.slice, nodes.Slice):
             piece = element.slice
             parts.append(
                 Slice(
@@ -412,26 +411,26 @@ def _index(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
                     NONE if piece.step is None else i.evaluate(piece.step, env),
                 )
             )
-        elif isinstance(element.slice, cst.Index):
+        elif isinstance(element.slice, nodes.Index):
             value = i.evaluate(element.slice.value, env)
             if element.slice.star:
                 open_ = not isinstance(value, Seq) or value.open
                 parts.extend(value.items if isinstance(value, Seq) else ())
             else:
                 parts.append(value)
-    if len(parts) == 1 and not open_ and not isinstance(node.slice[-1].comma, cst.Comma):
+    if len(parts) == 1 and not open_ and not node.slice[-1].comma:
         return parts[0]
     return Seq(tuple(parts), open=open_)
 
 
-def _subscript(i: Interpreter, node: cst.Subscript, env: Env) -> Value:
+def _subscript(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     owner = i.evaluate(node.value, env)
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
         return owner  # a generic alias in an annotation
     return indexing.subscript(i, node, owner, _index(i, node, env))
 
 
-def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None:
+def store(i: Interpreter, target: nodes.Subscript, value: Value, env: Env) -> None:
     """`owner[index] = value`."""
     owner = i.evaluate(target.value, env)
     index = _index(i, target, env)
@@ -442,13 +441,13 @@ def store(i: Interpreter, target: cst.Subscript, value: Value, env: Env) -> None
             i.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):
             i.lose_sight()  # a ref that is not seen to be one
-    if isinstance(target.value, cst.Name):
+    if isinstance(target.value, nodes.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:
             env.bind(target.value.value, replaced)
 
 
-def _yield(i: Interpreter, node: cst.Yield | cst.Await, env: Env) -> Value:
+def _yield(i: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:
     return UNKNOWN
 
 
@@ -457,32 +456,32 @@ class_member = members.class_member
 dataclass_fields = members.dataclass_fields
 
 HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
-    cst.Name: _name,
-    cst.Integer: _number,
-    cst.Float: _number,
-    cst.Imaginary: _number,
-    cst.SimpleString: _string,
-    cst.ConcatenatedString: _string,
-    cst.FormattedString: _formatted,
-    cst.Ellipsis: _ellipsis,
-    cst.Tuple: _sequence,
-    cst.List: _sequence,
-    cst.Set: _sequence,
-    cst.Dict: _dictionary,
-    cst.ListComp: _comprehension,
-    cst.GeneratorExp: _comprehension,
-    cst.SetComp: _comprehension,
-    cst.DictComp: _dict_comprehension,
-    cst.BinaryOperation: _binary,
-    cst.UnaryOperation: _unary,
-    cst.BooleanOperation: _boolean,
-    cst.Comparison: _comparison,
-    cst.IfExp: _if_expression,
-    cst.Lambda: _lambda,
-    cst.NamedExpr: _named,
-    cst.Call: _call,
-    cst.Attribute: _attribute,
-    cst.Subscript: _subscript,
-    cst.Yield: _yield,
-    cst.Await: _yield,
+    nodes.Name: _name,
+    nodes.Integer: _number,
+    nodes.Float: _number,
+    nodes.Imaginary: _number,
+    nodes.SimpleString: _string,
+    nodes.ConcatenatedString: _string,
+    nodes.FormattedString: _formatted,
+    nodes.Ellipsis: _ellipsis,
+    nodes.Tuple: _sequence,
+    nodes.List: _sequence,
+    nodes.Set: _sequence,
+    nodes.Dict: _dictionary,
+    nodes.ListComp: _comprehension,
+    nodes.GeneratorExp: _comprehension,
+    nodes.SetComp: _comprehension,
+    nodes.DictComp: _dict_comprehension,
+    nodes.BinaryOperation: _binary,
+    nodes.UnaryOperation: _unary,
+    nodes.BooleanOperation: _boolean,
+    nodes.Comparison: _comparison,
+    nodes.IfExp: _if_expression,
+    nodes.Lambda: _lambda,
+    nodes.NamedExpr: _named,
+    nodes.Call: _call,
+    nodes.Attribute: _attribute,
+    nodes.Subscript: _subscript,
+    nodes.Yield: _yield,
+    nodes.Await: _yield,
 }

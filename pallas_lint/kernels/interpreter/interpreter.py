@@ -12,7 +12,6 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import Factory, define, evolve, field
 
 from pallas_lint.kernels.interpreter import expressions
@@ -47,6 +46,7 @@ from pallas_lint.kernels.model.values import (
     options,
     weight_of,
 )
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ class Interpreter(Recorder):
     outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     # How often it traced a kernel for a launch site.
-    contexts: Counter[tuple[cst.CSTNode, cst.CSTNode]] = field(factory=Counter)
+    contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
     notes: Notes = Factory(lambda self: self.outcome.notes, takes_self=True)  # of the run, or of a lookup in it
     piece: Piece = field(init=False)
     module: Module = field(init=False)
@@ -83,7 +83,7 @@ class Interpreter(Recorder):
     guards: tuple[Guard, ...] = ()
     around: Around = field(factory=Around)  # what spreads the code at hand over devices
     handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
-    hidden: tuple[cst.CSTNode, Value] | None = None  # a boolean operation with an open left side, and its right side
+    hidden: tuple[nodes.Node, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
@@ -98,7 +98,7 @@ class Interpreter(Recorder):
     changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
     _calls: RepeatedCalls = field(factory=RepeatedCalls)
     # Functions of a module's top level that were named outside kernels while one ran, by both.
-    named: dict[tuple[cst.CSTNode, cst.CSTNode], Func] = field(factory=dict)
+    named: dict[tuple[nodes.Node, nodes.Node], Func] = field(factory=dict)
 
     def begin(self) -> None:
         """Start counting steps anew, within what is left for the module."""
@@ -186,10 +186,10 @@ class Interpreter(Recorder):
         if self.steps > self.budget:
             raise OutOfBudget
 
-    def evaluate(self, node: cst.BaseExpression, env: Env) -> Value:
+    def evaluate(self, node: nodes.BaseExpression, env: Env) -> Value:
         handler = expressions.HANDLERS.get(node.__class__)
         value = UNKNOWN if handler is None else handler(self, node, env)
-        if node.__class__ is cst.Name:
+        if node.__class__ is nodes.Name:
             self.count(1)
         else:
             weight = weight_of(value)
@@ -197,10 +197,10 @@ class Interpreter(Recorder):
             value = value if weight <= HEAVIEST else UNKNOWN
         return env.meaning(value) if value.__class__ is Sym else value
 
-    def _block(self, body: Sequence[cst.CSTNode], env: Env) -> bool:
+    def _block(self, body: Sequence[nodes.Node], env: Env) -> bool:
         """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
         for statement in body:
-            if statement.__class__ is cst.SimpleStatementLine:
+            if statement.__class__ is nodes.SimpleStatementLine:
                 for small in statement.body:
                     handler = SMALL.get(small.__class__)
                     if handler is not None and handler(self, small, env):
@@ -211,8 +211,8 @@ class Interpreter(Recorder):
                     return True
         return False
 
-    def suite(self, suite: cst.BaseSuite, env: Env) -> bool:
-        if isinstance(suite, cst.IndentedBlock):
+    def suite(self, suite: nodes.BaseSuite, env: Env) -> bool:
+        if isinstance(suite, nodes.IndentedBlock):
             return self._block(suite.body, env)
         for small in suite.body:
             handler = SMALL.get(small.__class__)
@@ -254,7 +254,7 @@ class Interpreter(Recorder):
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    def call(self, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def call(self, callee: Value, arguments: Arguments, node: nodes.Node) -> Value:
         """Call any abstract value."""
         if isinstance(callee, Func):
             return self.call_function(callee, arguments)
@@ -285,18 +285,18 @@ class Interpreter(Recorder):
             self.notes.let_go(arguments)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
-    def escape_refs(self, arguments: Arguments, node: cst.CSTNode | Site) -> None:
+    def escape_refs(self, arguments: Arguments, node: nodes.Node | Site) -> None:
         """Refs reach code that is not seen; callbacks are the caller's business."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in refs_in(value):
                 self.access("escape", ref, UNKNOWN, node)
 
-    def escape(self, arguments: Arguments, node: cst.CSTNode) -> None:
+    def escape(self, arguments: Arguments, node: nodes.Node) -> None:
         """Arguments reach code that is not seen: refs may be read or written, callbacks may be called."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             self._escape(value, node)
 
-    def _escape(self, value: Value, node: cst.CSTNode) -> None:
+    def _escape(self, value: Value, node: nodes.Node) -> None:
         for ref in refs_in(value):
             self.access("escape", ref, UNKNOWN, node)
         for option in options(value):
@@ -341,7 +341,7 @@ class Interpreter(Recorder):
         before, self.module, self.scope = (self.module, self.scope), func.module, env
         try:
             with self._within(func.piece), spreading.inside(self, spreading.entered(self, func)):
-                if isinstance(func.node, cst.Lambda):
+                if isinstance(func.node, nodes.Lambda):
                     return self.evaluate(func.node.body, env)
                 if func.node.asynchronous is not None:
                     return UNKNOWN
@@ -372,7 +372,7 @@ class Interpreter(Recorder):
                     env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value)
                 else:
                     env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
-            if isinstance(parameters.star_arg, cst.Param):
+            if isinstance(parameters.star_arg, nodes.Param):
                 self.assign(parameters.star_arg.name, Seq(tuple(given), open=arguments.open), env)
             for parameter in parameters.kwonly_params:
                 env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
@@ -381,7 +381,7 @@ class Interpreter(Recorder):
                 self.assign(parameters.star_kwarg.name, Dictionary(rest, open=open_), env)
 
     def _keyword_value(
-        self, func: Func, parameter: cst.Param, keywords: dict[str, Value], env: Env, *, open_: bool
+        self, func: Func, parameter: nodes.Param, keywords: dict[str, Value], env: Env, *, open_: bool
     ) -> Value:
         name = parameter.name.value
         if name in keywords:
@@ -394,7 +394,7 @@ class Interpreter(Recorder):
             return Sym(name, env.frame, default) if open_ else default
         return jit.traced(func, name, Sym(name, env.frame))
 
-    def _instantiate(self, cls: Class, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def _instantiate(self, cls: Class, arguments: Arguments, node: nodes.Node) -> Value:
         instance = Instance(cls, made_by=self.running)
         init = expressions.class_member(self, cls, "__init__")
         if isinstance(init, Func):
@@ -428,27 +428,27 @@ class Interpreter(Recorder):
 
     # -- statements --------------------------------------------------------------------------------------------
 
-    def assign(self, target: cst.BaseExpression, value: Value, env: Env) -> None:
+    def assign(self, target: nodes.BaseExpression, value: Value, env: Env) -> None:
         if weight_of(value) > HEAVIEST:
             value = UNKNOWN
-        if isinstance(target, cst.Name):
+        if isinstance(target, nodes.Name):
             if target.value in self.assumptions and not isinstance(value, Const):
                 value = Const(self.assumptions[target.value])
             env.bind(target.value, value)
-        elif isinstance(target, cst.Tuple | cst.List):
+        elif isinstance(target, nodes.Tuple | nodes.List):
             self._unpack(target, value, env)
-        elif isinstance(target, cst.StarredElement):
+        elif isinstance(target, nodes.StarredElement):
             self.assign(target.value, value, env)
-        elif isinstance(target, cst.Subscript):
+        elif isinstance(target, nodes.Subscript):
             expressions.store(self, target, value, env)
-        elif isinstance(target, cst.Attribute):
+        elif isinstance(target, nodes.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(owner, Instance):
                 members.set_attribute(self, owner, target.attr.value, value)
 
-    def _unpack(self, target: cst.Tuple | cst.List, value: Value, env: Env) -> None:
+    def _unpack(self, target: nodes.Tuple | nodes.List, value: Value, env: Env) -> None:
         elements = target.elements
-        star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
+        star = next((i for i, element in enumerate(elements) if isinstance(element, nodes.StarredElement)), None)
         parts: list[Value]
         if isinstance(value, Seq) and not value.open and (star is None or len(value.items) >= len(elements) - 1):
             items = list(value.items)
@@ -465,7 +465,7 @@ class Interpreter(Recorder):
         for i, element in enumerate(elements):
             self.assign(element.value, parts[i] if i < len(parts) else UNKNOWN, env)
 
-    def define(self, node: cst.FunctionDef, env: Env) -> None:
+    def define(self, node: nodes.FunctionDef, env: Env) -> None:
         """A def statement: bind the function, decorators applied from the innermost out."""
         value: Value = Func(node.name.value, node, self.piece, env.module, env)
         if self.kernel is None and self.stack and self.running is not TOP_LEVEL:
@@ -475,7 +475,7 @@ class Interpreter(Recorder):
             value = self._decorate(decorator, value, env)
         env.bind(node.name.value, value)
 
-    def _decorate(self, decorator: cst.Decorator, value: Value, env: Env) -> Value:
+    def _decorate(self, decorator: nodes.Decorator, value: Value, env: Env) -> Value:
         decorating = self.evaluate(decorator.decorator, env)
         if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
             self.lose_sight()  # it may run what it is given
@@ -491,6 +491,6 @@ class Interpreter(Recorder):
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:
         name = piece.names[0]
-        node = next((node for node in piece.body if isinstance(node, cst.ClassDef)), None)
+        node = next((node for node in piece.body if isinstance(node, nodes.ClassDef)), None)
         bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
         env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -22,60 +20,61 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
+from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
 
-_ACTING = (cst.Call, cst.NamedExpr, cst.Await, cst.Yield, cst.Lambda, cst.CompFor)
+_ACTING = (nodes.Call, nodes.NamedExpr, nodes.Await, nodes.Yield, nodes.Lambda, nodes.CompFor)
 _ARRAYS = frozenset(("jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"))
 
 
-def narrowed(i: Interpreter, test: cst.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
+def narrowed(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
     """What is bound where an undecided condition holds and where it does not, as far as it says more than before."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+    if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = narrowed(i, test.expression, env)
         return fails, holds
-    if isinstance(test, cst.Call) and isinstance(test.func, cst.Name) and test.func.value == "isinstance":
+    if isinstance(test, nodes.Call) and isinstance(test.func, nodes.Name) and test.func.value == "isinstance":
         return _instance(i, test, env)
-    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+    if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
         operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
         value = _local(test.left, env)
-        if isinstance(right, cst.Name) and right.value == "None" and isinstance(value, Choice):
-            assert isinstance(test.left, cst.Name)
+        if isinstance(right, nodes.Name) and right.value == "None" and isinstance(value, Choice):
+            assert isinstance(test.left, nodes.Name)
             none: Bindings = {test.left.value: NONE}
             other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE])}
-            if isinstance(operator, cst.Is):
+            if isinstance(operator, nodes.Is):
                 return none, other
-            if isinstance(operator, cst.IsNot):
+            if isinstance(operator, nodes.IsNot):
                 return other, none
     return {}, {}
 
 
-def facts_of(i: Interpreter, test: cst.BaseExpression, env: Env) -> tuple[Facts, Facts]:
+def facts_of(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
     """What symbols are where a condition holds, and where it does not."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+    if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = facts_of(i, test.expression, env)
         return fails, holds
-    if isinstance(test, cst.BooleanOperation):
+    if isinstance(test, nodes.BooleanOperation):
         left, right = facts_of(i, test.left, env), facts_of(i, test.right, env)
-        if isinstance(test.operator, cst.And):
+        if isinstance(test.operator, nodes.And):
             return {**left[0], **right[0]}, {}
         return {}, {**left[1], **right[1]}
-    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+    if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
         operator = test.comparisons[0].operator
-        if not isinstance(operator, cst.Equal | cst.NotEqual) or not _is_plain(test):
+        if not isinstance(operator, nodes.Equal | nodes.NotEqual) or not _is_plain(test):
             return {}, {}
         sides = (i.evaluate(test.left, env), i.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
-        return (equal, {}) if isinstance(operator, cst.Equal) else ({}, equal)
-    if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo) and _is_plain(test):
+        return (equal, {}) if isinstance(operator, nodes.Equal) else ({}, equal)
+    if isinstance(test, nodes.BinaryOperation) and isinstance(test.operator, nodes.Modulo) and _is_plain(test):
         return {}, _equal(i.evaluate(test, env), Const(0))
     return {}, {}
 
 
-def _is_plain(node: cst.BaseExpression) -> bool:
+def _is_plain(node: nodes.BaseExpression) -> bool:
     """Whether evaluating it once more does nothing: it speaks of Python's numbers only."""
     return not any(isinstance(each, _ACTING) for each in walk(node))
 
@@ -97,17 +96,17 @@ def _is_shape(value: Value) -> bool:
     return isinstance(value, Seq) and not value.open and all(isinstance(item, Const | Sym) for item in value.items)
 
 
-def _local(node: cst.BaseExpression, env: Env) -> Value | None:
-    return env.vars.get(node.value) if isinstance(node, cst.Name) else None
+def _local(node: nodes.BaseExpression, env: Env) -> Value | None:
+    return env.vars.get(node.value) if isinstance(node, nodes.Name) else None
 
 
-def _instance(i: Interpreter, test: cst.Call, env: Env) -> tuple[Bindings, Bindings]:
+def _instance(i: Interpreter, test: nodes.Call, env: Env) -> tuple[Bindings, Bindings]:
     if len(test.args) != 2:
         return {}, {}
     name, value = test.args[0].value, _local(test.args[0].value, env)
     if value is None or not any(isinstance(option, Array) for option in options(value)):
         return {}, {}
-    assert isinstance(name, cst.Name)
+    assert isinstance(name, nodes.Name)
     kinds = i.evaluate(test.args[1].value, env)
     names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
     rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)])}

@@ -10,12 +10,10 @@ from pallas_lint.kernels.interpreter.effects import Notes
 from pallas_lint.kernels.launches.foreign_calls import keep
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.launches.foreign_calls import ForeignCall
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
-    from pallas_lint.syntax import Piece
+    from pallas_lint.syntax import Piece, nodes
 
 
 @define(eq=False)
@@ -25,9 +23,9 @@ class Outcome:
     launches: list[Launch] = field(factory=list)
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
     notes: Notes = field(factory=Notes)
-    entered: dict[cst.CSTNode, Piece] = field(factory=dict)  # functions that ran, whatever for, with their pieces
+    entered: dict[nodes.Node, Piece] = field(factory=dict)  # functions that ran, whatever for, with their pieces
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
-    inner: list[tuple[Env, cst.FunctionDef, Piece, cst.CSTNode]] = field(factory=list)
+    inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
     cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
     checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
     steps: int = 0  # that it took

@@ -1,4 +1,4 @@
-"""Statements of the abstract interpreter: one handler a libcst node class, in SMALL and COMPOUND.
+"""Statements of the abstract interpreter: one handler a class of nodes, in SMALL and COMPOUND.
 
 A handler returns whether control surely leaves the block (return, raise, break, continue).
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
-
-import libcst as cst
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
@@ -31,6 +29,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     truth,
 )
+from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
@@ -50,86 +49,86 @@ def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
     return lambda *arguments: bool(function(*arguments))
 
 
-def _assign(i: Interpreter, node: cst.Assign, env: Env) -> None:
+def _assign(i: Interpreter, node: nodes.Assign, env: Env) -> None:
     value = i.evaluate(node.value, env)
     for target in node.targets:
         i.assign(target.target, value, env)
 
 
-def _ann_assign(i: Interpreter, node: cst.AnnAssign, env: Env) -> None:
+def _ann_assign(i: Interpreter, node: nodes.AnnAssign, env: Env) -> None:
     if node.value is not None:
         i.assign(node.target, i.evaluate(node.value, env), env)
 
 
-def _aug_assign(i: Interpreter, node: cst.AugAssign, env: Env) -> None:
+def _aug_assign(i: Interpreter, node: nodes.AugAssign, env: Env) -> None:
     expressions.augmented(i, node, env)
 
 
-def _return(i: Interpreter, node: cst.Return, env: Env) -> bool:
+def _return(i: Interpreter, node: nodes.Return, env: Env) -> bool:
     env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
     env.fails = False
     return True
 
 
-def _raise(i: Interpreter, node: cst.Raise, env: Env) -> bool:
+def _raise(i: Interpreter, node: nodes.Raise, env: Env) -> bool:
     env.fails = True
     return True
 
 
-def _expression(i: Interpreter, node: cst.Expr, env: Env) -> None:
+def _expression(i: Interpreter, node: nodes.Expr, env: Env) -> None:
     i.evaluate(node.value, env)
 
 
-def _delete(i: Interpreter, node: cst.Del, env: Env) -> None:
-    targets = node.target.elements if isinstance(node.target, cst.Tuple) else [node.target]
+def _delete(i: Interpreter, node: nodes.Del, env: Env) -> None:
+    targets = node.target.elements if isinstance(node.target, nodes.Tuple) else [node.target]
     for target in targets:
-        expression = target.value if isinstance(target, cst.Element) else target
-        if isinstance(expression, cst.BaseExpression):
+        expression = target.value if isinstance(target, nodes.Element) else target
+        if isinstance(expression, nodes.BaseExpression):
             for ref in refs_in(i.evaluate(expression, env)):
                 i.access("delete", ref, UNKNOWN, node)
 
 
-def _assert(i: Interpreter, node: cst.Assert, env: Env) -> None:
+def _assert(i: Interpreter, node: nodes.Assert, env: Env) -> None:
     i.demand("assert", i.evaluate(node.test, env), node.test)
-    if isinstance(node.test, cst.Comparison) and isinstance(node.test.comparisons[0].operator, cst.Equal):
-        size = i.evaluate(node.test.left, env) if isinstance(node.test.left, cst.Name) else UNKNOWN
+    if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
+        size = i.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
             i.notes.remainders.add(size)  # `assert k == block`: it has one block
     env.facts = {**env.facts, **facts_of(i, node.test, env)[0]}
 
 
-def _import(i: Interpreter, node: cst.Import, env: Env) -> None:
+def _import(i: Interpreter, node: nodes.Import, env: Env) -> None:
     for alias in node.names:
         dotted = expressions.dotted(alias.name)
-        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+        if alias.asname is not None and isinstance(alias.asname.name, nodes.Name):
             env.bind(alias.asname.name.value, env.module.import_value(dotted, i))
         else:
             root = dotted.split(".", 1)[0]
             env.bind(root, External(root))
 
 
-def _import_from(i: Interpreter, node: cst.ImportFrom, env: Env) -> None:
-    if isinstance(node.names, cst.ImportStar):
+def _import_from(i: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
+    if isinstance(node.names, nodes.ImportStar):
         return
     prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
     for alias in node.names:
         name = expressions.dotted(alias.name)
-        bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+        bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, nodes.Name) else name
         separator = "" if not prefix or prefix.endswith(".") else "."
         env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", i))
 
 
-def _scope_declaration(i: Interpreter, node: cst.Global | cst.Nonlocal, env: Env) -> None:
-    if isinstance(node, cst.Nonlocal):
+def _scope_declaration(i: Interpreter, node: nodes.Global | nodes.Nonlocal, env: Env) -> None:
+    if isinstance(node, nodes.Nonlocal):
         env.outer_names.update(item.name.value for item in node.names)
 
 
-def _leave_loop(i: Interpreter, node: cst.CSTNode, env: Env) -> bool:
+def _leave_loop(i: Interpreter, node: nodes.Node, env: Env) -> bool:
     env.fails = False
     return True
 
 
-def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
+def _if(i: Interpreter, node: nodes.If, env: Env) -> bool:
     condition = i.evaluate(node.test, env)
     i.demand("if", condition, node.test)
     known = truth(condition)
@@ -137,7 +136,7 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     def otherwise() -> bool:
         if node.orelse is None:
             return False
-        return _if(i, node.orelse, env) if isinstance(node.orelse, cst.If) else i.suite(node.orelse.body, env)
+        return _if(i, node.orelse, env) if isinstance(node.orelse, nodes.If) else i.suite(node.orelse.body, env)
 
     if known is not None:
         return i.suite(node.body, env) if known else otherwise()
@@ -165,7 +164,7 @@ def _if(i: Interpreter, node: cst.If, env: Env) -> bool:
     return ended
 
 
-def _for(i: Interpreter, node: cst.For, env: Env) -> None:
+def _for(i: Interpreter, node: nodes.For, env: Env) -> None:
     iterable = i.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
         i.demand("iterate", iterable, node.iter)
@@ -191,7 +190,7 @@ def _for(i: Interpreter, node: cst.For, env: Env) -> None:
         i.suite(node.orelse.body, env)
 
 
-def _while(i: Interpreter, node: cst.While, env: Env) -> None:
+def _while(i: Interpreter, node: nodes.While, env: Env) -> None:
     def body() -> bool:
         condition = i.evaluate(node.test, env)
         i.demand("while", condition, node.test)
@@ -209,7 +208,7 @@ def _repeat(i: Interpreter, env: Env, body: Callable[[], bool]) -> None:
             i.lose_sight()
 
 
-def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
+def _try(i: Interpreter, node: nodes.Try, env: Env) -> bool:
     outside = bool(node.handlers) and i.kernel is None
     caught = _caught(i, node) if outside and _is_swallowed(node) else nullcontext()
 
@@ -220,9 +219,9 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
             ended = i.suite(node.orelse.body, env)
         return ended
 
-    def handle(handler: cst.ExceptHandler) -> Callable[[], bool]:
+    def handle(handler: nodes.ExceptHandler) -> Callable[[], bool]:
         def run() -> bool:
-            if handler.name is not None and isinstance(handler.name.name, cst.Name):
+            if handler.name is not None and isinstance(handler.name.name, nodes.Name):
                 env.bind(handler.name.name.value, UNKNOWN)
             with i.maybe():
                 return i.suite(handler.body, env)
@@ -235,16 +234,16 @@ def _try(i: Interpreter, node: cst.Try, env: Env) -> bool:
     return ended
 
 
-def _caught(i: Interpreter, node: cst.CSTNode) -> AbstractContextManager[None]:
+def _caught(i: Interpreter, node: nodes.Node) -> AbstractContextManager[None]:
     return i.under(Guard("caught", UNKNOWN, i.site(node)))
 
 
-def _is_swallowed(node: cst.Try) -> bool:
+def _is_swallowed(node: nodes.Try) -> bool:
     """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
-    return any(not any(isinstance(each, cst.Raise) for each in walk(handler.body)) for handler in node.handlers)
+    return any(not any(isinstance(each, nodes.Raise) for each in walk(handler.body)) for handler in node.handlers)
 
 
-def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
+def _with(i: Interpreter, node: nodes.With, env: Env) -> bool:
     raises = computed = False
     entered: list[Instance] = []
     contexts: list[Value] = []
@@ -262,7 +261,7 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
             entered.append(value)
             enter = expressions.attribute_of(i, value, "__enter__", item.item)
             result = i.call_function(enter, Arguments()) if isinstance(enter, Func) else value
-        if item.asname is not None and isinstance(item.asname.name, cst.BaseExpression):
+        if item.asname is not None and isinstance(item.asname.name, nodes.BaseExpression):
             i.assign(item.asname.name, result, env)
     if raises:
         _meant_to_fail(i, node, env)
@@ -278,7 +277,7 @@ def _with(i: Interpreter, node: cst.With, env: Env) -> bool:
     return ended
 
 
-def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
+def _meant_to_fail(i: Interpreter, node: nodes.With, env: Env) -> None:
     """The body of `with pytest.raises(...)`: launches that are only called in there are not judged."""
     if i.kernel is not None:
         i.lose_sight()
@@ -291,12 +290,12 @@ def _meant_to_fail(i: Interpreter, node: cst.With, env: Env) -> None:
             del i.outcome.entered[func]  # a function of others, which is still to be judged for itself
 
 
-def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
+def _match(i: Interpreter, node: nodes.Match, env: Env) -> bool:
     subject = i.evaluate(node.subject, env)
-    if any(isinstance(case.pattern, cst.MatchValue | cst.MatchOr) for case in node.cases):
+    if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
         i.demand("match", subject, node.subject)
 
-    def case(each: cst.MatchCase) -> Callable[[], bool]:
+    def case(each: nodes.MatchCase) -> Callable[[], bool]:
         def run() -> bool:
             for name in expressions.captured_names(each.pattern):
                 env.bind(name, UNKNOWN)
@@ -308,11 +307,11 @@ def _match(i: Interpreter, node: cst.Match, env: Env) -> bool:
     return fork(env, [*(case(each) for each in node.cases), lambda: False])
 
 
-def _function_def(i: Interpreter, node: cst.FunctionDef, env: Env) -> None:
+def _function_def(i: Interpreter, node: nodes.FunctionDef, env: Env) -> None:
     i.define(node, env)
 
 
-def _class_def(i: Interpreter, node: cst.ClassDef, env: Env) -> None:
+def _class_def(i: Interpreter, node: nodes.ClassDef, env: Env) -> None:
     bases = tuple(i.evaluate(base.value, env) for base in node.bases)
     inside = Env(env.module, env, is_class=True)
     env.bind(node.name.value, Class(node.name.value, node, i.piece, env.module, inside, bases))
@@ -320,29 +319,29 @@ def _class_def(i: Interpreter, node: cst.ClassDef, env: Env) -> None:
 
 
 SMALL: dict[type, Callable[..., bool]] = {
-    cst.Assign: _goes_on(_assign),
-    cst.AnnAssign: _goes_on(_ann_assign),
-    cst.AugAssign: _goes_on(_aug_assign),
-    cst.Return: _return,
-    cst.Raise: _raise,
-    cst.Expr: _goes_on(_expression),
-    cst.Del: _goes_on(_delete),
-    cst.Assert: _goes_on(_assert),
-    cst.Import: _goes_on(_import),
-    cst.ImportFrom: _goes_on(_import_from),
-    cst.Global: _goes_on(_scope_declaration),
-    cst.Nonlocal: _goes_on(_scope_declaration),
-    cst.Break: _leave_loop,
-    cst.Continue: _leave_loop,
+    nodes.Assign: _goes_on(_assign),
+    nodes.AnnAssign: _goes_on(_ann_assign),
+    nodes.AugAssign: _goes_on(_aug_assign),
+    nodes.Return: _return,
+    nodes.Raise: _raise,
+    nodes.Expr: _goes_on(_expression),
+    nodes.Del: _goes_on(_delete),
+    nodes.Assert: _goes_on(_assert),
+    nodes.Import: _goes_on(_import),
+    nodes.ImportFrom: _goes_on(_import_from),
+    nodes.Global: _goes_on(_scope_declaration),
+    nodes.Nonlocal: _goes_on(_scope_declaration),
+    nodes.Break: _leave_loop,
+    nodes.Continue: _leave_loop,
 }
 COMPOUND: dict[type, Callable[..., bool]] = {
-    cst.If: _if,
-    cst.For: _goes_on(_for),
-    cst.While: _goes_on(_while),
-    cst.Try: _try,
-    cst.TryStar: _try,
-    cst.With: _with,
-    cst.Match: _match,
-    cst.FunctionDef: _goes_on(_function_def),
-    cst.ClassDef: _goes_on(_class_def),
+    nodes.If: _if,
+    nodes.For: _goes_on(_for),
+    nodes.While: _goes_on(_while),
+    nodes.Try: _try,
+    nodes.TryStar: _try,
+    nodes.With: _with,
+    nodes.Match: _match,
+    nodes.FunctionDef: _goes_on(_function_def),
+    nodes.ClassDef: _goes_on(_class_def),
 }

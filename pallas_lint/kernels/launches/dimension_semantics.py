@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Dictionary, External, Made, Seq, Value
-from pallas_lint.syntax import Site
-from pallas_lint.syntax.descent import children
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import text_value
 
 if TYPE_CHECKING:
@@ -61,22 +58,22 @@ def semantics_site(launch: Launch, axis: int) -> tuple[Site, Site | None]:
         if owner is None or expression is None:
             continue
         place = Site(owner.piece, expression)
-        if isinstance(expression, cst.Tuple | cst.List) and axis < len(expression.elements):
+        if isinstance(expression, nodes.Tuple | nodes.List) and axis < len(expression.elements):
             element = expression.elements[axis]
-            starred = any(isinstance(item, cst.StarredElement) for item in expression.elements)
+            starred = any(isinstance(item, nodes.StarredElement) for item in expression.elements)
             return place, None if starred else Site(owner.piece, element.value)
     return place, None
 
 
-def _keyword(node: cst.CSTNode, name: str) -> cst.BaseExpression | None:
+def _keyword(node: nodes.Node, name: str) -> nodes.BaseExpression | None:
     """The expression given for a keyword in a call or for a key in a dict display, at any depth."""
-    stack: list[cst.CSTNode] = [node]
+    stack: list[nodes.Node] = [node]
     while stack:
         current = stack.pop(0)
-        if isinstance(current, cst.Arg) and current.keyword is not None and current.keyword.value == name:
+        if isinstance(current, nodes.Arg) and current.keyword is not None and current.keyword.value == name:
             return current.value
-        key = current.key if isinstance(current, cst.DictElement) else None
-        if isinstance(current, cst.DictElement) and isinstance(key, cst.SimpleString) and text_value(key) == name:
+        key = current.key if isinstance(current, nodes.DictElement) else None
+        if isinstance(current, nodes.DictElement) and isinstance(key, nodes.SimpleString) and text_value(key) == name:
             return current.value
-        stack.extend(children(current))
+        stack.extend(current.children)
     return None

@@ -17,12 +17,10 @@ from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Func, Made, Seq, Value, options
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.arguments import Arguments
-    from pallas_lint.syntax import Site
+    from pallas_lint.syntax import Site, nodes
 
 _MOST_CONTEXTS = 2  # of one call; see launches
 
@@ -73,7 +71,7 @@ def _functions(value: Value) -> list[Func]:
     return []
 
 
-def call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
     made = Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.launches import backend
@@ -31,7 +30,7 @@ from pallas_lint.kernels.model.values import (
     options,
     shape_of,
 )
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +128,7 @@ def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
     return made
 
 
-def call(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call(i: Interpreter, made: Made, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
@@ -296,7 +295,7 @@ def _over_grid_of(i: Interpreter, result: Launch) -> Iterator[None]:
 
 
 def _definition_site(func: Func) -> Site:
-    node = func.node.name if isinstance(func.node, cst.FunctionDef) else func.node
+    node = func.node.name if isinstance(func.node, nodes.FunctionDef) else func.node
     return Site(func.piece, node)
 
 
@@ -311,10 +310,10 @@ _LAUNCH_KEYWORDS = frozenset(
 )
 
 
-def wrapper(func: cst.BaseExpression, callee: Value) -> tuple[str, LaunchForm] | None:
+def wrapper(func: nodes.BaseExpression, callee: Value) -> tuple[str, LaunchForm] | None:
     """The name of a launch look-alike as spelled (`self.pallas_call`, `qpl.pallas_call`), and what it looks like."""
-    is_member = isinstance(func, cst.Attribute)
-    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    is_member = isinstance(func, nodes.Attribute)
+    name = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
     for known, form in FORMS.wrapped:
         if form.wrapped_as == "suffix" and name.endswith(known):
             launches = form_of(callee) is not None or (isinstance(callee, Made) and callee.launch is not None)
@@ -325,7 +324,7 @@ def wrapper(func: cst.BaseExpression, callee: Value) -> tuple[str, LaunchForm] |
 
 
 def call_wrapper(
-    i: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: cst.Call
+    i: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: nodes.Call
 ) -> Value:
     """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
     if form.wrapped_as == "method" and not _LAUNCH_KEYWORDS & set(arguments.keywords):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import frozen
+
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -75,5 +76,5 @@ def signature_of(func: Func) -> Signature:
         elif parameter.default is None:
             unreachable.append(name)
     only = [p.name.value for p in parameters.kwonly_params if p.default is None and p.name.value not in taken]
-    variadic = isinstance(parameters.star_arg, cst.Param) and reachable
+    variadic = isinstance(parameters.star_arg, nodes.Param) and reachable
     return Signature(tuple(names), required, variadic, (*unreachable, *only), func.open_keywords)

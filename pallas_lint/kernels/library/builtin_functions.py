@@ -33,15 +33,14 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.syntax import nodes
 
 _UNROLLED = 8  # the longest `range` that is written out
 
 
-def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _range(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     bounds = [value.value for value in arguments.positional if isinstance(value, Const)]
     if len(bounds) == len(arguments.positional) and bounds and all(isinstance(bound, int) for bound in bounds):
         try:
@@ -53,7 +52,7 @@ def _range(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return i.made(name, arguments, node)
 
 
-def _len(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _len(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq | Dictionary) and not value.open:
         return Const(len(value.items))
@@ -63,7 +62,7 @@ def _len(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
 
 
 def _sequence(kind: str) -> Model:
-    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not arguments.positional:
             return Seq((), kind)
         value = arguments.positional[0]
@@ -72,28 +71,28 @@ def _sequence(kind: str) -> Model:
     return run
 
 
-def _zip(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _zip(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if arguments.positional and all(isinstance(value, Seq) and not value.open for value in arguments.positional):
         rows = zip(*(value.items for value in arguments.positional if isinstance(value, Seq)), strict=False)
         return Seq(tuple(Seq(row) for row in rows), "list")
     return Seq((), "list", open=True)
 
 
-def _enumerate(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _enumerate(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open and len(arguments.positional) == 1 and not arguments.keywords:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(value.items)), "list")
     return i.made(name, arguments, node)
 
 
-def _reversed(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _reversed(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open:
         return Seq(tuple(reversed(value.items)), "list")
     return Seq((), "list", open=True)
 
 
-def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Seq):
         function, values = arguments.positional
         assert isinstance(values, Seq)
@@ -102,7 +101,7 @@ def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     return Seq((), "list", open=True)
 
 
-def _extreme(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _extreme(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     if len(values) == 1 and isinstance(values[0], Seq) and not values[0].open:
         values = list(values[0].items)
@@ -115,7 +114,7 @@ def _extreme(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return UNKNOWN
 
 
-def _sum(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _sum(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if not isinstance(value, Seq) or value.open:
         return UNKNOWN
@@ -129,7 +128,7 @@ def _sum(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
 def _of_array(function: str) -> Model:
     """Builtins that arrays have a method for: `abs(x)`, `round(x)`, `divmod(x, y)`."""
 
-    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not any(isinstance(value, Array) for value in arguments.positional):
             return UNKNOWN
         wide = i.root.x64 is not None
@@ -141,7 +140,7 @@ def _of_array(function: str) -> Model:
     return run
 
 
-def _result_type(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _result_type(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     operands = [
         (element, False) if (element := element_of(value)) is not None else operand_element(value)
         for value in arguments.positional
@@ -160,7 +159,7 @@ _ABSTRACT = {
 }
 
 
-def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jnp.issubdtype(x.dtype, jnp.floating)`; numpy's takes bfloat16 and 4-bit integers for no numbers."""
     dtype, wanted = arguments.get("arg1", 0), arguments.get("arg2", 1)
     kinds = kinds_of(element_of(dtype))
@@ -174,13 +173,13 @@ def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
     return Made(name, tuple(arguments.positional), (), i.site(node))
 
 
-def _prod(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _prod(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     shape = shape_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if shape is None else product(shape)
 
 
 def _cast(kind: type) -> Model:
-    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
         if isinstance(value, Const) and isinstance(value.value, int | float | str):
             try:
@@ -206,7 +205,7 @@ def _divides(value: Value) -> bool:
     return symbol == "/" or _divides(left) or _divides(right)
 
 
-def _getattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _getattr(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) < 2 or not isinstance(arguments.positional[1], Const):
         return UNKNOWN
     owner, attribute = arguments.positional[0], str(arguments.positional[1].value)
@@ -219,7 +218,7 @@ def _getattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return value if len(arguments.positional) == 2 else UNKNOWN
 
 
-def _hasattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _hasattr(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Const):
         owner = arguments.positional[0]
         if isinstance(owner, External):
@@ -228,7 +227,7 @@ def _hasattr(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return UNKNOWN
 
 
-def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) != 2:
         return UNKNOWN
     value, kinds = arguments.positional
@@ -245,7 +244,7 @@ def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
     return UNKNOWN
 
 
-def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     none = Const(None)
     if len(values) == 1:
@@ -254,14 +253,14 @@ def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return Slice(padded[0], padded[1], padded[2])
 
 
-def _dict(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _dict(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else Dictionary(())
     base = first.items if isinstance(first, Dictionary) else ()
     items = (*base, *((Const(key), value) for key, value in arguments.keywords.items()))
     return Dictionary(items, arguments.open or not isinstance(first, Dictionary) or first.open)
 
 
-def _any_all(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _any_all(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open and all(isinstance(item, Const) for item in value.items):
         flags = [bool(item.value) for item in value.items if isinstance(item, Const)]
@@ -269,41 +268,41 @@ def _any_all(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return UNKNOWN
 
 
-def _callable(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _callable(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Func | Class):
         return Const(True)
     return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
 
 
-def _static(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _static(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Builtins that read and return static values, or print."""
     return UNKNOWN
 
 
-def _dtype(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _dtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return DType(element_of(arguments.positional[0]) if arguments.positional else None)
 
 
-def _shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _shape(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return members.attribute_of(i, arguments.positional[0], "shape", node) if arguments.positional else UNKNOWN
 
 
-def _itemsize_bits(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _itemsize_bits(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     dtype = dtype_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if dtype is None else Const(bits(dtype))
 
 
-def _hold(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _hold(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return i.made(name, arguments, node)
 
 
-def _importorskip(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _importorskip(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
 
 
-def _super(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _super(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     method_of = i.stack[-1].method_of if i.stack else None
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]

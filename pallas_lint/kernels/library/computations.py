@@ -14,14 +14,13 @@ from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, Ref, Seq, Value
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import nodes
 
 
-def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _compute(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     callbacks = [value for value in arguments.positional if isinstance(value, Func)]
     if callbacks:
@@ -48,7 +47,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return result if known or short == "cdiv" else UNKNOWN
 
 
-def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _numpy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     if from_name(short) is not None:
         return host_numbers.numpy_scalar(short, arguments)
@@ -70,11 +69,11 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return i.made(name, arguments, node)
 
 
-def _numpy_random(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _numpy_random(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return host_numbers.random(last_part(name), arguments) or i.made(name, arguments, node)
 
 
-def _math(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _math(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return host_numbers.real(name, arguments) if last_part(name) in host_numbers.REAL else i.made(name, arguments, node)
 
 

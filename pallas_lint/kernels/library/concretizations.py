@@ -16,11 +16,10 @@ from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.syntax import nodes
 
 # Each argument has to be a number that Python knows.
 _CONVERTING = frozenset(
@@ -47,7 +46,7 @@ _SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "e
 _TRANSPARENT = frozenset((f"{PALLAS}.cdiv", f"{PALLAS}.triton.cdiv"))
 
 
-def of_call(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+def of_call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Record what a call of an external function demands."""
     if i.kernel is None:
         return

@@ -31,21 +31,20 @@ from pallas_lint.kernels.model.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.syntax import nodes
 
 
 def _callable(value: Value | None) -> bool:
     return isinstance(value, Func | Choice | Made)
 
 
-def _under(i: Interpreter, kind: str, condition: Value, node: cst.CSTNode, negated: bool = False) -> Guard:
+def _under(i: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
     return Guard(kind, condition, i.site(node), negated)  # type: ignore[arg-type]
 
 
-def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: cst.CSTNode) -> Value:
+def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
     carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
@@ -93,10 +92,10 @@ def _is_decorating(arguments: Arguments) -> Made | None:
     return None
 
 
-def _decorator(model: Callable[[Interpreter, Value, Made, cst.CSTNode], Value]) -> Model:
+def _decorator(model: Callable[[Interpreter, Value, Made, nodes.Node], Value]) -> Model:
     """A function that is called first for a decorator, and then on the body."""
 
-    def run(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(i, arguments.positional[0], made, node)
@@ -105,7 +104,7 @@ def _decorator(model: Callable[[Interpreter, Value, Made, cst.CSTNode], Value]) 
     return run
 
 
-def _when(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+def _when(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
     condition = made.argument("condition", 0) or UNKNOWN
     if condition == Const(False):
         return NONE
@@ -115,7 +114,7 @@ def _when(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
     return NONE
 
 
-def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+def _loop(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
         # The body gets one object that holds the indices.
@@ -136,18 +135,18 @@ def _loop(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
     return NONE if carry is None else result
 
 
-def _with_scoped(i: Interpreter, body: Value, made: Made, node: cst.CSTNode) -> Value:
+def _with_scoped(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
     return _scoped(i, body, list(made.args), dict(made.keywords), node)
 
 
-def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return Made(name, (), tuple(arguments.keywords.items()), i.site(node), arguments.open)
     body = arguments.positional[0]
     return _scoped(i, body, arguments.positional[1:], arguments.keywords, node)
 
 
-def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: cst.CSTNode) -> Value:
+def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: nodes.Node) -> Value:
     if i.kernel is not None:
         i.kernel.scopes.add(node)
     func = next((option for option in options(body) if isinstance(option, Func)), None)
@@ -165,7 +164,7 @@ def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Va
     return i.call(body, Arguments(refs, dict(keywords)), node)
 
 
-def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("body_fun", 2)
     init = arguments.get("init_val", 3)
     if not _callable(body):
@@ -177,7 +176,7 @@ def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNod
     return i.op(name, node, arguments, result)
 
 
-def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
     init = arguments.get("init_val", 2) or UNKNOWN
     if condition is not None and _callable(condition):
@@ -185,7 +184,7 @@ def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNo
     return _loop_body(i, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
 
 
-def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _scan(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("f", 0)
     init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2) or NONE
     carry: Value = UNKNOWN
@@ -199,7 +198,7 @@ def _scan(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     return Seq((carry, _stacked(i, made, arguments.get("length", 3) or UNKNOWN)))
 
 
-def _map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("f", 0)
     made: Value = UNKNOWN
     if body is not None and _callable(body):
@@ -229,7 +228,7 @@ def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
     return NONE if made == NONE else UNKNOWN
 
 
-def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _cond(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     predicate = arguments.get("pred", 0) or UNKNOWN
     branches = [arguments.get("true_fun", 1), arguments.get("false_fun", 2)]
     operands = [_traced(value) for value in arguments.positional[3:]]
@@ -243,7 +242,7 @@ def _cond(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     return i.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
-def _switch(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _switch(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     index, branches = arguments.get("index", 0) or UNKNOWN, arguments.get("branches", 1)
     operands = [_traced(value) for value in arguments.positional[2:]]
     result: Value | None = None
@@ -254,7 +253,7 @@ def _switch(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     return UNKNOWN if result is None else result
 
 
-def _tree_map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _tree_map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.tree.map(f, tree, ...)` over trees whose structure is seen; f is run once on unknowns otherwise."""
     function, trees = arguments.get("f", 0), arguments.positional[1:]
     if function is None or not trees:
@@ -262,7 +261,7 @@ def _tree_map(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode
     return _map_tree(i, function, trees, node, 0)
 
 
-def _map_tree(i: Interpreter, function: Value, trees: list[Value], node: cst.CSTNode, depth: int) -> Value:
+def _map_tree(i: Interpreter, function: Value, trees: list[Value], node: nodes.Node, depth: int) -> Value:
     first = trees[0]
     if depth > 4:
         return UNKNOWN

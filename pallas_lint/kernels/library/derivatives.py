@@ -9,10 +9,9 @@ from pallas_lint.kernels.model.values import Func, Made, Value, options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import nodes
 
 _CUSTOM = frozenset(
     f"{module}.{name}"
@@ -25,7 +24,7 @@ REVERSE = frozenset(
 FORWARD = frozenset(("jax.jvp", "jax.jacfwd"))
 
 
-def note(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+def note(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Remember what `jax.grad(f)` differentiates and what `jax.custom_vjp(f)` makes differentiable."""
     target = arguments.get("fun", 0) or arguments.get("f", 0)
     if target is None or not name.startswith("jax."):

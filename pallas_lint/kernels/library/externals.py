@@ -17,14 +17,13 @@ from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS
 from pallas_lint.kernels.model.values import UNKNOWN, Array, External, Value
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import nodes
 
 
-def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call(i: Interpreter, callee: External, arguments: Arguments, node: nodes.Node) -> Value:
     """Call a function known only by its canonical name."""
     name = callee.name
     concretizations.of_call(i, name, arguments, node)
@@ -35,13 +34,13 @@ def call(i: Interpreter, callee: External, arguments: Arguments, node: cst.CSTNo
     return (MODELS.get(name) or _of_family(name))(i, name, arguments, node)
 
 
-def _place(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _place(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What puts an array somewhere gives back that array, or else does what its module's functions do."""
     placed = spreading.place(i, name, arguments)
     return _of_family(name)(i, name, arguments, node) if placed is None else placed
 
 
-def _pass_on(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _pass_on(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.device_put(x)` gives back the very array, maybe elsewhere."""
     placed = spreading.place(i, name, arguments)
     if placed is None and arguments.positional and isinstance(arguments.positional[0], Array):
@@ -49,7 +48,7 @@ def _pass_on(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return _of_family(name)(i, name, arguments, node) if placed is None else placed
 
 
-def _of_jax(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _of_jax(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function of jax of which nothing is known: an operation where a kernel calls it."""
     if i.kernel is not None:
         i.escape(arguments, node)
@@ -59,7 +58,7 @@ def _of_jax(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     return i.made(name, arguments, node)
 
 
-def _foreign(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _foreign(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function of somebody else."""
     i.escape(arguments, node)
     return i.made(name, arguments, node)

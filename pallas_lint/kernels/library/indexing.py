@@ -32,14 +32,13 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.syntax import nodes
 
 REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is read as yet
 
 
-def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> Value:
+def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
     ask(i, node, owner, index)
     if isinstance(owner, Ref):
@@ -82,7 +81,7 @@ def subscript(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -
     return UNKNOWN
 
 
-def ask(i: Interpreter, node: cst.Subscript, owner: Value, index: Value) -> None:
+def ask(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> None:
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.model.values import NONE, Const, Func, Seq, Sym, Value
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
@@ -18,7 +18,7 @@ def jit(func: Value, arguments: Arguments) -> Value:
     if not isinstance(func, Func):
         return func
     func = evolve(func, program=shardings_of(arguments))
-    if not isinstance(func.node, cst.FunctionDef):
+    if not isinstance(func.node, nodes.FunctionDef):
         return func
     parameters = func.node.params
     positional = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]

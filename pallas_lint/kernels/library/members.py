@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
@@ -32,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     from_dim,
 )
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -52,7 +52,7 @@ _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
 
 
-def attribute_of(i: Interpreter, owner: Value, name: str, node: cst.CSTNode) -> Value:
+def attribute_of(i: Interpreter, owner: Value, name: str, node: nodes.Node) -> Value:
     """The value of `owner.name`."""
     if isinstance(owner, External):
         return _external_attribute(i, owner, name, node)
@@ -86,7 +86,7 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: cst.CSTNode) -> 
     return UNKNOWN
 
 
-def _external_attribute(i: Interpreter, owner: External, name: str, node: cst.CSTNode) -> Value:
+def _external_attribute(i: Interpreter, owner: External, name: str, node: nodes.Node) -> Value:
     module = i.graph.by_name(owner.name)
     if module is not None:
         return module.lookup(name, i) or _submodule(i, owner, name)
@@ -119,7 +119,7 @@ def _project_attribute(i: Interpreter, dotted: str, name: str) -> Value | None:
     return None if i.graph.find(f"{dotted}.{name}", importer) is None else External(f"{dotted}.{name}")
 
 
-def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode) -> Value:
+def _array_attribute(i: Interpreter, owner: Array, name: str, node: nodes.Node) -> Value:
     if owner.shape is None and owner.named is not None and name in ("shape", "ndim", "size"):
         return Sym(f"{owner.named.text}.{name}", owner.named.owner)
     if name == "shape":
@@ -142,7 +142,7 @@ def _array_attribute(i: Interpreter, owner: Array, name: str, node: cst.CSTNode)
     return Made(f"method:{name}", (owner,), (), i.site(node))
 
 
-def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> Value:
+def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
     if name == "shape":
         if owner.shape is not None:
             return Seq(tuple(from_dim(size) for size in owner.shape))
@@ -159,7 +159,7 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: cst.CSTNode) -> 
     return Made(f"method:{name}", (owner,), (), i.site(node))
 
 
-def _made_attribute(i: Interpreter, owner: Made, name: str, node: cst.CSTNode) -> Value:
+def _made_attribute(i: Interpreter, owner: Made, name: str, node: nodes.Node) -> Value:
     if is_shape_struct(owner) and name in ("shape", "dtype"):
         return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
     if owner.function == "method:at":
@@ -167,7 +167,7 @@ def _made_attribute(i: Interpreter, owner: Made, name: str, node: cst.CSTNode) -
     return Made(f"method:{name}", (owner,), (), i.site(node))
 
 
-def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: cst.CSTNode) -> Value:
+def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
     value = owner.attributes.get(name)
     if value is not None:
         return value
@@ -197,8 +197,8 @@ def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> N
 def _is_decorated(func: Func, *names: str) -> bool:
     decorators = getattr(func.node, "decorators", ())
     return any(
-        isinstance(node := decorator.decorator, cst.Name | cst.Attribute)
-        and (node.value if isinstance(node, cst.Name) else node.attr.value) in names
+        isinstance(node := decorator.decorator, nodes.Name | nodes.Attribute)
+        and (node.value if isinstance(node, nodes.Name) else node.attr.value) in names
         for decorator in decorators
     )
 
@@ -225,22 +225,22 @@ def class_member(i: Interpreter, cls: Class, name: str, depth: int = 0) -> Value
 def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
     """The annotated names of a class body, in order: the parameters of a dataclass or NamedTuple."""
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
-    if not bodies and cls.node is not None and isinstance(cls.node.body, cst.IndentedBlock):
-        bodies = [cls.node.body.body]  # type: ignore[list-item]
+    if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
+        bodies = [cls.node.body.body]
     return [
         small.target.value
         for body in bodies
         for line in body
-        if isinstance(line, cst.SimpleStatementLine)
+        if isinstance(line, nodes.SimpleStatementLine)
         for small in line.body
-        if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name)
+        if isinstance(small, nodes.AnnAssign) and isinstance(small.target, nodes.Name)
     ]
 
 
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
-def call_method(i: Interpreter, method: Made, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
+def call_method(i: Interpreter, method: Made, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     """Call `owner.name(...)`, `method` being what the attribute gave."""
     owner, name = method.args[0], method.function.removeprefix("method:")
     if isinstance(owner, Array):
@@ -284,7 +284,7 @@ def is_of_numpy(dtype: Value) -> bool:
     return isinstance(dtype, External) and dtype.name.startswith("numpy.")
 
 
-def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
     if function is None:
@@ -300,7 +300,7 @@ def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments,
     return i.op(function, node, arguments, result, "method")
 
 
-def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name == "set" and arguments.positional:
         i.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
@@ -322,7 +322,7 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
     return UNKNOWN
 
 
-def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     base = at.args[0]
     if not isinstance(base, Array):
         return UNKNOWN
@@ -332,7 +332,7 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
-def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
     if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
@@ -346,7 +346,7 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
     )
 
 
-def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: cst.CSTNode, env: Env) -> Value:
+def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None
     if name == "append":
@@ -367,17 +367,17 @@ def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments
     return UNKNOWN
 
 
-def _rebind(i: Interpreter, call: cst.CSTNode, changed: Value, env: Env) -> None:
+def _rebind(i: Interpreter, call: nodes.Node, changed: Value, env: Env) -> None:
     """What a method has changed its owner into, under the owner's name."""
-    target = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
-    if isinstance(target, cst.Name):
+    target = call.func.value if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
+    if isinstance(target, nodes.Name):
         env.bind(target.value, changed)
-    elif isinstance(target, cst.Attribute):
+    elif isinstance(target, nodes.Attribute):
         i.assign(target, changed, env)
 
 
 def _dictionary_method(
-    i: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: cst.CSTNode, env: Env
+    i: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: nodes.Node, env: Env
 ) -> Value:
     if name == "items":
         return Seq(tuple(Seq(pair) for pair in owner.items), "list", owner.open)

@@ -11,12 +11,11 @@ from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Dim
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import nodes
 
-    Model = Callable[[Interpreter, str, Arguments, cst.CSTNode], Value]  # what a function does, given its name
+    Model = Callable[[Interpreter, str, Arguments, nodes.Node], Value]  # what a function does, given its name
 
 Keywords = dict[str, Value]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-import libcst as cst
-
 from pallas_lint.kernels.library import arrays
 from pallas_lint.kernels.library.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
@@ -30,6 +28,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Value,
 )
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,39 +37,39 @@ if TYPE_CHECKING:
 
 # Operators of arrays under the names of the jnp functions that they call.
 BINARY: dict[type, tuple[str, str]] = {
-    cst.Add: ("+", "jax.numpy.add"),
-    cst.Subtract: ("-", "jax.numpy.subtract"),
-    cst.Multiply: ("*", "jax.numpy.multiply"),
-    cst.Divide: ("/", "jax.numpy.true_divide"),
-    cst.FloorDivide: ("//", "jax.numpy.floor_divide"),
-    cst.Modulo: ("%", "jax.numpy.remainder"),
-    cst.Power: ("**", "jax.numpy.power"),
-    cst.MatrixMultiply: ("@", "jax.numpy.matmul"),
-    cst.BitAnd: ("&", "jax.numpy.bitwise_and"),
-    cst.BitOr: ("|", "jax.numpy.bitwise_or"),
-    cst.BitXor: ("^", "jax.numpy.bitwise_xor"),
-    cst.LeftShift: ("<<", "jax.numpy.left_shift"),
-    cst.RightShift: (">>", "jax.numpy.right_shift"),
+    nodes.Add: ("+", "jax.numpy.add"),
+    nodes.Subtract: ("-", "jax.numpy.subtract"),
+    nodes.Multiply: ("*", "jax.numpy.multiply"),
+    nodes.Divide: ("/", "jax.numpy.true_divide"),
+    nodes.FloorDivide: ("//", "jax.numpy.floor_divide"),
+    nodes.Modulo: ("%", "jax.numpy.remainder"),
+    nodes.Power: ("**", "jax.numpy.power"),
+    nodes.MatrixMultiply: ("@", "jax.numpy.matmul"),
+    nodes.BitAnd: ("&", "jax.numpy.bitwise_and"),
+    nodes.BitOr: ("|", "jax.numpy.bitwise_or"),
+    nodes.BitXor: ("^", "jax.numpy.bitwise_xor"),
+    nodes.LeftShift: ("<<", "jax.numpy.left_shift"),
+    nodes.RightShift: (">>", "jax.numpy.right_shift"),
 }
 AUGMENTED: dict[type, tuple[str, str]] = {
-    getattr(cst, f"{node.__name__}Assign"): names for node, names in BINARY.items()
+    getattr(nodes, f"{node.__name__}Assign"): names for node, names in BINARY.items()
 }
 _COMPARISONS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
-    cst.Equal: (operator.eq, "jax.numpy.equal"),
-    cst.NotEqual: (operator.ne, "jax.numpy.not_equal"),
-    cst.LessThan: (operator.lt, "jax.numpy.less"),
-    cst.LessThanEqual: (operator.le, "jax.numpy.less_equal"),
-    cst.GreaterThan: (operator.gt, "jax.numpy.greater"),
-    cst.GreaterThanEqual: (operator.ge, "jax.numpy.greater_equal"),
+    nodes.Equal: (operator.eq, "jax.numpy.equal"),
+    nodes.NotEqual: (operator.ne, "jax.numpy.not_equal"),
+    nodes.LessThan: (operator.lt, "jax.numpy.less"),
+    nodes.LessThanEqual: (operator.le, "jax.numpy.less_equal"),
+    nodes.GreaterThan: (operator.gt, "jax.numpy.greater"),
+    nodes.GreaterThanEqual: (operator.ge, "jax.numpy.greater_equal"),
 }
 UNARY: dict[type, str] = {
-    cst.Minus: "jax.numpy.negative",
-    cst.BitInvert: "jax.numpy.invert",
-    cst.Plus: "jax.numpy.positive",
+    nodes.Minus: "jax.numpy.negative",
+    nodes.BitInvert: "jax.numpy.invert",
+    nodes.Plus: "jax.numpy.positive",
 }
 
 
-def binary(i: Interpreter, node: cst.CSTNode, symbol: str, name: str, left: Value, right: Value) -> Value:
+def binary(i: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
@@ -89,15 +88,15 @@ def _as_array(value: Value) -> Value:
     return Array(value.shape, value.element) if isinstance(value, Ref) else value
 
 
-def compare(i: Interpreter, node: cst.CSTNode, how: cst.BaseCompOp, left: Value, right: Value) -> Value:
-    if isinstance(how, cst.Is | cst.IsNot):
-        return _identity(left, right, negated=isinstance(how, cst.IsNot))
-    if isinstance(how, cst.In | cst.NotIn):
+def compare(i: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: Value, right: Value) -> Value:
+    if isinstance(how, nodes.Is | nodes.IsNot):
+        return _identity(left, right, negated=isinstance(how, nodes.IsNot))
+    if isinstance(how, nodes.In | nodes.NotIn):
         if isinstance(right, Seq) and right.items:
             i.demand("in", left, node)
         known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
         if known and isinstance(right, Seq) and isinstance(left, Const):
-            return Const((left in right.items) is isinstance(how, cst.In))
+            return Const((left in right.items) is isinstance(how, nodes.In))
         return UNKNOWN
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):

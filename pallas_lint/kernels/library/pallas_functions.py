@@ -27,21 +27,20 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.syntax import nodes
 
 
-def _program_id(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _program_id(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if i.kernel is None:
         i.note_outside(name, arguments, node)
     # The size of a static grid is a Python number, weak as these are.
     return i.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
 
 
-def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.ds(start, size)`; `pl.dslice(size)` starts at 0."""
     start, size = arguments.get("start", 0) or UNKNOWN, arguments.get("size", 1)
     if size in (None, NONE) and "size" not in arguments.keywords:
@@ -49,14 +48,14 @@ def _slice(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return Slice(start, NONE, arguments.get("stride", 2) or Const(1), size or UNKNOWN)
 
 
-def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0) or UNKNOWN
     if isinstance(value, Array):
         return i.op(name, node, arguments, Array(value.shape, value.element))
     return value
 
 
-def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
     if (
         isinstance(a, Const)
@@ -73,7 +72,7 @@ def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     return UNKNOWN
 
 
-def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _load(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
     if not isinstance(ref, Ref):
         return i.op(name, node, arguments, Array())
@@ -82,7 +81,7 @@ def _load(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     return loaded
 
 
-def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _store(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0)
     # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
     if "val" in arguments.keywords or len(arguments.positional) < 3:
@@ -99,7 +98,7 @@ def _store(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -
     return i.op(name, node, arguments, NONE)
 
 
-def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _atomic(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.positional[0] if arguments.positional else UNKNOWN
     # `atomic_cas(ref, cmp, val)` has no index.
     index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
@@ -110,7 +109,7 @@ def _atomic(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     return i.op(name, node, arguments, Array())
 
 
-def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _copy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A copy from the first ref to the second: reads one, writes the other."""
     source, target = (
         arguments.get("src_ref", 0) or arguments.get("src", 0),
@@ -126,7 +125,7 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) ->
     return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
 
 
-def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _dot(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
     result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, i.root.x64 is not None)
     if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
@@ -134,39 +133,39 @@ def _dot(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> 
     return i.op(name, node, arguments, result)
 
 
-def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
         return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)))
     return i.op(name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
 
 
-def _view(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _view(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Another way to look at a ref: `plgpu.transpose_ref(ref, (1, 0))`."""
     ref = arguments.get("ref", 0)
     return evolve(ref, view=True, shape=None, parent=None) if isinstance(ref, Ref) else UNKNOWN
 
 
-def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
     return i.op(name, node, arguments, result)
 
 
-def _repeat(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _repeat(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
     return i.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
 
 
-def _align(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _align(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("x", 0), arguments.get("a", 1)
     if isinstance(a, Const) and isinstance(b, Const) and isinstance(dim(a), int) and isinstance(dim(b), int):
         return Const(-(-a.value // b.value) * b.value)
     return UNKNOWN
 
 
-def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return i.op(
         name,
         node,
@@ -175,11 +174,11 @@ def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: cst.CST
     )
 
 
-def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return i.op(name, node, arguments, UNKNOWN)
 
 
-def unmodelled(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def unmodelled(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = last_part(name)
     if i.kernel is None or short[:1].isupper():

@@ -33,11 +33,9 @@ from pallas_lint.kernels.model.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.syntax import Site
+    from pallas_lint.syntax import Site, nodes
 
 _SETTING_MESH = frozenset({"jax.set_mesh", "jax.sharding.set_mesh", "jax.sharding.use_mesh"})
 PLACING = frozenset({"jax.device_put", "jax.lax.with_sharding_constraint", "jax.reshard", "jax.sharding.reshard"})
@@ -142,7 +140,7 @@ def hand_out(i: Interpreter, key: object, value: Value) -> None:
         i.handed[Same(key)] = value
 
 
-def call_mapped(i: Interpreter, made: Made, node: cst.CSTNode) -> Value:
+def call_mapped(i: Interpreter, made: Made, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     i.handed.pop(Same(made), None)
     around = i.around
@@ -160,7 +158,7 @@ def jitted(i: Interpreter, made: Made) -> Made:
     return made
 
 
-def call_jitted(i: Interpreter, made: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call_jitted(i: Interpreter, made: Made, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `jax.jit` made of such a value."""
     i.handed.pop(Same(made), None)
     with inside(i, _in_program(i.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):

@@ -15,10 +15,9 @@ from pallas_lint.kernels.model.trace import Guard
 from pallas_lint.kernels.model.values import UNKNOWN, Choice, Const, External, Func, Made, Seq, Value, options
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.syntax import nodes
 
 # Wrappers whose function sees a part of each argument: of another rank, or of another size.
 _MAPPING = frozenset({"jax.vmap", "jax.pmap"}) | SHARD_MAPS
@@ -43,7 +42,7 @@ _FOREIGN = frozenset(
 _MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
 
 
-def _partial(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _partial(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return UNKNOWN
     target, rest = arguments.positional[0], arguments.rest(1)
@@ -57,7 +56,7 @@ def _partial(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode)
     return UNKNOWN if result is None else result
 
 
-def _reduce(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _reduce(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
     if not isinstance(values, Seq) or values.open or len(values.items) > _MOST_FOLDED:
         i.escape(arguments, node)
@@ -70,7 +69,7 @@ def _reduce(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) 
     return result
 
 
-def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _transparent(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
@@ -84,17 +83,17 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTN
     return i.made(name, arguments, node)
 
 
-def _mapped(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Made:
+def _mapped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Made:
     made = i.made(name, arguments, node)
     return made if arguments.get("f", 0) is None else spreading.mapped(i, made)
 
 
-def _foreign(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _foreign(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     i.escape_refs(arguments, node)
     return i.made(name, arguments, node)
 
 
-def _checkify(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _checkify(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
     return i.made(name, arguments, node)
 
@@ -126,7 +125,7 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
 # -- calls of what another call returned -----------------------------------------------------------------------
 
 
-def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: nodes.Node) -> Value:
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
     if callee.launch is not None:
         return launching.call(i, callee, arguments, node)
@@ -170,7 +169,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: cst.CSTN
     return UNKNOWN
 
 
-def decorate(i: Interpreter, decorator: Value, target: Value, node: cst.CSTNode) -> Value:
+def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) -> Value:
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
         form = FORMS.by_name.get(decorator.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import libcst as cst
 from attrs import define, evolve, field, frozen
 
 from pallas_lint.kernels.model.dtypes import element_of
@@ -34,7 +33,7 @@ from pallas_lint.kernels.model.values import (
     dim,
     shape_of,
 )
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
@@ -148,7 +147,7 @@ class Launch:
     def callee(self) -> Site:
         """The launching function as it is spelled, without its arguments."""
         node = self.site.node
-        return Site(self.site.piece, node.func) if isinstance(node, cst.Call) else self.site
+        return Site(self.site.piece, node.func) if isinstance(node, nodes.Call) else self.site
 
     @property
     def kind(self) -> str:

@@ -6,12 +6,11 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from attrs import evolve
 
 from pallas_lint.kernels.model.trace import Access, Demand, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Func, Made, Ref, Value, options
-from pallas_lint.syntax import Site
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,34 +45,34 @@ class Recorder:
     launch: Launch | None
     guards: tuple[Guard, ...]
     uncertain: int
-    hidden: tuple[cst.CSTNode, Value] | None
+    hidden: tuple[nodes.Node, Value] | None
     stack: list[Func]
     running: object
     entangled: bool
     changes: int
     outcome: Outcome
     notes: Notes
-    named: dict[tuple[cst.CSTNode, cst.CSTNode], Func]
+    named: dict[tuple[nodes.Node, nodes.Node], Func]
 
-    def site(self, node: cst.CSTNode) -> Site:
+    def site(self, node: nodes.Node) -> Site:
         return Site(self.piece, node)
 
     def record(self, event: Event) -> None:
         if self.kernel is not None:
             self.kernel.events.append(event)
 
-    def access(self, kind: str, ref: Ref, index: Value, node: cst.CSTNode | Site, value: Value = UNKNOWN) -> None:
+    def access(self, kind: str, ref: Ref, index: Value, node: nodes.Node | Site, value: Value = UNKNOWN) -> None:
         site = node if isinstance(node, Site) else self.site(node)
         self.record(
             Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
         )
 
-    def note_outside(self, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+    def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
         """Keep a call of a function that belongs into kernels, met where there is none."""
         op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
         self.notes.outside.append((op, tuple(self.stack)))
 
-    def demand(self, kind: Asking, value: Value, node: cst.CSTNode, name: str = "") -> None:
+    def demand(self, kind: Asking, value: Value, node: nodes.Node, name: str = "") -> None:
         """Python asks what a value is; recorded where the value may be a traced one."""
         if self.kernel is None:
             return
@@ -91,7 +90,7 @@ class Recorder:
         """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
         if any(guard.kind == "raises" for guard in self.guards):
             return True
-        if not self.stack or not isinstance(self.stack[0].node, cst.FunctionDef):
+        if not self.stack or not isinstance(self.stack[0].node, nodes.FunctionDef):
             return False
         piece, decorators = self.stack[0].piece, self.stack[0].node.decorators
         return any(piece.search(_FAILING, decorator) for decorator in decorators)
@@ -109,7 +108,7 @@ class Recorder:
             if self.kernel.seen_until is None:
                 self.kernel.seen_until = at
 
-    def op(self, name: str, node: cst.CSTNode, arguments: Arguments, result: Value, form: str = "call") -> Value:
+    def op(self, name: str, node: nodes.Node, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""
         if form != "call" and arguments.on_host:
             return evolve(result, host=True) if isinstance(result, Array) else result
@@ -130,7 +129,7 @@ class Recorder:
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result
 
-    def made(self, name: str, arguments: Arguments, node: cst.CSTNode, callee: Value | None = None) -> Made:
+    def made(self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None) -> Made:
         """What a call gives of which only the name and the arguments count."""
         keywords = tuple(arguments.keywords.items())
         return Made(name, tuple(arguments.positional), keywords, self.site(node), arguments.open, callee)
@@ -171,12 +170,12 @@ class Recorder:
             for func in each.named.values():
                 self.name(func)
 
-    def unentered(self, outer: Func) -> list[tuple[Env, cst.FunctionDef, Piece]]:
+    def unentered(self, outer: Func) -> list[tuple[Env, nodes.FunctionDef, Piece]]:
         """Functions defined while `outer` ran that did not run themselves."""
         found = [(env, node, piece) for env, node, piece, root in self.outcome.inner if root is outer.node]
         found += [
             (func.env, func.node, func.piece)
             for (root, _), func in self.named.items()
-            if root is outer.node and isinstance(func.node, cst.FunctionDef)
+            if root is outer.node and isinstance(func.node, nodes.FunctionDef)
         ]
         return [(env, node, piece) for env, node, piece in found if node not in self.outcome.entered]

@@ -17,13 +17,11 @@ from pallas_lint.kernels.model.kinds import Element, Kinds, exact, kinds_of
 if TYPE_CHECKING:
     from collections.abc import Mapping as AbstractMapping
 
-    import libcst as cst
-
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
     from pallas_lint.kernels.model.trace import Op
-    from pallas_lint.syntax import Piece, Site
+    from pallas_lint.syntax import Piece, Site, nodes
 
 
 @frozen
@@ -256,7 +254,7 @@ class Func:
     """
 
     name: str
-    node: cst.FunctionDef | cst.Lambda
+    node: nodes.FunctionDef | nodes.Lambda
     piece: Piece
     module: Module
     env: Env
@@ -356,7 +354,7 @@ class Made:
 @frozen(eq=False)
 class Class:
     name: str
-    node: cst.ClassDef | None
+    node: nodes.ClassDef | None
     piece: Piece
     module: Module
     env: Env

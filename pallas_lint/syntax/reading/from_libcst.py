@@ -1,0 +1,43 @@
+"""libcst's tree as ours, for code that tree-sitter's grammar does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from pallas_lint.syntax import nodes
+from pallas_lint.syntax.positions import offsets
+
+_NONE = (cst.MaybeSentinel.DEFAULT, None)
+
+
+def converted(module: cst.Module, text: str) -> nodes.Module:
+    """The module that was parsed from `text`."""
+    places = offsets(module, text)
+    starts = _byte_offsets(text)
+
+    def made(value: Any) -> Any:
+        if isinstance(value, cst.CSTNode):
+            kind = getattr(nodes, value.__class__.__name__)
+            at, to = places[id(value)]
+            given = [made(getattr(value, name)) for name in kind.fields if name != "comma"]
+            if isinstance(value, cst.SubscriptElement):
+                given.append(isinstance(value.comma, cst.Comma))
+            return kind(starts[at], starts[to], *given)
+        if isinstance(value, list | tuple):
+            return [made(each) for each in value]
+        return None if value in _NONE else value
+
+    result: nodes.Module = made(module)
+    return result
+
+
+def _byte_offsets(text: str) -> range | list[int]:
+    """Of each character, and of the end."""
+    if text.isascii():
+        return range(len(text) + 1)
+    found = [0]
+    for character in text:
+        found.append(found[-1] + len(character.encode("utf-8", "surrogatepass")))
+    return found

@@ -1,0 +1,40 @@
+"""Logical lines: where statements may begin. tree-sitter takes a line's end for a space wherever it expects more."""
+
+from __future__ import annotations
+
+import re
+
+# What a line's end may stand in, so that it ends no statement; and what opens and closes.
+_TOKEN = re.compile(
+    rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+    rb"|#[^\n]*|\\\r?\n|[(\[{]|[)\]}]|\n",
+    re.DOTALL,
+)
+_BLANK_LINES = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]*)")
+_OPENING, _CLOSING, _NEWLINE = b"([{", b")]}", ord("\n")
+
+
+def indents(text: bytes) -> dict[int, bytes]:
+    """Where each logical line of a text begins, and the space before it."""
+    found: dict[int, bytes] = {}
+    depth = 0
+
+    def line_from(at: int) -> None:
+        blank = _BLANK_LINES.match(text, at)
+        if blank is not None and blank.end() < len(text):
+            found[blank.end()] = blank[1]
+
+    line_from(0)
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first == _NEWLINE:
+            if not depth:
+                line_from(token.end())
+        elif first in _OPENING:
+            depth += 1
+        elif first in _CLOSING:
+            depth -= 1
+    return found

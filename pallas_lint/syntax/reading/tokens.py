@@ -1,0 +1,100 @@
+"""What every part of the reader needs: the text, the children of a node, and names.
+
+Whatever is not plainly what it should be is a KeyError, a ValueError or an IndexError here: then libcst is asked, which
+says what is wrong, or parses what tree-sitter's grammar does not know. tree-sitter accepts more than Python does.
+"""
+
+from __future__ import annotations
+
+from keyword import kwlist
+from typing import TYPE_CHECKING, TypeAlias
+
+from pallas_lint.syntax import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tree_sitter import Node
+
+_KEYWORDS = frozenset(kwlist)
+_EXTRAS = ("comment", "line_continuation")
+
+
+class Text(bytes):
+    """The text that a tree was made of, and the logical lines of it: where they begin, and how far in."""
+
+    indents: dict[int, bytes]
+    begun: int  # how many lines statements and their clauses have begun with so far
+
+    def begin(self, node: Node, indent: bytes | None = None) -> bytes:
+        """A line begins with the node, as far in as `indent`; gives the space before it."""
+        own = self.indents[node.start_byte]
+        if indent is not None and own != indent:
+            raise ValueError
+        self.begun += 1
+        return own
+
+    def of(self, node: Node) -> str:
+        return self[node.start_byte : node.end_byte].decode()
+
+
+Reader: TypeAlias = "Callable[[Text, Node], nodes.BaseExpression]"
+# What reads each kind of expression, by tree-sitter's name for it. Expressions hold expressions of all kinds, so that
+# the package fills this with what its modules have.
+EXPRESSIONS: dict[str, Reader] = {}
+
+
+def expression(text: Text, node: Node) -> nodes.BaseExpression:
+    return EXPRESSIONS[node.type](text, node)
+
+
+def parts(node: Node) -> list[Node]:
+    """The children without comments."""
+    return [child for child in node.children if child.type not in _EXTRAS]
+
+
+def exactly(node: Node, count: int) -> list[Node]:
+    """The children, of which there are so many: comments stand between them in few places."""
+    children = node.children
+    return children if len(children) == count else parts(node)
+
+
+def separated(children: Iterable[Node]) -> list[Node]:
+    """What stands between commas; nothing else may stand between them."""
+    found: list[Node] = []
+    open_ = True
+    for child in children:
+        kind = child.type
+        if kind == ",":
+            if open_:
+                raise ValueError
+            open_ = True
+        elif kind not in _EXTRAS:
+            if not open_:
+                raise ValueError
+            open_ = False
+            found.append(child)
+    return found
+
+
+def name(text: Text, node: Node) -> nodes.Name:
+    at, to = node.start_byte, node.end_byte
+    value = text[at:to].decode()
+    if value in _KEYWORDS or (not value.isascii() and not value.isidentifier()):
+        raise ValueError(value)
+    return nodes.Name(at, to, value)
+
+
+def only_name(text: Text, node: Node) -> nodes.Name:
+    """The name that stands where nothing but a name may."""
+    if node.type != "identifier":
+        raise ValueError(node.type)
+    return name(text, node)
+
+
+def dotted_name(text: Text, node: Node) -> nodes.Attribute | nodes.Name:
+    first, *rest = parts(node)
+    result: nodes.Attribute | nodes.Name = only_name(text, first)
+    for part in rest[1::2]:
+        result = nodes.Attribute(result.at, part.end_byte, result, only_name(text, part))
+    return result
