@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attrs import define, field, frozen
 
+from pallas_lint.identity import Same
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
@@ -35,14 +36,15 @@ class Tried:
     steps: dict[tuple[int, ...], Steps] = field(factory=dict)
     guards: dict[Hashable, bool | None] = field(factory=dict)
     indices: dict[Hashable, int | None] = field(factory=dict)
-    _terms: dict[int, tuple[Terms, Value]] = field(factory=dict)
+    _terms: dict[Same, Terms] = field(factory=dict)
 
     def terms(self, value: Value) -> Terms:
         """What a scalar depends on."""
-        known = self._terms.get(id(value))
+        this = Same(value)
+        known = self._terms.get(this)
         if known is None:
-            known = self._terms[id(value)] = terms_in(value), value
-        return known[0]
+            known = self._terms[this] = terms_in(value)
+        return known
 
 
 @define(eq=False)
@@ -53,11 +55,11 @@ class Steps:
     sizes: tuple[int, ...]
     symbols: dict[Sym, int]
     tried: Tried
-    _guards: dict[int, tuple[tuple[int, ...], Hashable, Guard]] = field(factory=dict)
-    _happening: dict[int, tuple[list[Use], dict[tuple[int, ...], Happening]]] = field(factory=dict)
-    _keys: dict[int, tuple[Block, list[tuple[object, ...]] | None]] = field(factory=dict)
-    _visits: dict[int, tuple[Buffer, list[Visit] | None]] = field(factory=dict)
-    _faults: dict[int, tuple[Buffer, list[Fault]]] = field(factory=dict)
+    _guards: dict[Guard, tuple[tuple[int, ...], Hashable]] = field(factory=dict)
+    _happening: dict[Same, dict[tuple[int, ...], Happening]] = field(factory=dict)
+    _keys: dict[Block, list[tuple[object, ...]] | None] = field(factory=dict)
+    _visits: dict[Buffer, list[Visit] | None] = field(factory=dict)
+    _faults: dict[Buffer, list[Fault]] = field(factory=dict)
     _points: list[Point] = field(factory=list)
     _along: dict[tuple[int, ...], list[tuple[object, ...]]] = field(factory=dict)
 
@@ -76,7 +78,7 @@ class Steps:
 
     def happening(self, uses: list[Use]) -> dict[tuple[int, ...], Happening]:
         """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
-        known = self._happening.get(id(uses))
+        known = self._happening.get(Same(uses))
         if known is None:
             axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
             by_axes: dict[tuple[object, ...], Happening] = {}
@@ -87,14 +89,14 @@ class Steps:
                     said = [(use, self.runs(use, point)) for use in uses]
                     here = by_axes[key] = [(use, happens is True) for use, happens in said if happens is not False]
                 result[point.indices] = here
-            known = self._happening[id(uses)] = uses, result
-        return known[1]
+            known = self._happening[Same(uses)] = result
+        return known
 
     def keys(self, block: Block) -> list[tuple[object, ...]] | None:
         """Which block each step visits, in order: equal keys are the same block. None where that is not known."""
-        if id(block) not in self._keys:
-            self._keys[id(block)] = block, _block_keys(block, self)
-        return self._keys[id(block)][1]
+        if block not in self._keys:
+            self._keys[block] = _block_keys(block, self)
+        return self._keys[block]
 
     def runs(self, use: Use, point: Point) -> bool | None:
         """Whether a use happens at a point; None where that is not known."""
@@ -107,18 +109,18 @@ class Steps:
                 result = None
         return result
 
-    def _of(self, guard: Guard) -> tuple[tuple[int, ...], Hashable, Guard]:
+    def _of(self, guard: Guard) -> tuple[tuple[int, ...], Hashable]:
         """The axes of this grid that a condition asks for, and what else it depends on."""
-        known = self._guards.get(id(guard))
+        known = self._guards.get(guard)
         if known is None:
             terms = self.tried.terms(guard.condition)
             axes = tuple(axis for axis in terms.axes if axis < len(self.sizes))
-            known = self._guards[id(guard)] = axes, self.fixed(terms, self.symbols), guard
+            known = self._guards[guard] = axes, self.fixed(terms, self.symbols)
         return known
 
     def _guard(self, guard: Guard, point: Point) -> bool | None:
-        axes, fixed, _ = self._of(guard)
-        key = id(guard), fixed, tuple([point.indices[axis] for axis in axes])
+        axes, fixed = self._of(guard)
+        key = guard, fixed, tuple([point.indices[axis] for axis in axes])
         if key not in self.tried.guards:
             self.tried.guards[key] = point.runs((guard,))
         return self.tried.guards[key]
@@ -130,16 +132,16 @@ class Steps:
 
     def visits(self, buffer: Buffer) -> list[Visit] | None:
         """The steps with the buffer's memory and result at each, as if blocks kept what they hold when left."""
-        if id(buffer) not in self._visits:
-            self._visits[id(buffer)] = buffer, _visits_of(buffer, self)
-        return self._visits[id(buffer)][1]
+        if buffer not in self._visits:
+            self._visits[buffer] = _visits_of(buffer, self)
+        return self._visits[buffer]
 
     def faults(self, buffer: Buffer) -> list[Fault]:
         """What goes wrong with a buffer where its visits are known; the first fault of each kind."""
-        if id(buffer) not in self._faults:
+        if buffer not in self._faults:
             found = Simulation(buffer.uses, self, buffer.flushing).run(self.visits(buffer) or [])
-            self._faults[id(buffer)] = buffer, found
-        return self._faults[id(buffer)][1]
+            self._faults[buffer] = found
+        return self._faults[buffer]
 
 
 def models(
@@ -197,12 +199,12 @@ def _small_constants(uses: list[Use]) -> bool:
     for use in uses:
         for guard in use.guards:
             stack: list[Value] = [guard.condition]
-            seen: set[int] = set()
+            seen: set[Same] = set()
             while stack:
                 value = stack.pop()
-                if id(value) in seen:
+                if Same(value) in seen:
                     continue
-                seen.add(id(value))
+                seen.add(Same(value))
                 if isinstance(value, Const):
                     number = value.value
                     if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 1:
@@ -239,7 +241,7 @@ def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | 
     """What one of an index map's results is at each step; None where that is not known."""
     terms = steps.tried.terms(value)
     axes = tuple([axis for axis in terms.axes if axis < len(steps.sizes)])
-    fixed = id(value), steps.fixed(terms, symbols)
+    fixed = Same(value), steps.fixed(terms, symbols)
     table: dict[tuple[object, ...], int] = {}  # by what the value hangs on: that is less than there are steps
     indices = [0] * len(steps.sizes)
     for at in itertools.product(*(range(steps.sizes[axis]) for axis in axes)):
@@ -277,12 +279,12 @@ def _free_symbols(values: tuple[Value, ...]) -> set[Sym]:
 def _is_linear(values: tuple[Value, ...]) -> bool:
     """Whether indices come from sums and products only: a large number for each name then keeps blocks apart."""
     stack = list(values)
-    seen: set[int] = set()
+    seen: set[Same] = set()
     while stack:
         value = stack.pop()
-        if id(value) in seen:
+        if Same(value) in seen:
             continue
-        seen.add(id(value))
+        seen.add(Same(value))
         if isinstance(value, Sym) and value.operation is not None:
             if value.operation[0] not in ("+", "-", "*"):
                 return False
@@ -325,12 +327,12 @@ def program_ids(guard: Guard, grid: Grid) -> list[Op]:
     """The `program_id` and `num_programs` operations of this grid behind a condition."""
     found: list[Op] = []
     stack: list[Value] = [guard.condition]
-    seen: set[int] = set()
+    seen: set[Same] = set()
     while stack:
         value = stack.pop()
-        if id(value) in seen or not isinstance(value, Array) or value.origin is None:
+        if Same(value) in seen or not isinstance(value, Array) or value.origin is None:
             continue
-        seen.add(id(value))
+        seen.add(Same(value))
         if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin, grid.launch) is not None:
             found.append(value.origin)
         else:
