@@ -14,9 +14,11 @@ import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.lint import lint_source
 from pallas_lint.run.cache import Cache, Verdict
 from pallas_lint.run.project import Project, concerns_pallas, discover
 from pallas_lint.run.runner import combine, run
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -259,3 +261,21 @@ def test_what_is_in_the_cache_is_told_without_the_engine(root: Path) -> None:
     command = [sys.executable, "-c", program]
     told = [subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert [each.splitlines()[-1] == "[]" for each in told] == [False, True]
+
+
+def test_a_module_outside_is_named_alike_however_it_is_met(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "specs.py").write_text("import jax.numpy as jnp\ndef order(v):\n    return jnp.cumsum(v, axis=-1)\n")
+    (there / "kernels.py").write_text(
+        "import jax\nfrom jax.experimental import pallas as pl\nfrom jax.experimental.pallas import tpu as pltpu\n"
+        "from specs import order\n\n\ndef kernel(x_ref, o_ref):\n    o_ref[...] = order(x_ref[...])\n\n\n"
+        "def run(x):\n    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), 'float32'),\n"
+        "                          compiler_params=pltpu.CompilerParams())(x)\n"
+    )
+    finder = SettingsFinder(Overrides({"select": ["ALL"], "jax-version": "0.10.2"}, isolated=True), here)
+    project = Project(here)
+    source = Source("../there/kernels.py", (there / "kernels.py").read_text())
+    found = lint_source(source, finder.for_folder(there), project).findings
+    assert [(finding.code, finding.span.path) for finding in found] == [("PAL101", "../there/specs.py")]

@@ -109,7 +109,7 @@ class Project:
         from pallas_lint.kernels.interpreter.modules import ModuleGraph
 
         self._syntax.trim()
-        return ModuleGraph(self.overlay, self._syntax, self.absolute_names)
+        return ModuleGraph(self.overlay, self._syntax, None if self.absolute_names else self.cwd)
 
     def recall(self, file: Path | None) -> Recall | None:
         """What was found in a file the last time; None where that is not kept."""

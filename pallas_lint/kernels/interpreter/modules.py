@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Notes
 from pallas_lint.kernels.interpreter.replay import Replay
 from pallas_lint.kernels.interpreter.wide_types import wide_types
@@ -295,7 +296,7 @@ class ModuleGraph:
 
     overlay: Mapping[Path, Source] = field(factory=dict)  # texts that go before what is on disk
     syntax: SyntaxCache = field(factory=SyntaxCache)
-    absolute_names: bool = False  # name files by their whole paths, not from the working directory
+    cwd: Path | None = field(factory=Path.cwd)  # from where files are named; None: by their whole paths
     touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
     imports_back: bool = False  # a module that the first one imports has imported that
     _first: Module | None = None
@@ -392,9 +393,4 @@ class ModuleGraph:
         return self._by_file.get(Path(name.removeprefix("file:"))) if name.startswith("file:") else None
 
     def _shown(self, file: Path) -> str:
-        if self.absolute_names:
-            return file.as_posix()
-        try:
-            return file.relative_to(Path.cwd()).as_posix()
-        except ValueError:
-            return file.as_posix()
+        return file.as_posix() if self.cwd is None else shown_path(file, self.cwd)
