@@ -89,10 +89,16 @@ def _interpolation(text: Text, node: Node) -> nodes.FormattedStringExpression:
 
 def _concatenated(text: Text, node: Node) -> nodes.BaseExpression:
     *strings, last = (_string(text, child) for child in parts(node))
+    if len({_is_bytes(string) for string in (*strings, last)}) > 1:
+        raise ValueError
     result: nodes.SimpleString | nodes.FormattedString | nodes.ConcatenatedString = last
     for string in reversed(strings):
         result = nodes.ConcatenatedString(string.at, last.to, string, result)
     return result
+
+
+def _is_bytes(string: nodes.SimpleString | nodes.FormattedString) -> bool:
+    return isinstance(string, nodes.SimpleString) and "b" in string.value.partition(string.quote)[0].lower()
 
 
 READERS: dict[str, Reader] = {

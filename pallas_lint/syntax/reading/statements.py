@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.reading.expressions import BINARY, arguments, asynchronous, from_, named, tuple_of, yielded
 from pallas_lint.syntax.reading.imports import as_name, import_, import_from
 from pallas_lint.syntax.reading.match_patterns import pattern_of
@@ -166,7 +167,10 @@ def _assert(text: Text, node: Node) -> nodes.Assert:
 
 def _delete(text: Text, node: Node) -> nodes.Del:
     _, target = exactly(node, 2)
-    return nodes.Del(node.start_byte, node.end_byte, _target(expression(text, target)))
+    deleted = _target(expression(text, target))
+    if any(isinstance(each, nodes.StarredElement) for each in walk(deleted)):
+        raise ValueError
+    return nodes.Del(node.start_byte, node.end_byte, deleted)
 
 
 def _declaration(kind: type[nodes.Global | nodes.Nonlocal]) -> Callable[[Text, Node], nodes.BaseSmallStatement]:
