@@ -17,7 +17,7 @@ from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS
 from pallas_lint.kernels.model.trace import Op
-from pallas_lint.kernels.model.values import Made
+from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.memo.recall import Maps
 from pallas_lint.presumption import presume
 from pallas_lint.registry import PluginError, all_rules
@@ -357,9 +357,9 @@ def _check_uses(rule: Rule, uses: Iterable[Use], context: Context) -> Iterator[F
     return (finding for use in uses for finding in rule.check_use(use, context))
 
 
-def _maps(what: Launch | Made, analysis: Analysis) -> Iterable[IndexMap]:
+def _maps(what: Launch | CallResult, analysis: Analysis) -> Iterable[IndexMap]:
     """The index maps of a launch, or of a spec by itself."""
-    if isinstance(what, Made):
+    if isinstance(what, CallResult):
         spec = block_spec(what)
         return () if spec is None else maps_of(spec, analysis.interpreter, None)
     return index_maps_of(what, analysis)

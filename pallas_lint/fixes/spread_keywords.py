@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from pallas_lint.api_names import PALLAS, keyword_history
-from pallas_lint.kernels.model.values import Made
+from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ def spread_keywords(launch: Launch, context: Context) -> Iterator[SpreadKeyword]
         return
     values = [launch.argument(name) for name in ("compiler_params", "params", "grid_spec", "in_specs", "out_specs")]
     for value in list(values):
-        values.extend(getattr(value, "items", ()) if not isinstance(value, Made) else ())
+        values.extend(getattr(value, "items", ()) if not isinstance(value, CallResult) else ())
     calls = [(launch.api, launch.returned)] if launch.returned is not None else []
-    calls.extend((value.function, value) for value in values if isinstance(value, Made))
+    calls.extend((value.function, value) for value in values if isinstance(value, CallResult))
     for name, made in calls:
         if name.startswith(PALLAS):
             yield from _of_call(name, made, context)
 
 
-def _of_call(callable_: str, made: Made, context: Context) -> Iterator[SpreadKeyword]:
+def _of_call(callable_: str, made: CallResult, context: Context) -> Iterator[SpreadKeyword]:
     node = made.site.node
     if not isinstance(node, nodes.Call):
         return

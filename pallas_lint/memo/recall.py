@@ -16,7 +16,7 @@ from pallas_lint.finding import Position, Span
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Frame, Made
+from pallas_lint.kernels.model.values import CallResult, Frame
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -91,7 +91,7 @@ class Recall:
     # By piece: the names that are assigned in it, and what its uses begin with and stand for.
     _stored: dict[Piece, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(factory=dict)
     _all_stored: frozenset[str] = frozenset()
-    _specs: dict[Piece, list[Made]] = field(factory=dict)  # those made in each piece
+    _specs: dict[Piece, list[CallResult]] = field(factory=dict)  # those made in each piece
 
     def begin(self, source: Source, outline: Outline, analysis: Analysis, settings: Settings) -> None:
         """The file is judged again."""
@@ -122,7 +122,7 @@ class Recall:
             return None
         return self._again(launch, known)
 
-    def of_maps(self, what: Launch | Made, used: AbstractSet[nodes.Node]) -> tuple[list[Finding], Maps] | None:
+    def of_maps(self, what: Launch | CallResult, used: AbstractSet[nodes.Node]) -> tuple[list[Finding], Maps] | None:
         """What is to be said of the index maps of a launch, or of a spec of which the maps in `used` are judged."""
         known = self._before.get((Same(what), "maps"))
         if known is None or known.maps is None or known.condition != self._maps_condition(what, known.maps, used):
@@ -131,14 +131,14 @@ class Recall:
         return None if found is None else (found, known.maps)
 
     def keep_maps(
-        self, what: Launch | Made, maps: Maps, used: AbstractSet[nodes.Node], findings: list[Finding]
+        self, what: Launch | CallResult, maps: Maps, used: AbstractSet[nodes.Node], findings: list[Finding]
     ) -> None:
         """Remember what was found out of index maps."""
         about = (what, *self._neighbours.get(what, ())) if isinstance(what, Launch) else (what,)
         self._keep((Same(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
 
-    def _maps_condition(self, what: Launch | Made, maps: Maps, used: AbstractSet[nodes.Node]) -> Hashable:
-        return maps.functions & used if isinstance(what, Made) else self._condition(what)
+    def _maps_condition(self, what: Launch | CallResult, maps: Maps, used: AbstractSet[nodes.Node]) -> Hashable:
+        return maps.functions & used if isinstance(what, CallResult) else self._condition(what)
 
     def stored_names(self, module: Module) -> frozenset[str]:
         """The names of jax that something in the file assigns: nothing is said of their uses anywhere."""

@@ -16,7 +16,7 @@ from pallas_lint.kernels.facts.memory_budget import (
     size,
 )
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.values import Array, Const, Made
+from pallas_lint.kernels.model.values import Array, CallResult, Const
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
@@ -257,8 +257,8 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
 def _limit_site(launch: Launch) -> Site:
     """The keyword itself, where the parameters are made by a call that is seen."""
     params = launch.argument("compiler_params")
-    node = params.site.node if isinstance(params, Made) else None
-    if isinstance(params, Made) and isinstance(node, nodes.Call):
+    node = params.site.node if isinstance(params, CallResult) else None
+    if isinstance(params, CallResult) and isinstance(node, nodes.Call):
         for argument in node.args:
             if argument.keyword is not None and argument.keyword.value == "vmem_limit_bytes":
                 return Site(params.site.piece, argument)

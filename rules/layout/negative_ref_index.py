@@ -11,7 +11,7 @@ from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
-from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Slice, Value
+from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import integer_value
@@ -255,7 +255,7 @@ def negative_constant(value: Value) -> int | None:
     if isinstance(value, Const):
         known = value.value
         return known if isinstance(known, int) and not isinstance(known, bool) and known < 0 else None
-    if isinstance(value, Made) and value.short in _CASTS and len(value.args) == 1:
+    if isinstance(value, CallResult) and value.short in _CASTS and len(value.args) == 1:
         return negative_constant(value.args[0])
     origin = value.origin if isinstance(value, Array) and value.shape == () else None
     if origin is not None and origin.args and origin.short in _CASTS:

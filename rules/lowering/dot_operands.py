@@ -10,7 +10,7 @@ from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.products import product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.model.values import NONE, Array, Const, External, Made, Seq
+from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, External, Seq
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -221,7 +221,7 @@ def _precision(op: Op) -> tuple[str | None, str | None]:
         return ("plain", _precision_name(value.items[0])) if same else ("each", None)
     if isinstance(value, External) and ".DotAlgorithmPreset." in value.name:
         return "preset", value.short
-    if isinstance(value, Made) and value.function.endswith(".DotAlgorithm"):
+    if isinstance(value, CallResult) and value.function.endswith(".DotAlgorithm"):
         return "object", None
     name = _precision_name(value)
     return ("plain", name) if name is not None else (None, None)

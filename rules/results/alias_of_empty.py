@@ -11,7 +11,7 @@ from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
 from pallas_lint.kernels.grid.row_moves import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
-from pallas_lint.kernels.model.values import Array, Made, Value
+from pallas_lint.kernels.model.values import Array, CallResult, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
@@ -174,7 +174,7 @@ def _is_gathered(call: ForeignCall, output: int) -> bool:
 
 
 def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, context: Context, how: str) -> Finding:
-    assert isinstance(value, Array | Made) and value.site is not None
+    assert isinstance(value, Array | CallResult) and value.site is not None
     fails = context.failing(lambda version: tuple(int(part) for part in version.split(".")[:2]) >= (0, 11))
     name = value.site.code.partition("(")[0]
     uninitialised = fails or not name.startswith(("jnp.", "jax.numpy."))

@@ -8,7 +8,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import Dictionary, Made, Ref
+from pallas_lint.kernels.model.values import CallResult, Dictionary, Ref
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
@@ -336,7 +336,7 @@ def _collective_id(launch: Launch) -> tuple[int, Site] | None:
     """The literal id, and where it is written."""
     params = launch.argument("compiler_params")
     value, where = None, launch.called_at
-    if isinstance(params, Made):
+    if isinstance(params, CallResult):
         value = params.argument("collective_id")
         node = params.site.node
         for argument in node.args if isinstance(node, nodes.Call) else ():

@@ -10,7 +10,7 @@ from pallas_lint.kernels.facts.aliases import claimed, output_leaves
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import all_seen
 from pallas_lint.kernels.grid.row_moves import is_filled_before, row_moves
-from pallas_lint.kernels.model.values import Array, Const, Made, Seq, Sym
+from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
@@ -313,7 +313,7 @@ def _same_shape(operand: Value, output: Value) -> bool | None:
     """Whether an operand and an output have the same shape; None where that is not known."""
     if operand == output:
         return True
-    shape = output.argument("shape", 0) if isinstance(output, Made) else None
+    shape = output.argument("shape", 0) if isinstance(output, CallResult) else None
     if isinstance(operand, Sym) and isinstance(shape, Sym):
         return True if shape == Sym(f"{operand.text}.shape", operand.owner) else None
     if isinstance(operand, Array) and operand.shape is not None and isinstance(shape, Seq) and not shape.open:

@@ -11,7 +11,7 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.index_maps import index_maps_of
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Made
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
@@ -159,7 +159,9 @@ def _is_done(store: Access, trace: KernelTrace) -> bool:
     if not any(op.site.key == store.site.key and op.name.endswith(_DESCRIBED) for op in trace.ops()):
         return True
     started = [op for op in trace.ops() if op.name.endswith(_STARTED)]
-    return any(isinstance(op.args[0], Made) and op.args[0].site.key == store.site.key for op in started if op.args)
+    return any(
+        isinstance(op.args[0], CallResult) and op.args[0].site.key == store.site.key for op in started if op.args
+    )
 
 
 def _prefetch(store: Access, launch: Launch, context: Context) -> Iterator[Finding]:

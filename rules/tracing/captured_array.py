@@ -11,7 +11,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.kernels.library.jit import is_traced
 from pallas_lint.kernels.model.trace import Access, Capture, Op
-from pallas_lint.kernels.model.values import Array, Const, Dictionary, Made, Seq, Slice, Sym, Value
+from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, Seq, Slice, Sym, Value
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
@@ -340,7 +340,7 @@ def _certainty(operand: Sym, launch: Launch) -> Severity:
             stack.extend(value.items)
         elif isinstance(value, Dictionary):
             stack.extend(item for _, item in value.items)
-        elif isinstance(value, Made):
+        elif isinstance(value, CallResult):
             stack.extend((*value.args, *(item for _, item in value.keywords)))
     return Severity.WARNING
 

@@ -11,7 +11,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.library.spreading import is_checked
 from pallas_lint.kernels.model.known_names import is_shape_struct
-from pallas_lint.kernels.model.values import NONE, Made
+from pallas_lint.kernels.model.values import NONE, CallResult
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent
@@ -152,8 +152,8 @@ class _Silence:
     """Outputs that do not say enough, in these versions. `always`: in all that have such a `shard_map`."""
 
     around: Around
-    shard_map: Made
-    structs: tuple[Made, ...]
+    shard_map: CallResult
+    structs: tuple[CallResult, ...]
     versions: tuple[str, ...]
     always: bool
 
@@ -233,7 +233,7 @@ def _keyword(version: str) -> str | None:
     return "vma" if within(version, "0.6.0") else None
 
 
-def _structs(shapes: Value) -> list[Made]:
+def _structs(shapes: Value) -> list[CallResult]:
     """The outputs that are written as shape structs."""
     return [leaf for leaf in tree_leaves(shapes) if is_shape_struct(leaf)]
 

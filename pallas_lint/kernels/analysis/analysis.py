@@ -21,7 +21,7 @@ from pallas_lint.kernels.model.known_names import SHARD_MAPS, last_part
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import Class, Func, Instance, Made
+from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
@@ -276,12 +276,12 @@ def _run_class(i: Interpreter, cls: Class) -> None:
 
 
 def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
-    if isinstance(value, Made) and value.function in SHARD_MAPS and value.args:
+    if isinstance(value, CallResult) and value.function in SHARD_MAPS and value.args:
         spreading.call_mapped(i, value, value.site.node)
         return
-    if isinstance(value, Made) and value.launch is not None:
+    if isinstance(value, CallResult) and value.launch is not None:
         return  # a launch by decorator: what it decorates runs as its kernel
-    if isinstance(value, Made) and value.args and isinstance(value.args[0], Func):
+    if isinstance(value, CallResult) and value.args and isinstance(value.args[0], Func):
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):
         return

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.spreading import spread_by
-from pallas_lint.kernels.model.values import Array, Const, Dictionary, DType, Func, Instance, Made, Seq
+from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, DType, Func, Instance, Seq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +129,7 @@ def _parts(value: Value | None, depth: int) -> Iterator[object]:
         yield from (
             (None,) if value.shape is None else (size if isinstance(size, int) else None for size in value.shape)
         )
-    elif isinstance(value, Made):
+    elif isinstance(value, CallResult):
         for part in (*value.args, *(part for _, part in value.keywords)):
             yield from _parts(part, depth + 1)
     elif isinstance(value, Func):

@@ -20,10 +20,10 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
-    Made,
     Seq,
     Shape,
     Sym,
@@ -235,7 +235,7 @@ def made_blank(value: Value) -> bool:
 
 def maker(value: Value) -> str | None:
     """The last part of the name of the function that made a fresh array: "zeros", "empty_like"; None for others."""
-    node = value.site.node if isinstance(value, Array | Made) and value.site is not None else None
+    node = value.site.node if isinstance(value, Array | CallResult) and value.site is not None else None
     if not isinstance(node, nodes.Call):
         return None
     func = node.func

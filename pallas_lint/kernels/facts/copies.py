@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer
 from pallas_lint.kernels.model.trace import Op, refs_in
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Made, Ref, Seq, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Ref, Seq, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,7 +154,7 @@ def copies_of(trace: KernelTrace) -> Copies:
 
 def _method(copies: Copies, op: Op, at: int, method: str) -> None:
     descriptor = op.args[0]
-    if not isinstance(descriptor, Made):
+    if not isinstance(descriptor, CallResult):
         return
     copies.used.add(descriptor.site.key)
     kind: Literal["start", "wait"] = "start" if method == "start" else "wait"
@@ -162,9 +162,9 @@ def _method(copies: Copies, op: Op, at: int, method: str) -> None:
 
 
 def _signals(
-    kind: Literal["start", "wait"], descriptor: Made | Op, op: Op, at: int, method: str = ""
+    kind: Literal["start", "wait"], descriptor: CallResult | Op, op: Op, at: int, method: str = ""
 ) -> Iterator[Signal]:
-    name = descriptor.function if isinstance(descriptor, Made) else descriptor.name
+    name = descriptor.function if isinstance(descriptor, CallResult) else descriptor.name
     ends = _ends(descriptor)
     if name in LOCAL:
         yield Signal(kind, descriptor.argument("sem", 2) or UNKNOWN, op, at, *ends)
@@ -175,7 +175,7 @@ def _signals(
         yield Signal(kind, descriptor.argument("recv_sem", 3) or UNKNOWN, op, at, *ends)
 
 
-def _ends(descriptor: Made | Op) -> tuple[Value, Value]:
+def _ends(descriptor: CallResult | Op) -> tuple[Value, Value]:
     source = descriptor.argument("src_ref", 0) or descriptor.argument("src", 0) or UNKNOWN
     target = descriptor.argument("dst_ref", 1) or descriptor.argument("dst", 1) or UNKNOWN
     return source, target
@@ -266,7 +266,7 @@ def _arrivals(group: list[Signal], copies: Copies) -> int | None:
     if not isinstance(declared, Seq) or len(declared.items) != len(refs):
         return None
     made = next((m for m, ref in zip(declared.items, refs, strict=True) if ref.buffer == barrier.buffer), None)
-    if not isinstance(made, Made) or not made.function.endswith(".Barrier") or made.open:
+    if not isinstance(made, CallResult) or not made.function.endswith(".Barrier") or made.open:
         return None
     number = made.argument("num_arrivals", 0)
     if number is None:

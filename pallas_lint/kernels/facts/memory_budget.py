@@ -11,7 +11,7 @@ from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, Array, Dictionary, Made, Sym, Value
+from pallas_lint.kernels.model.values import NONE, Array, CallResult, Dictionary, Sym, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.analysis.analysis import Analysis
@@ -196,7 +196,7 @@ def compiler_param(launch: Launch, name: str) -> Value | None:
         params = nested if isinstance(nested, Dictionary) else params
         found = params.get(name)
         return found if found is not None or not params.open else Sym(name, 0)
-    if isinstance(params, Made):
+    if isinstance(params, CallResult):
         found = params.argument(name)
         return found if found is not None or not params.open else Sym(name, 0)
     return Sym(name, 0)

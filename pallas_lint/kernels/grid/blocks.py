@@ -24,10 +24,10 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
-    Made,
     Ref,
     Seq,
     Shape,
@@ -362,7 +362,7 @@ def _dims(spec: BlockSpec, shape: Shape | None) -> tuple[BlockDim, ...] | None:
 
 def _buffers(spec: BlockSpec) -> int | None:
     mode = spec.value.argument("pipeline_mode")
-    if not isinstance(mode, Made) or mode.short != "Buffered":
+    if not isinstance(mode, CallResult) or mode.short != "Buffered":
         return None
     count = dim(mode.argument("buffer_count", 0) or UNKNOWN)
     return count if isinstance(count, int) else None
@@ -372,7 +372,7 @@ def _is_revisitable(spec: BlockSpec) -> bool:
     mode = spec.value.argument("pipeline_mode")
     if mode in (None, NONE):
         return spec.value.open
-    return not isinstance(mode, Made) or mode.open or mode.argument("revisit", 2) not in (None, NONE)
+    return not isinstance(mode, CallResult) or mode.open or mode.argument("revisit", 2) not in (None, NONE)
 
 
 # -- running index maps --------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
+    CallResult,
     Const,
     Dictionary,
     Func,
-    Made,
     Ref,
     Seq,
     Sym,
@@ -227,7 +227,7 @@ def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
                     stack.extend((item, sure) for item in option.items)
                 elif isinstance(option, Dictionary):
                     stack.extend((item, sure) for _, item in option.items)
-                elif isinstance(option, Made):
+                elif isinstance(option, CallResult):
                     spec = block_spec(option, role)  # type: ignore[arg-type]
                     if spec is not None:
                         yield spec, sure

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Op
-    from pallas_lint.kernels.model.values import Func, Made, Sym
+    from pallas_lint.kernels.model.values import CallResult, Func, Sym
     from pallas_lint.syntax import Piece, Site, nodes
 
 _LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
@@ -29,7 +29,7 @@ _Place = tuple["Piece", str, int]
 class Notes:
     """In the order in which things happened."""
 
-    specs_made: list[Made] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
+    specs_made: list[CallResult] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions handed to `jax.grad` and its like
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     abroad: list[Launch] = field(factory=list)  # launches of other modules that a `shard_map` of this one leads to

@@ -19,12 +19,12 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
     External,
     Func,
-    Made,
     Ref,
     Seq,
     Slice,
@@ -64,9 +64,9 @@ def element_of(iterable: Value, i: Interpreter, node: nodes.Node) -> Value:
         for item in iterable.items[1:]:
             result = join(result, item)
         return result
-    if isinstance(iterable, Made) and iterable.function == "builtins.range":
+    if isinstance(iterable, CallResult) and iterable.function == "builtins.range":
         return _index_of_range(iterable.args, node)
-    if isinstance(iterable, Made) and iterable.function == "builtins.enumerate" and iterable.args:
+    if isinstance(iterable, CallResult) and iterable.function == "builtins.enumerate" and iterable.args:
         return Seq((Sym("index", node), element_of(iterable.args[0], i, node)))
     if isinstance(iterable, Array) and iterable.shape:
         return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
@@ -386,7 +386,7 @@ def _call(i: Interpreter, node: nodes.Call, env: Env) -> Value:
             arguments.keywords[argument.keyword.value] = value
         else:
             arguments.positional.append(value)
-    if isinstance(callee, Made) and callee.function.startswith("method:"):
+    if isinstance(callee, CallResult) and callee.function.startswith("method:"):
         return members.call_method(i, callee, arguments, node, env)
     wrapper = launching.wrapper(node.func, callee)
     if wrapper is not None:

@@ -31,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Class,
     Const,
@@ -39,7 +40,6 @@ from pallas_lint.kernels.model.values import (
     Frame,
     Func,
     Instance,
-    Made,
     Seq,
     Sym,
     Value,
@@ -260,8 +260,8 @@ class Interpreter(Recorder):
             return self.call_function(callee, arguments)
         if isinstance(callee, External):
             return externals.call(self, callee, arguments, node)
-        if isinstance(callee, Made):
-            if callee.function.startswith("method:") and isinstance(callee.args[0], Made):
+        if isinstance(callee, CallResult):
+            if callee.function.startswith("method:") and isinstance(callee.args[0], CallResult):
                 # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
                 return members.call_method(self, callee, arguments, node, Env(self.module))
             return wrappers.call_made(self, callee, arguments, node)
@@ -483,7 +483,7 @@ class Interpreter(Recorder):
             # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
             if isinstance(decorating, Func) and isinstance(value, Func):
                 result = self.call_function(decorating, Arguments([value]))
-                if isinstance(result, Made) and result.launch is not None:
+                if isinstance(result, CallResult) and result.launch is not None:
                     return result
             return spreading.decorated(value, decorating)
         result = wrappers.decorate(self, decorating, value, decorator)

@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
-from pallas_lint.kernels.model.values import Array, Choice, Dictionary, Func, Made, Ref, Seq, Slice
+from pallas_lint.kernels.model.values import Array, CallResult, Choice, Dictionary, Func, Ref, Seq, Slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
 
 _Name = TypeVar("_Name")
-_CONTAINERS = frozenset({Seq, Choice, Dictionary, Slice, Func, Made})
+_CONTAINERS = frozenset({Seq, Choice, Dictionary, Slice, Func, CallResult})
 
 
 def parts_of(values: Iterable[Value]) -> Iterator[Array | Ref]:
@@ -51,7 +51,7 @@ def _inside(value: Value) -> tuple[Value, ...]:
         return tuple(part for part in (value.start, value.stop, value.step, value.size) if part is not None)
     if isinstance(value, Func):
         return (*value.bound, *(item for _, item in value.keywords))
-    if isinstance(value, Made):
+    if isinstance(value, CallResult):
         callee = () if value.callee is None else (value.callee,)
         return (*value.args, *(item for _, item in value.keywords), *callee)
     return ()
@@ -115,11 +115,11 @@ class Retelling:
         if isinstance(value, Dictionary):
             pairs = self._named(value.items)
             return value if pairs is value.items else evolve(value, items=pairs)
-        if isinstance(value, Func | Made):
+        if isinstance(value, Func | CallResult):
             return self._with_arguments(value)
         return value
 
-    def _with_arguments(self, value: Func | Made) -> Value:
+    def _with_arguments(self, value: Func | CallResult) -> Value:
         before = value.bound if isinstance(value, Func) else value.args
         args, keywords = self._all(before), self._named(value.keywords)
         if args is before and keywords is value.keywords:

@@ -18,11 +18,11 @@ from pallas_lint.kernels.model.trace import Guard, refs_in
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
+    CallResult,
     Class,
     External,
     Func,
     Instance,
-    Made,
     Ref,
     Seq,
     Sym,
@@ -255,7 +255,7 @@ def _with(i: Interpreter, node: nodes.With, env: Env) -> bool:
             i.handed.clear()
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
-        computed |= isinstance(value, Made) and value.function == "jax.ensure_compile_time_eval"
+        computed |= isinstance(value, CallResult) and value.function == "jax.ensure_compile_time_eval"
         result: Value = UNKNOWN
         if isinstance(value, Instance):
             entered.append(value)

@@ -13,11 +13,11 @@ from pallas_lint.kernels.model.launch_forms import KERNEL
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (
     NONE,
+    CallResult,
     Choice,
     Const,
     Dictionary,
     External,
-    Made,
     Seq,
     Value,
     options,
@@ -95,8 +95,8 @@ def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend
 def _from_params(launch: Launch) -> set[Backend]:
     found: set[Backend] = set()
     for value in options(launch.argument("compiler_params") or Const(None)):
-        if isinstance(value, Made | External):
-            backend = of_name(value.function if isinstance(value, Made) else value.name)
+        if isinstance(value, CallResult | External):
+            backend = of_name(value.function if isinstance(value, CallResult) else value.name)
             found |= {backend} if backend else set()
         elif isinstance(value, Dictionary):
             keys = {key.value for key, _ in value.items if isinstance(key, Const)}
@@ -119,7 +119,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
             backend = of_name(value.name)
             if backend is not None:
                 found.add(backend)
-        elif isinstance(value, Made):
+        elif isinstance(value, CallResult):
             backend = of_name(value.function)
             if backend is not None:
                 found.add(backend)
@@ -153,13 +153,13 @@ def _core(launch: Launch) -> str | None:
     stack: list[Value] = [value for name, value in launch.arguments.items() if name not in KERNEL]
     while stack:
         value = stack.pop()
-        name = value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""
+        name = value.name if isinstance(value, External) else value.function if isinstance(value, CallResult) else ""
         if name.startswith(f"{PALLAS}.tpu_sc.") or last_part(name) in (
             "SC_SCALAR_SUBCORE",
             "SC_VECTOR_SUBCORE",
         ):
             return "sc_scalar" if "Scalar" in name or "SC_SCALAR" in name else "sc_vector"
-        if isinstance(value, Made):
+        if isinstance(value, CallResult):
             stack.extend((*value.args, *(item for _, item in value.keywords)))
         elif isinstance(value, Seq):
             stack.extend(value.items)

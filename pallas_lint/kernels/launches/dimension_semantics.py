@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Dictionary, External, Made, Seq, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Const, Dictionary, External, Seq, Value
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import text_value
 
@@ -36,7 +36,7 @@ def declared_semantics(launch: Launch) -> Value | None:
     if isinstance(params, Dictionary):
         found = params.get("dimension_semantics")
         return found if found is not None else UNKNOWN if params.open else None
-    if isinstance(params, Made):
+    if isinstance(params, CallResult):
         found = params.argument("dimension_semantics", 0 if params.function.endswith("CompilerParams") else None)
         return UNKNOWN if found is None and params.open else None if found == NONE else found
     return UNKNOWN

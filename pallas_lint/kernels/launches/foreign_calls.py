@@ -14,7 +14,7 @@ from attrs import define
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
-from pallas_lint.kernels.model.values import UNKNOWN, Const, Func, Made, Seq, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, Func, Seq, Value, options
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -30,7 +30,7 @@ class ForeignCall:
     """One such call as the interpreter met it. `operands` is None where they are not seen."""
 
     form: ForeignForm
-    made: Made
+    made: CallResult
     module: Module
     operands: list[Value] | None = None
     operands_open: bool = False
@@ -66,7 +66,7 @@ class ForeignCall:
 def _functions(value: Value) -> list[Func]:
     if isinstance(value, Func):
         return [value]
-    if isinstance(value, Made):  # `triton.jit(f)`, `triton.autotune(...)(f)`
+    if isinstance(value, CallResult):  # `triton.jit(f)`, `triton.autotune(...)(f)`
         return [func for inner in value.args for func in _functions(inner)]
     return []
 
@@ -74,7 +74,9 @@ def _functions(value: Value) -> list[Func]:
 def call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
-    made = Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+    made = CallResult(
+        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+    )
     found = ForeignCall(form, made, i.module)
     keep(i.outcome.foreign_calls, found)
     if form.operands == "here":
@@ -93,7 +95,7 @@ def keep(calls: list[ForeignCall], call: ForeignCall) -> None:
         calls.append(call)
 
 
-def call_result(i: Interpreter, callee: Made, arguments: Arguments) -> Value:
+def call_result(i: Interpreter, callee: CallResult, arguments: Arguments) -> Value:
     """`ffi_call(target, shapes)(x, y)`: the operands are here."""
     for found in reversed(i.outcome.foreign_calls):
         if found.made is callee and found.operands is None:

@@ -20,11 +20,11 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Const,
     Dictionary,
     External,
     Func,
-    Made,
     Seq,
     Value,
     options,
@@ -79,7 +79,7 @@ def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, sit
         i.pending.append(result)
     elif i.kernel is not None and not form.may_nest:
         i.lose_sight()  # programs within a kernel are not run
-    result.returned = Made(
+    result.returned = CallResult(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
     return result.returned
@@ -87,12 +87,12 @@ def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, sit
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
     """What is surely given twice: beside a grid spec only the defaults of these are allowed."""
-    if not isinstance(named.get("grid_spec"), Made):
+    if not isinstance(named.get("grid_spec"), CallResult):
         return ()
     found = []
     for name in ("grid", "in_specs", "out_specs", "scratch_shapes"):
         value = named.get(name)
-        known = isinstance(value, Seq | Made | Dictionary) or (isinstance(value, Const) and value != NONE)
+        known = isinstance(value, Seq | CallResult | Dictionary) or (isinstance(value, Const) and value != NONE)
         empty = isinstance(value, Seq) and not value.items
         if known and not (empty and name in ("grid", "scratch_shapes")):
             found.append(name)
@@ -117,7 +117,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
     return spec.open
 
 
-def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
+def attach_kernel(i: Interpreter, made: CallResult, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
     i.change(made.launch.made_by)
@@ -128,7 +128,7 @@ def attach_kernel(i: Interpreter, made: Made, kernel: Value) -> Value:
     return made
 
 
-def call(i: Interpreter, made: Made, arguments: Arguments, node: nodes.Node) -> Value:
+def call(i: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
@@ -213,7 +213,7 @@ def _run_kernels(i: Interpreter, result: Launch) -> None:
             if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
                 run_kernel(i, result, body)
             i.contexts[context] += not result.meant_to_fail
-        elif isinstance(body, Made) and body.launch is not None and body.launch.form.is_inner:
+        elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:
             _run_pipeline_kernel(i, result, body)
 
 
@@ -233,7 +233,7 @@ def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
     traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
 
 
-def _run_pipeline_kernel(i: Interpreter, result: Launch, made: Made) -> None:
+def _run_pipeline_kernel(i: Interpreter, result: Launch, made: CallResult) -> None:
     """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
     assert made.launch is not None
     trace = KernelTrace(made.launch.form.last_parts[0], made.site, result)
@@ -316,10 +316,10 @@ def wrapper(func: nodes.BaseExpression, callee: Value) -> tuple[str, LaunchForm]
     name = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
     for known, form in FORMS.wrapped:
         if form.wrapped_as == "suffix" and name.endswith(known):
-            launches = form_of(callee) is not None or (isinstance(callee, Made) and callee.launch is not None)
+            launches = form_of(callee) is not None or (isinstance(callee, CallResult) and callee.launch is not None)
             return None if launches else (name, form)
         if form.wrapped_as == "method" and name == known and is_member:
-            return None if isinstance(callee, External | Func | Made) else (name, form)
+            return None if isinstance(callee, External | Func | CallResult) else (name, form)
     return None
 
 

@@ -19,12 +19,12 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
     Func,
     Instance,
-    Made,
     Ref,
     Seq,
     Sym,
@@ -286,7 +286,11 @@ class _Builder:
     def _leaf(self, name: str, role: Role, at: int, declared: Value, spec: Value | None, k: int) -> Value:
         inner = declared.items[k] if isinstance(declared, Seq) and k < len(declared.items) else UNKNOWN
         inner_spec = (
-            spec.items[k] if isinstance(spec, Seq) and k < len(spec.items) else spec if isinstance(spec, Made) else None
+            spec.items[k]
+            if isinstance(spec, Seq) and k < len(spec.items)
+            else spec
+            if isinstance(spec, CallResult)
+            else None
         )
         return self._ref(f"{name}[{k}]", role, at, inner, inner_spec)
 
@@ -313,7 +317,7 @@ def _may_be_none(declared: Value, spec: Value | None) -> bool:
     if isinstance(spec, Choice):
         return NONE in spec.options
     if spec is not None:
-        return not isinstance(spec, Made)
+        return not isinstance(spec, CallResult)
     if isinstance(declared, Choice):
         return NONE in declared.options
     return isinstance(declared, Sym) and declared.default == NONE

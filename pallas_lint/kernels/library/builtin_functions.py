@@ -16,6 +16,7 @@ from pallas_lint.kernels.model.symbols import arithmetic, owner_of
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
+    CallResult,
     Class,
     Const,
     Dictionary,
@@ -23,7 +24,6 @@ from pallas_lint.kernels.model.values import (
     External,
     Func,
     Instance,
-    Made,
     Ref,
     Seq,
     Slice,
@@ -170,7 +170,7 @@ def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
             return Const(True)
         if asked is not None and not kinds & asked:
             return Const(False)
-    return Made(name, tuple(arguments.positional), (), i.site(node))
+    return CallResult(name, tuple(arguments.positional), (), i.site(node))
 
 
 def _prod(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

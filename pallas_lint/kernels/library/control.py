@@ -17,11 +17,11 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
     Func,
-    Made,
     Seq,
     Value,
     dim,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _callable(value: Value | None) -> bool:
-    return isinstance(value, Func | Choice | Made)
+    return isinstance(value, Func | Choice | CallResult)
 
 
 def _under(i: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
@@ -85,26 +85,28 @@ def _widen(carry: Value, result: Value) -> Value:
     return join(carry, result)
 
 
-def _is_decorating(arguments: Arguments) -> Made | None:
+def _is_decorating(arguments: Arguments) -> CallResult | None:
     """The decorator's own call, when a model is run on `@pl.loop(0, n)` with (body, decorator)."""
-    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Made):
+    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], CallResult):
         return arguments.positional[1]
     return None
 
 
-def _decorator(model: Callable[[Interpreter, Value, Made, nodes.Node], Value]) -> Model:
+def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Value]) -> Model:
     """A function that is called first for a decorator, and then on the body."""
 
     def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(i, arguments.positional[0], made, node)
-        return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+        return CallResult(
+            name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+        )
 
     return run
 
 
-def _when(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
+def _when(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     condition = made.argument("condition", 0) or UNKNOWN
     if condition == Const(False):
         return NONE
@@ -114,7 +116,7 @@ def _when(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
     return NONE
 
 
-def _loop(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
+def _loop(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
         # The body gets one object that holds the indices.
@@ -135,13 +137,13 @@ def _loop(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
     return NONE if carry is None else result
 
 
-def _with_scoped(i: Interpreter, body: Value, made: Made, node: nodes.Node) -> Value:
+def _with_scoped(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     return _scoped(i, body, list(made.args), dict(made.keywords), node)
 
 
 def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
-        return Made(name, (), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+        return CallResult(name, (), tuple(arguments.keywords.items()), i.site(node), arguments.open)
     body = arguments.positional[0]
     return _scoped(i, body, arguments.positional[1:], arguments.keywords, node)
 

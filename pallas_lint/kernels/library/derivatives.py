@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.values import Func, Made, Value, options
+from pallas_lint.kernels.model.values import CallResult, Func, Value, options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,6 @@ def _functions(value: Value) -> Iterator[Func]:
     for option in options(value):
         if isinstance(option, Func):
             yield option
-        elif isinstance(option, Made):
+        elif isinstance(option, CallResult):
             for inner in option.args[:1]:
                 yield from _functions(inner)

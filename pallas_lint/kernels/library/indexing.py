@@ -14,12 +14,12 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     Dictionary,
     Dim,
     External,
-    Made,
     Ref,
     Seq,
     Shape,
@@ -51,12 +51,12 @@ def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value)
     if isinstance(owner, Array):
         result = Array(result_shape(owner.shape, index), owner.element, owner.weak)
         return i.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
-    if isinstance(owner, Made) and owner.function == "method:at":
+    if isinstance(owner, CallResult) and owner.function == "method:at":
         base = owner.args[0]
         if isinstance(base, Ref):
             i.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
             return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
-        return Made("method:at[]", (base, index), (), i.site(node))
+        return CallResult("method:at[]", (base, index), (), i.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)
     if isinstance(owner, Dictionary):
@@ -66,7 +66,7 @@ def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value)
     if isinstance(owner, Sym):
         text = _index_text(index)
         return UNKNOWN if text is None else Sym(f"{owner.text}[{text}]", owner.owner)
-    if isinstance(owner, Made) and owner.launch is not None and isinstance(index, Const | Sym | Made):
+    if isinstance(owner, CallResult) and owner.launch is not None and isinstance(index, Const | Sym | CallResult):
         # jax-triton style `kernel[grid](...)` never reaches here: those kernels are not Pallas.
         return UNKNOWN
     if isinstance(owner, External):
@@ -87,7 +87,7 @@ def ask(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> No
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
             i.demand("index", part, node)
         return
-    view = isinstance(owner, Made) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
+    view = isinstance(owner, CallResult) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
     if not view and not isinstance(owner, Ref):
         return
     for part in index.items if isinstance(index, Seq) else (index,):

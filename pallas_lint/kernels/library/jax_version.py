@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.kernels.model.values import Const, External, Made, Seq, Value
+from pallas_lint.kernels.model.values import CallResult, Const, External, Seq, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +41,13 @@ def _is_jax_version(value: Value) -> bool:
             "jax.version.__version_info__",
             "jax.version.__version__",
         )
-    if isinstance(value, Made) and value.function in ("packaging.version.parse", "packaging.version.Version"):
+    if isinstance(value, CallResult) and value.function in ("packaging.version.parse", "packaging.version.Version"):
         return bool(value.args) and _is_jax_version(value.args[0])
     return False
 
 
 def _version_tuple(value: Value) -> tuple[int, ...] | None:
-    if isinstance(value, Made) and value.function.startswith("packaging.version.") and value.args:
+    if isinstance(value, CallResult) and value.function.startswith("packaging.version.") and value.args:
         return _version_tuple(value.args[0])
     if isinstance(value, Const) and isinstance(value.value, str):
         numbers = re.findall(r"\d+", value.value)[:3]

@@ -15,6 +15,7 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Class,
     Const,
@@ -23,7 +24,6 @@ from pallas_lint.kernels.model.values import (
     External,
     Func,
     Instance,
-    Made,
     Ref,
     Seq,
     Sym,
@@ -73,12 +73,12 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: nodes.Node) -> V
             value = attribute_of(i, option, name, node)
             result = value if result is None else join(result, value)
         return UNKNOWN if result is None else result
-    if isinstance(owner, Made):
+    if isinstance(owner, CallResult):
         return _made_attribute(i, owner, name, node)
     if isinstance(owner, Seq | Dictionary | Const | Func):
-        return Made(f"method:{name}", (owner,), (), i.site(node))
+        return CallResult(f"method:{name}", (owner,), (), i.site(node))
     if isinstance(owner, Unknown) and name == "astype" and i.kernel is not None:
-        return Made("method:astype", (owner,), (), i.site(node))
+        return CallResult("method:astype", (owner,), (), i.site(node))
     if isinstance(owner, DType) and name in ("type", "dtype"):
         return owner
     if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
@@ -139,7 +139,7 @@ def _array_attribute(i: Interpreter, owner: Array, name: str, node: nodes.Node) 
         return i.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
         return UNKNOWN
-    return Made(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), i.site(node))
 
 
 def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
@@ -156,15 +156,15 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: nodes.Node) -> V
     if name == "T":
         shape = None if owner.shape is None else tuple(reversed(owner.shape))
         return evolve(owner, shape=shape, view=True)
-    return Made(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), i.site(node))
 
 
-def _made_attribute(i: Interpreter, owner: Made, name: str, node: nodes.Node) -> Value:
+def _made_attribute(i: Interpreter, owner: CallResult, name: str, node: nodes.Node) -> Value:
     if is_shape_struct(owner) and name in ("shape", "dtype"):
         return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
     if owner.function == "method:at":
         return UNKNOWN
-    return Made(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), i.site(node))
 
 
 def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
@@ -176,7 +176,7 @@ def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: nodes.
         if _is_decorated(member, "property", "cached_property"):
             return i.call_function(evolve(member, method_of=owner), Arguments())
         return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
-    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[0], Func):
+    if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[0], Func):
         return i.call_function(evolve(member.args[0], method_of=owner), Arguments())
     if member is not None:
         return member
@@ -186,7 +186,7 @@ def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: nodes.
 def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> None:
     """`owner.name = value`, by the class's own setter where it has one."""
     member = None if name in owner.attributes else class_member(i, owner.cls, name)
-    if isinstance(member, Made) and member.function == PROPERTY and isinstance(member.args[1], Func):
+    if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
         i.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
         return
     i.change(owner.made_by)
@@ -240,16 +240,16 @@ def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
-def call_method(i: Interpreter, method: Made, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
+def call_method(i: Interpreter, method: CallResult, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     """Call `owner.name(...)`, `method` being what the attribute gave."""
     owner, name = method.args[0], method.function.removeprefix("method:")
     if isinstance(owner, Array):
         return _array_method(i, owner, name, arguments, node)
     if isinstance(owner, Ref):
         return _ref_method(i, owner, name, arguments, node)
-    if isinstance(owner, Made) and owner.function in ("method:at[]", "method:at"):
+    if isinstance(owner, CallResult) and owner.function in ("method:at[]", "method:at"):
         return _at_method(i, owner, name, arguments, node)
-    if isinstance(owner, Made):
+    if isinstance(owner, CallResult):
         return _made_method(i, owner, name, arguments, node)
     if isinstance(owner, Seq):
         return _sequence_method(i, owner, name, arguments, node, env)
@@ -322,7 +322,7 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
     return UNKNOWN
 
 
-def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _at_method(i: Interpreter, at: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     base = at.args[0]
     if not isinstance(base, Array):
         return UNKNOWN
@@ -332,7 +332,7 @@ def _at_method(i: Interpreter, at: Made, name: str, arguments: Arguments, node: 
     return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
-def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _made_method(i: Interpreter, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
     if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
@@ -341,7 +341,7 @@ def _made_method(i: Interpreter, owner: Made, name: str, arguments: Arguments, n
     if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
         return drawn
     i.escape(arguments, node)
-    return Made(
+    return CallResult(
         f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node)
     )
 

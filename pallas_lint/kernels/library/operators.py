@@ -15,6 +15,7 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Class,
     Const,
@@ -22,7 +23,6 @@ from pallas_lint.kernels.model.values import (
     DType,
     Func,
     Instance,
-    Made,
     Ref,
     Seq,
     Sym,
@@ -130,6 +130,6 @@ def _identity(left: Value, right: Value, *, negated: bool) -> Value:
         return UNKNOWN
     if other == NONE and isinstance(one, Const | Seq | Dictionary | Array | Ref | Func | Class | Instance | DType):
         return Const((one == NONE) is not negated)
-    if other == NONE and isinstance(one, Made) and not one.function.startswith(("method:", "builtins.")):
+    if other == NONE and isinstance(one, CallResult) and not one.function.startswith(("method:", "builtins.")):
         return Const(negated)
     return UNKNOWN

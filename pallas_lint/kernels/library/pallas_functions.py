@@ -16,8 +16,8 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Const,
-    Made,
     Ref,
     Slice,
     Sym,
@@ -122,7 +122,9 @@ def _copy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> 
     else:
         i.lose_sight()
     i.op(name, node, arguments, UNKNOWN)
-    return Made(name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+    return CallResult(
+        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+    )
 
 
 def _dot(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

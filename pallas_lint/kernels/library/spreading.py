@@ -20,11 +20,11 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Choice,
     Const,
     External,
     Func,
-    Made,
     Seq,
     Value,
     options,
@@ -60,7 +60,7 @@ class Around:
     """What code outside kernels runs in. `shard_map` is the innermost."""
 
     program: Program | None = None
-    shard_map: Made | None = None
+    shard_map: CallResult | None = None
     nested: bool = False  # that stands in another one, or may
     hidden: bool = False  # something unknown is around the code, in all that: it may be a `shard_map`
     sure: bool = True  # no branch that the text leaves open stands between
@@ -108,7 +108,7 @@ def decorated(value: Value, decorator: Value) -> Value:
 
 def on_mesh(i: Interpreter, contexts: list[Value]) -> Around:
     """What the body of a `with` statement runs in."""
-    setting = [value for value in contexts if isinstance(value, Made) and value.function in _SETTING_MESH]
+    setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
     # In a `jit` it is too late to set one.
     return _in_program(i.around, *setting) if setting and i.around.program is None else i.around
 
@@ -126,7 +126,7 @@ def place(i: Interpreter, name: str, arguments: Arguments) -> Value | None:
     return evolve(value, sharding=sharding) if isinstance(value, Array) else None
 
 
-def mapped(i: Interpreter, made: Made) -> Made:
+def mapped(i: Interpreter, made: CallResult) -> CallResult:
     """A `shard_map` of a function was made: where nobody is seen to call it, somebody else will."""
     if i.around.program is not None and i.around.shard_map is None:
         i.around.program.shardings.append(made)
@@ -140,25 +140,25 @@ def hand_out(i: Interpreter, key: object, value: Value) -> None:
         i.handed[Same(key)] = value
 
 
-def call_mapped(i: Interpreter, made: Made, node: nodes.Node) -> Value:
+def call_mapped(i: Interpreter, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     i.handed.pop(Same(made), None)
     around = i.around
     within = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
     with inside(i, within):
         for option in options(made.argument("f", 0) or UNKNOWN):
-            if isinstance(option, Func | Made):
+            if isinstance(option, Func | CallResult):
                 i.call(option, Arguments(open=True), node)
     return UNKNOWN
 
 
-def jitted(i: Interpreter, made: Made) -> Made:
+def jitted(i: Interpreter, made: CallResult) -> CallResult:
     """A `jit` with shardings of a launch, or of something mapped."""
     hand_out(i, made, made)
     return made
 
 
-def call_jitted(i: Interpreter, made: Made, arguments: Arguments, node: nodes.Node) -> Value:
+def call_jitted(i: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `jax.jit` made of such a value."""
     i.handed.pop(Same(made), None)
     with inside(i, _in_program(i.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
@@ -169,7 +169,7 @@ def run_handed_out(i: Interpreter) -> None:
     """Run what was mapped over devices, and returned or passed on."""
     while i.handed:
         value = i.handed.pop(next(iter(i.handed)))
-        if isinstance(value, Made):
+        if isinstance(value, CallResult):
             i.call(value, Arguments(open=True), value.site.node)
         elif isinstance(value, Func):
             i.call_function(value, Arguments(open=True))
@@ -178,7 +178,7 @@ def run_handed_out(i: Interpreter) -> None:
 # -- what rules ask --------------------------------------------------------------------------------------------------
 
 
-def is_checked(shard_map: Made) -> bool | None:
+def is_checked(shard_map: CallResult) -> bool | None:
     """Whether the `shard_map` checks over which mesh axes values vary; None where that is not known."""
     given = shard_map.argument("check_vma") or shard_map.argument("check_rep", 4)
     if given is None:
@@ -220,24 +220,24 @@ def spread_by(launch: Launch) -> Spread | None:
 def _sharding(operand: Value) -> Value | None:
     if isinstance(operand, Array):
         return operand.sharding
-    if isinstance(operand, Made) and operand.function in PLACING:
+    if isinstance(operand, CallResult) and operand.function in PLACING:
         return operand.argument("device", 1) or operand.argument("shardings", 1)
     return None
 
 
-def _described(made: Made) -> str:
+def _described(made: CallResult) -> str:
     name = made.short
     return "an array sharded over several devices" if name == "NamedSharding" else f"`{name}`"
 
 
-def _meshes(sharding: Value) -> Iterator[tuple[Value, Made]]:
+def _meshes(sharding: Value) -> Iterator[tuple[Value, CallResult]]:
     """The meshes that a sharding, or what holds some, names, and by what."""
     for leaf in tree_leaves(sharding):
         if isinstance(leaf, Choice):
             found = [list(_meshes(option)) for option in leaf.options]
             # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
             yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
-        elif isinstance(leaf, Made):
+        elif isinstance(leaf, CallResult):
             if leaf.short == "NamedSharding" or leaf.function in _SETTING_MESH:
                 yield leaf.argument("mesh", 0) or UNKNOWN, leaf
             elif leaf.function in SHARD_MAPS:
@@ -248,7 +248,7 @@ def _meshes(sharding: Value) -> Iterator[tuple[Value, Made]]:
 
 def _device_count(mesh: Value) -> int | None:
     """How many devices a mesh has; None where that is not known."""
-    if not isinstance(mesh, Made):
+    if not isinstance(mesh, CallResult):
         return None
     name = mesh.short
     if name == "make_mesh":
@@ -257,7 +257,7 @@ def _device_count(mesh: Value) -> int | None:
     if isinstance(devices, Array) and devices.shape is not None:
         sizes = [size for size in devices.shape if isinstance(size, int)]
         return prod(sizes) if len(sizes) == len(devices.shape) else None
-    if isinstance(devices, Made) and devices.function.endswith("create_device_mesh"):
+    if isinstance(devices, CallResult) and devices.function.endswith("create_device_mesh"):
         return _product(devices.argument("mesh_shape", 0))
     return None
 
@@ -269,10 +269,10 @@ def _product(sizes: Value | None) -> int | None:
     return prod(known) if len(known) == len(sizes.items) and min(known, default=1) > 0 else None
 
 
-def _leaves_axes(shard_map: Made) -> bool:
+def _leaves_axes(shard_map: CallResult) -> bool:
     """Whether some axes of its mesh are surely left to the compiler."""
     mesh = shard_map.argument("mesh", 1)
-    if not isinstance(mesh, Made) or mesh.short not in ("Mesh", "make_mesh"):
+    if not isinstance(mesh, CallResult) or mesh.short not in ("Mesh", "make_mesh"):
         return False
     mapped_axes, axes = _names(shard_map.argument("axis_names")), _names(mesh.argument("axis_names", 1))
     return bool(mapped_axes) and mapped_axes < axes

@@ -12,7 +12,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
-from pallas_lint.kernels.model.values import UNKNOWN, Choice, Const, External, Func, Made, Seq, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Choice, Const, External, Func, Seq, Value, options
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -76,14 +76,14 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: nodes.No
         return i.made(name, arguments, node)
     if name in JIT and isinstance(first, Func):
         return _jitted(i, first, arguments.rest(1))
-    if name in JIT and isinstance(first, Made) and jit.shardings_of(arguments):
+    if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
         return spreading.jitted(i, i.made(name, arguments, node))
-    if isinstance(first, Func | Choice) or (isinstance(first, Made) and first.launch is not None):
+    if isinstance(first, Func | Choice) or (isinstance(first, CallResult) and first.launch is not None):
         return first
     return i.made(name, arguments, node)
 
 
-def _mapped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Made:
+def _mapped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
     made = i.made(name, arguments, node)
     return made if arguments.get("f", 0) is None else spreading.mapped(i, made)
 
@@ -110,12 +110,12 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
             i.notes.checkified.add(option.node)
-        elif isinstance(option, Made) and option.callee is not None:
+        elif isinstance(option, CallResult) and option.callee is not None:
             mark_checkified(i, option.callee)
-        elif isinstance(option, Made) and option.launch is not None:
+        elif isinstance(option, CallResult) and option.launch is not None:
             i.change(option.launch.made_by)
             option.launch.arguments.setdefault("checkified?", Const(True))
-        elif isinstance(option, Made) and option.args:
+        elif isinstance(option, CallResult) and option.args:
             for value in option.args:
                 mark_checkified(i, value)
         else:
@@ -125,7 +125,7 @@ def mark_checkified(i: Interpreter, target: Value) -> None:
 # -- calls of what another call returned -----------------------------------------------------------------------
 
 
-def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: nodes.Node) -> Value:
+def call_made(i: Interpreter, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
     if callee.launch is not None:
         return launching.call(i, callee, arguments, node)
@@ -146,7 +146,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: nodes.No
         return i.call(callee.callee, merged, node)
     if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
         return spreading.call_mapped(i, callee, node)
-    if callee.function in JIT and callee.args and isinstance(callee.args[0], Made):
+    if callee.function in JIT and callee.args and isinstance(callee.args[0], CallResult):
         return spreading.call_jitted(i, callee, arguments, node)
     decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:
@@ -162,7 +162,7 @@ def call_made(i: Interpreter, callee: Made, arguments: Arguments, node: nodes.No
                 i.call_function(option, Arguments(open=True))
             elif isinstance(option, Func):
                 i.call_unknown(option, callee.function)
-            elif isinstance(option, Made) and option.launch is not None and option.launch.operands is None:
+            elif isinstance(option, CallResult) and option.launch is not None and option.launch.operands is None:
                 # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
                 option.launch.operands_open = True
     i.escape(arguments, node)
@@ -186,7 +186,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
         if decorator.name in _MAPPING and isinstance(target, Func):
             return _mapped(i, decorator.name, Arguments([target]), node)
         return UNKNOWN
-    if not isinstance(decorator, Made):
+    if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
         return i.made(members.PROPERTY, Arguments([decorator.args[0], target]), node)
@@ -197,7 +197,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
     if decorator.function in _TRANSPARENT:
         derivatives.note(i, decorator.function, Arguments([target]), node)
         return _jit_by(i, decorator.function, decorator, target)
-    method = isinstance(target, Made) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
+    method = isinstance(target, CallResult) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
     if is_partial(decorator) and decorator.callee is not None:
@@ -208,7 +208,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
             given = [*decorator.args] if attached else [*decorator.args, target]
             merged = Arguments(given, dict(decorator.keywords), decorator.open)
             made = launching.launch(i, inner.name, form, merged, decorator.site)
-            return launching.attach_kernel(i, made, target) if attached and isinstance(made, Made) else made
+            return launching.attach_kernel(i, made, target) if attached and isinstance(made, CallResult) else made
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
             derivatives.note(i, inner.name, Arguments([target]), node)
             return _jit_by(i, inner.name, decorator, target)
@@ -225,7 +225,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
     return UNKNOWN
 
 
-def _jit_by(i: Interpreter, name: str, decorator: Made, target: Value) -> Value:
+def _jit_by(i: Interpreter, name: str, decorator: CallResult, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
     if name not in JIT:
         return target

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.values import Array, Func, Made, Ref, Seq, Slice, options
+from pallas_lint.kernels.model.values import Array, CallResult, Func, Ref, Seq, Slice, options
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -61,7 +61,8 @@ class Arguments:
             if isinstance(value, Seq):
                 values.extend(value.items)
         return any(
-            isinstance(option, Func) or (isinstance(option, Made) and (option.launch is not None or is_spec(option)))
+            isinstance(option, Func)
+            or (isinstance(option, CallResult) and (option.launch is not None or is_spec(option)))
             for value in values
             for option in options(value)
         )

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, overload
 
 from pallas_lint.kernels.model.kinds import element_of_kinds, exact, join_elements, kinds_of, mapped, promoted
-from pallas_lint.kernels.model.values import Array, Choice, Const, DType, External, Made, Value
+from pallas_lint.kernels.model.values import Array, CallResult, Choice, Const, DType, External, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.kinds import Element
@@ -56,7 +56,7 @@ def element_of(value: Value | None) -> Element:
     if isinstance(value, External):
         module, _, name = value.name.rpartition(".")
         return _LONG.get(name) if module in _DTYPE_MODULES else _PYTHON.get(value.name)
-    if isinstance(value, Made) and value.short == "dtype" and value.args:
+    if isinstance(value, CallResult) and value.short == "dtype" and value.args:
         return element_of(value.args[0])
     if isinstance(value, Choice):
         return reduce(join_elements, map(element_of, value.options))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from pallas_lint.kernels.model.values import Const, External, Made, Value
+from pallas_lint.kernels.model.values import CallResult, Const, External, Value
 
 PALLAS = "jax.experimental.pallas"
 PROGRAM_ID, NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
@@ -30,47 +30,47 @@ def last_part(name: str) -> str:
     return name[name.rfind(".") + 1 :]
 
 
-def is_made(value: Value | None, names: frozenset[str]) -> TypeGuard[Made]:
+def is_made(value: Value | None, names: frozenset[str]) -> TypeGuard[CallResult]:
     """Whether the value is what a call of one of these gave, known by the last part of its name."""
-    return isinstance(value, Made) and value.short in names
+    return isinstance(value, CallResult) and value.short in names
 
 
-def is_shape_struct(value: Value | None) -> TypeGuard[Made]:
+def is_shape_struct(value: Value | None) -> TypeGuard[CallResult]:
     """`jax.ShapeDtypeStruct(shape, dtype)`."""
     return is_made(value, _SHAPE_STRUCT)
 
 
-def declares_array(value: Value | None) -> TypeGuard[Made]:
+def declares_array(value: Value | None) -> TypeGuard[CallResult]:
     """What says of one array its shape and dtype, and maybe where it lies: `pltpu.HBM(shape, dtype)`."""
     return is_made(value, _ARRAY_TYPES)
 
 
-def is_spec(value: Value | None) -> TypeGuard[Made]:
+def is_spec(value: Value | None) -> TypeGuard[CallResult]:
     """`pl.BlockSpec(...)`."""
     return is_made(value, _BLOCK_SPEC)
 
 
-def is_grid_spec(value: Value | None) -> TypeGuard[Made]:
-    return isinstance(value, Made) and value.short.endswith("GridSpec")
+def is_grid_spec(value: Value | None) -> TypeGuard[CallResult]:
+    return isinstance(value, CallResult) and value.short.endswith("GridSpec")
 
 
-def takes_prefetch(value: Value | None) -> TypeGuard[Made]:
+def takes_prefetch(value: Value | None) -> TypeGuard[CallResult]:
     """A grid spec with scalar-prefetch operands, of which the number comes first."""
     return is_made(value, _PREFETCHING)
 
 
-def is_tensorcore_mesh(value: Value | None) -> TypeGuard[Made]:
+def is_tensorcore_mesh(value: Value | None) -> TypeGuard[CallResult]:
     return is_made(value, _TENSOR_CORES)
 
 
-def is_partial(value: Value | None) -> TypeGuard[Made]:
+def is_partial(value: Value | None) -> TypeGuard[CallResult]:
     """`functools.partial(f, ...)` of something that is no function of the project: of those, partials are functions."""
-    return isinstance(value, Made) and value.function == PARTIAL
+    return isinstance(value, CallResult) and value.function == PARTIAL
 
 
 def name_of(value: Value | None) -> str:
     """The canonical name of something outside the project, or of what made the value; "" for anything else."""
-    return value.name if isinstance(value, External) else value.function if isinstance(value, Made) else ""
+    return value.name if isinstance(value, External) else value.function if isinstance(value, CallResult) else ""
 
 
 def is_integer(value: Value | None) -> TypeGuard[Const]:

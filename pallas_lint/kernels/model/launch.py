@@ -20,11 +20,11 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
+    CallResult,
     Const,
     Dictionary,
     Dim,
     Func,
-    Made,
     Ref,
     Seq,
     Shape,
@@ -76,7 +76,7 @@ class BlockDim:
 class BlockSpec:
     """A BlockSpec as written. `block_shape`: None where it is absent or unknown (see `has_block_shape`)."""
 
-    value: Made
+    value: CallResult
     block_shape: Seq | None
     index_map: Value | None  # None: absent
     memory_space: str | None
@@ -136,7 +136,7 @@ class Launch:
     certain: bool = True  # False: it stands behind a branch that the text leaves open
     moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
     scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
-    returned: Made | None = None  # the value of the launching call
+    returned: CallResult | None = None  # the value of the launching call
     made_by: object = None  # the run that met it
     expects_failure: bool = False  # it stands in `with pytest.raises(...)`
     failing_calls: int = 0  # how many calls of the result stand there
@@ -184,7 +184,7 @@ class Launch:
     def interpret(self) -> bool:
         """Whether it surely runs in interpret mode, where no backend compiles the kernel."""
         value = self.argument("interpret")
-        return value == Const(True) or (isinstance(value, Made) and "Interpret" in value.function)
+        return value == Const(True) or (isinstance(value, CallResult) and "Interpret" in value.function)
 
     @property
     def grid(self) -> Seq | None:
@@ -291,7 +291,7 @@ def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
     name = last_part(name_of(item))
     if item == NONE or name in ("Squeezed", "squeezed"):
         return BlockDim("squeezed", 1)
-    if isinstance(item, Made):
+    if isinstance(item, CallResult):
         kind = _DIM_KINDS.get(name)
         if kind is None:
             return BlockDim("computed", None)
@@ -330,7 +330,7 @@ def memory_space(value: Value | None) -> str | None:
 
 def scratch_ref(name: str, value: Value) -> Ref:
     """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
-    if isinstance(value, Made):
+    if isinstance(value, CallResult):
         function = value.short
         if is_shape_struct(value):
             return Ref(

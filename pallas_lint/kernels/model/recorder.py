@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.model.trace import Access, Demand, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Func, Made, Ref, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Choice, Func, Ref, Value, options
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ class Recorder:
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result
 
-    def made(self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None) -> Made:
+    def made(self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None) -> CallResult:
         """What a call gives of which only the name and the arguments count."""
         keywords = tuple(arguments.keywords.items())
-        return Made(name, tuple(arguments.positional), keywords, self.site(node), arguments.open, callee)
+        return CallResult(name, tuple(arguments.positional), keywords, self.site(node), arguments.open, callee)
 
     # -- who does what to whom -----------------------------------------------------------------------------------
 

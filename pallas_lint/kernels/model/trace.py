@@ -207,7 +207,7 @@ def is_full_index(index: Value) -> bool:
 
 def refs_in(value: Value, seen: set[Instance] | None = None) -> Iterator[Ref]:
     """The refs that a value holds, inside tuples, lists and choices too. `seen`: instances looked into."""
-    from pallas_lint.kernels.model.values import Dictionary, Instance, Made, Seq
+    from pallas_lint.kernels.model.values import CallResult, Dictionary, Instance, Seq
 
     seen = set() if seen is None else seen
     for option in options(value):
@@ -223,7 +223,7 @@ def refs_in(value: Value, seen: set[Instance] | None = None) -> Iterator[Ref]:
             seen.add(option)
             for item in option.attributes.values():
                 yield from refs_in(item, seen)
-        elif isinstance(option, Made) and option.function.endswith("_copy"):
+        elif isinstance(option, CallResult) and option.function.endswith("_copy"):
             # The descriptor of an asynchronous copy: who has it can start it and wait for it.
             for item in (*option.args, *(value for _, value in option.keywords)):
                 yield from refs_in(item, seen)

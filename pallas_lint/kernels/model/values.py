@@ -307,7 +307,7 @@ class External:
 
 
 @frozen(eq=False)
-class Made:
+class CallResult:
     """What a call of an external constructor or function returned: `BlockSpec(...)`, `ShapeDtypeStruct(...)`.
 
     `function` is its canonical name; arguments are as written, positional ones in `args`.
@@ -332,7 +332,7 @@ class Made:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Made)
+            isinstance(other, CallResult)
             and self.function == other.function
             and self.site.key == other.site.key
             and (self.args, self.keywords, self.callee) == (other.args, other.keywords, other.callee)
@@ -391,7 +391,7 @@ Value = (
     | Ref
     | Func
     | External
-    | Made
+    | CallResult
     | Class
     | Instance
     | Choice
