@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Dictionary, Func, Ref, Seq, Value, options
+from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Func, OneOf, Ref, Seq, Value, options
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
@@ -113,7 +113,7 @@ class KernelReturnsValue(Rule):
             site,
             f"kernel returns {what}: it has to return None",
             help="store the result into an output ref",
-            severity=Severity.WARNING if isinstance(trace.returned, Choice) else Severity.ERROR,
+            severity=Severity.WARNING if isinstance(trace.returned, OneOf) else Severity.ERROR,
             fixes=[fix] if fix is not None else [],
         )
 

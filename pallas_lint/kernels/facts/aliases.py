@@ -21,9 +21,9 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
+    OneOf,
     Seq,
     Shape,
     Sym,
@@ -89,7 +89,7 @@ def pairs(call: Launch | ForeignCall) -> list[tuple[int | None, int | None]] | N
 def claimed(call: Launch | ForeignCall) -> frozenset[int] | None:
     """The outputs that surely have an alias; None where it is not known which have."""
     value = declared(call)
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return None
     found = pairs(call)
     if found is None or any(output is None for _, output in found):
@@ -223,7 +223,7 @@ def _leaves(value: Value, at: int, *, sure: bool) -> list[Leaf] | None:
         return [Leaf(value, True, at)]
     if declares_array(value):
         return [Leaf(value, True, at)]
-    if isinstance(value, Choice) and not sure:
+    if isinstance(value, OneOf) and not sure:
         return None
     return [Leaf(value, sure or (isinstance(value, Sym) and value.text.endswith("]")), at)]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.known_names import is_shape_struct, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import Launch, block_spec
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Choice, Dictionary, Ref, Seq, Sym, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Dictionary, OneOf, Ref, Seq, Sym, Value
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _says_nothing(launch: Launch, role: str, at: int) -> bool:
 
 
 def _no_space(value: Value) -> bool:
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return all(_no_space(option) for option in value.options)
     if isinstance(value, Seq):
         return not value.open and all(_no_space(item) for item in value.items)

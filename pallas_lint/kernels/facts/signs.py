@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.model.dtypes import bits, is_signed
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
-from pallas_lint.kernels.model.values import NONE, Array, Choice, Const, Value
+from pallas_lint.kernels.model.values import NONE, Array, Const, OneOf, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Op
@@ -30,7 +30,7 @@ def is_non_negative(value: Value, depth: int = 0) -> bool:
     """Whether the value cannot be below 0: grid indices, iotas, unsigned values, and what 32 bits make of these."""
     if isinstance(value, Const):
         return isinstance(value.value, int | float) and value.value >= 0
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return all(is_non_negative(option, depth) for option in value.options)
     if not isinstance(value, Array):
         return False

@@ -25,9 +25,9 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
+    OneOf,
     Ref,
     Seq,
     Shape,
@@ -329,7 +329,7 @@ def block_of(
         spec,
         maps[0] if known and maps else None,
         known,
-        sure and not isinstance(spec.index_map, Choice),
+        sure and not isinstance(spec.index_map, OneOf),
     )
 
 
@@ -441,6 +441,6 @@ def symbols_in(values: list[Value]) -> set[Sym]:
                 stack.extend(value.operation[1:])
         elif isinstance(value, Array) and value.origin is not None:
             stack.extend((*value.origin.args, *(item for _, item in value.origin.keywords)))
-        elif isinstance(value, Choice):
+        elif isinstance(value, OneOf):
             stack.extend(value.options)
     return found

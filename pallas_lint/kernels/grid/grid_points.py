@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
-from pallas_lint.kernels.model.values import Array, Choice, Const, Sym, Value
+from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ class Point:
             if made is not None or value.operation is None:
                 return made
             return self._once(value, depth, known)
-        if isinstance(value, Choice):
+        if isinstance(value, OneOf):
             found = {self._value(option, depth + 1, known) for option in value.options}
             return found.pop() if len(found) == 1 else None
         if isinstance(value, Array) and value.origin is not None and value.shape in ((), None):
@@ -222,7 +222,7 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
                 complete = False
         elif isinstance(current, Sym) and current.operation is not None:
             stack.extend(current.operation[1:])
-        elif isinstance(current, Choice):
+        elif isinstance(current, OneOf):
             stack.extend(current.options)
         elif hasattr(current, "items") and isinstance(current.items, tuple):
             stack.extend(item for item in current.items if not isinstance(item, tuple))
@@ -262,7 +262,7 @@ def terms_in(value: Value) -> Terms:
         elif isinstance(current, Sym):
             symbols[current] = None
             stack.extend(current.operation[1:] if current.operation is not None else ())
-        elif isinstance(current, Choice):
+        elif isinstance(current, OneOf):
             stack.extend(current.options)
     return Terms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
 

@@ -13,7 +13,7 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
-from pallas_lint.kernels.model.values import Array, Choice, Const, Sym, Value
+from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -214,7 +214,7 @@ def _small_constants(uses: list[Use]) -> bool:
                         stack.extend(value.origin.args)
                 elif isinstance(value, Sym) and value.operation is not None:
                     stack.extend(value.operation[1:] if value.operation[0] in "+-" else ())
-                elif isinstance(value, Choice):
+                elif isinstance(value, OneOf):
                     stack.extend(value.options)
     return True
 

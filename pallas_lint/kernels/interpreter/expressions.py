@@ -20,11 +20,11 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
     External,
     Func,
+    OneOf,
     Ref,
     Seq,
     Slice,
@@ -434,9 +434,9 @@ def store(i: Interpreter, target: nodes.Subscript, value: Value, env: Env) -> No
     """`owner[index] = value`."""
     owner = i.evaluate(target.value, env)
     index = _index(i, target, env)
-    with i.maybe() if isinstance(owner, Choice) else contextlib.nullcontext():
+    with i.maybe() if isinstance(owner, OneOf) else contextlib.nullcontext():
         indexing.ask(i, target, owner, index)
-    for option in owner.options if isinstance(owner, Choice) else (owner,):
+    for option in owner.options if isinstance(owner, OneOf) else (owner,):
         if isinstance(option, Ref):
             i.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):

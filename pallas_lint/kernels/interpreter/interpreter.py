@@ -32,7 +32,6 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Class,
     Const,
     Dictionary,
@@ -40,6 +39,7 @@ from pallas_lint.kernels.model.values import (
     Frame,
     Func,
     Instance,
+    OneOf,
     Seq,
     Sym,
     Value,
@@ -267,7 +267,7 @@ class Interpreter(Recorder):
             return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
             return self._instantiate(callee, arguments, node)
-        if isinstance(callee, Choice):
+        if isinstance(callee, OneOf):
             result: Value | None = None
             with self.maybe():
                 for option in callee.options:

@@ -11,9 +11,9 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
-    Choice,
     Const,
     External,
+    OneOf,
     Ref,
     Seq,
     Sym,
@@ -41,7 +41,7 @@ def narrowed(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bind
     if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
         operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
         value = _local(test.left, env)
-        if isinstance(right, nodes.Name) and right.value == "None" and isinstance(value, Choice):
+        if isinstance(right, nodes.Name) and right.value == "None" and isinstance(value, OneOf):
             assert isinstance(test.left, nodes.Name)
             none: Bindings = {test.left.value: NONE}
             other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE])}
@@ -116,4 +116,4 @@ def _instance(i: Interpreter, test: nodes.Call, env: Env) -> tuple[Bindings, Bin
 
 
 def _of(found: list[Value]) -> Value:
-    return UNKNOWN if not found else found[0] if len(found) == 1 else Choice(tuple(found))
+    return UNKNOWN if not found else found[0] if len(found) == 1 else OneOf(tuple(found))

@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
-from pallas_lint.kernels.model.values import Array, CallResult, Choice, Dictionary, Func, Ref, Seq, Slice
+from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
 
 _Name = TypeVar("_Name")
-_CONTAINERS = frozenset({Seq, Choice, Dictionary, Slice, Func, CallResult})
+_CONTAINERS = frozenset({Seq, OneOf, Dictionary, Slice, Func, CallResult})
 
 
 def parts_of(values: Iterable[Value]) -> Iterator[Array | Ref]:
@@ -43,7 +43,7 @@ def _inside(value: Value) -> tuple[Value, ...]:
     """The values of which one consists that does not change."""
     if isinstance(value, Seq):
         return value.items
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return value.options
     if isinstance(value, Dictionary):
         return tuple(part for pair in value.items for part in pair)
@@ -109,9 +109,9 @@ class Retelling:
             bounds = _inside(value)
             made = self._all(bounds)
             return value if made is bounds else Slice(*made)
-        if isinstance(value, Choice):
+        if isinstance(value, OneOf):
             options = self._all(value.options)
-            return value if options is value.options else Choice(options)
+            return value if options is value.options else OneOf(options)
         if isinstance(value, Dictionary):
             pairs = self._named(value.items)
             return value if pairs is value.items else evolve(value, items=pairs)

@@ -14,10 +14,10 @@ from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (
     NONE,
     CallResult,
-    Choice,
     Const,
     Dictionary,
     External,
+    OneOf,
     Seq,
     Value,
     options,
@@ -128,7 +128,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
             stack.extend(value.items)
         elif isinstance(value, Dictionary):
             stack.extend(item for _, item in value.items)
-        elif isinstance(value, Choice):
+        elif isinstance(value, OneOf):
             stack.extend(value.options)
     return found
 
@@ -163,7 +163,7 @@ def _core(launch: Launch) -> str | None:
             stack.extend((*value.args, *(item for _, item in value.keywords)))
         elif isinstance(value, Seq):
             stack.extend(value.items)
-        elif isinstance(value, Choice):
+        elif isinstance(value, OneOf):
             stack.extend(value.options)
     for trace in launch.traces:
         if any(isinstance(op, Op) and op.name.startswith(f"{PALLAS}.tpu_sc.") for op in trace.events):

@@ -20,11 +20,11 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
     Func,
     Instance,
+    OneOf,
     Ref,
     Seq,
     Sym,
@@ -314,10 +314,10 @@ class _Builder:
 
 def _may_be_none(declared: Value, spec: Value | None) -> bool:
     """Whether the kernel may get None in this place, which many test with `is not None`."""
-    if isinstance(spec, Choice):
+    if isinstance(spec, OneOf):
         return NONE in spec.options
     if spec is not None:
         return not isinstance(spec, CallResult)
-    if isinstance(declared, Choice):
+    if isinstance(declared, OneOf):
         return NONE in declared.options
     return isinstance(declared, Sym) and declared.default == NONE

@@ -18,10 +18,10 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
     Func,
+    OneOf,
     Seq,
     Value,
     dim,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _callable(value: Value | None) -> bool:
-    return isinstance(value, Func | Choice | CallResult)
+    return isinstance(value, Func | OneOf | CallResult)
 
 
 def _under(i: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:

@@ -15,11 +15,11 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     Dictionary,
     Dim,
     External,
+    OneOf,
     Ref,
     Seq,
     Shape,
@@ -71,7 +71,7 @@ def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value)
         return UNKNOWN
     if isinstance(owner, External):
         return UNKNOWN
-    if isinstance(owner, Choice):
+    if isinstance(owner, OneOf):
         result_value: Value | None = None
         with i.maybe():
             for option in owner.options:

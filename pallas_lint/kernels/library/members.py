@@ -16,7 +16,6 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Class,
     Const,
     Dictionary,
@@ -24,6 +23,7 @@ from pallas_lint.kernels.model.values import (
     External,
     Func,
     Instance,
+    OneOf,
     Ref,
     Seq,
     Sym,
@@ -67,7 +67,7 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: nodes.Node) -> V
         return _instance_attribute(i, owner, name, node)
     if isinstance(owner, Class):
         return class_member(i, owner, name) or UNKNOWN
-    if isinstance(owner, Choice):
+    if isinstance(owner, OneOf):
         result: Value | None = None
         for option in owner.options:
             value = attribute_of(i, option, name, node)

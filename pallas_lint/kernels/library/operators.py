@@ -16,13 +16,13 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Class,
     Const,
     Dictionary,
     DType,
     Func,
     Instance,
+    OneOf,
     Ref,
     Seq,
     Sym,
@@ -75,7 +75,7 @@ def binary(i: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
         result = result if i.kernel is not None else as_may_be(result, [left, right])
         return i.op(name, node, Arguments([left, right]), result, "operator")
-    if isinstance(left, Choice) or isinstance(right, Choice):
+    if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "%" and isinstance(left, Sym):
         i.notes.remainders.add(left)

@@ -21,10 +21,10 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
     CallResult,
-    Choice,
     Const,
     External,
     Func,
+    OneOf,
     Seq,
     Value,
     options,
@@ -233,7 +233,7 @@ def _described(made: CallResult) -> str:
 def _meshes(sharding: Value) -> Iterator[tuple[Value, CallResult]]:
     """The meshes that a sharding, or what holds some, names, and by what."""
     for leaf in tree_leaves(sharding):
-        if isinstance(leaf, Choice):
+        if isinstance(leaf, OneOf):
             found = [list(_meshes(option)) for option in leaf.options]
             # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
             yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))

@@ -12,7 +12,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
-from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Choice, Const, External, Func, Seq, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, External, Func, OneOf, Seq, Value, options
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -78,7 +78,7 @@ def _transparent(i: Interpreter, name: str, arguments: Arguments, node: nodes.No
         return _jitted(i, first, arguments.rest(1))
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
         return spreading.jitted(i, i.made(name, arguments, node))
-    if isinstance(first, Func | Choice) or (isinstance(first, CallResult) and first.launch is not None):
+    if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
         return first
     return i.made(name, arguments, node)
 
@@ -198,7 +198,7 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
         derivatives.note(i, decorator.function, Arguments([target]), node)
         return _jit_by(i, decorator.function, decorator, target)
     method = isinstance(target, CallResult) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
-    if decorator.function in CONTROL and (method or isinstance(target, Func | Choice)):
+    if decorator.function in CONTROL and (method or isinstance(target, Func | OneOf)):
         return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
     if is_partial(decorator) and decorator.callee is not None:
         inner = decorator.callee

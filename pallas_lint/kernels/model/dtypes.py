@@ -9,7 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, overload
 
 from pallas_lint.kernels.model.kinds import element_of_kinds, exact, join_elements, kinds_of, mapped, promoted
-from pallas_lint.kernels.model.values import Array, CallResult, Choice, Const, DType, External, Value
+from pallas_lint.kernels.model.values import Array, CallResult, Const, DType, External, OneOf, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.kinds import Element
@@ -58,7 +58,7 @@ def element_of(value: Value | None) -> Element:
         return _LONG.get(name) if module in _DTYPE_MODULES else _PYTHON.get(value.name)
     if isinstance(value, CallResult) and value.short == "dtype" and value.args:
         return element_of(value.args[0])
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return reduce(join_elements, map(element_of, value.options))
     return None
 

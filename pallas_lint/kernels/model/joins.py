@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from pallas_lint.kernels.model.kinds import join_elements
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Ref, Seq, Shape, Unknown, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, OneOf, Ref, Seq, Shape, Unknown, Value, options
 
 _MOST_OPTIONS = 4
 
@@ -27,7 +27,7 @@ def join(first: Value, second: Value) -> Value:
     for option in (*options(first), *options(second)):
         if option not in merged:
             merged.append(option)
-    return Choice(tuple(merged)) if len(merged) <= _MOST_OPTIONS else UNKNOWN
+    return OneOf(tuple(merged)) if len(merged) <= _MOST_OPTIONS else UNKNOWN
 
 
 def join_arrays(first: Array, second: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from pallas_lint.kernels.model.trace import Access, Demand, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Choice, Func, Ref, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, OneOf, Ref, Value, options
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Recorder:
         found = [option for option in options(value) if isinstance(option, Array | Ref)]
         traced = [option for option in found if isinstance(option, Ref) or not option.host]
         if traced:
-            certain &= not isinstance(value, Choice)
+            certain &= not isinstance(value, OneOf)
             self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
 
     @property

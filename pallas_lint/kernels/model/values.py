@@ -369,7 +369,7 @@ class Instance:
 
 
 @frozen
-class Choice:
+class OneOf:
     """One of several values, by a branch that the text does not decide."""
 
     options: tuple[Value, ...]
@@ -394,20 +394,20 @@ Value = (
     | CallResult
     | Class
     | Instance
-    | Choice
+    | OneOf
 )
 
 
 def options(value: Value) -> tuple[Value, ...]:
     """The values that `value` may be; itself where there is one."""
-    return value.options if isinstance(value, Choice) else (value,)
+    return value.options if isinstance(value, OneOf) else (value,)
 
 
 def is_static(value: Value) -> bool:
     """Whether the value is surely a Python value at trace time, not a traced one."""
     if isinstance(value, Seq):
         return all(is_static(item) for item in value.items)
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         return all(is_static(option) for option in value.options)
     return isinstance(value, Const | DType | Func | External | Class | Dictionary)
 
@@ -444,7 +444,7 @@ def truth(value: Value) -> bool | None:
         return None if value.optional else True
     if isinstance(value, Func | Class):
         return True
-    if isinstance(value, Choice):
+    if isinstance(value, OneOf):
         known = {truth(option) for option in value.options}
         return known.pop() if len(known) == 1 else None
     return None
