@@ -189,7 +189,7 @@ class _Run:
         outcome = self.analysis.outcome
         failing = [launch for launch in outcome.launches if launch.meant_to_fail] if rules else []
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
-        specs = [made for made in outcome.notes.specs_made if rules]
+        specs = [made for made in outcome.effects.specs_made if rules]
         for what in (*(self.analysis.launches if rules else ()), *specs):
             self._go_on()
             known = None if recall is None else recall.of_maps(what, used)

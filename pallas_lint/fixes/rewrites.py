@@ -436,7 +436,7 @@ def _is_function(migration: Migration, node: tree_sitter.Node) -> bool:
     if node.type != "identifier" or call is None:
         return False
     place = migration.name.use.span_of(call).start
-    made = [spec for spec in migration.context.analysis.outcome.notes.specs_made if spec.site.span.start == place]
+    made = [spec for spec in migration.context.analysis.outcome.effects.specs_made if spec.site.span.start == place]
     return bool(made) and all(
         spec.args and all(isinstance(option, Func) for option in options(spec.args[0])) for spec in made
     )

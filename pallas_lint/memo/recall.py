@@ -104,7 +104,7 @@ class Recall:
         self._neighbours = _neighbours(launches, self._shared)
         self._asked = _kept(self._asked, _asked_by_all(analysis))
         self._analysis, self._specs = analysis, {}
-        for made in analysis.outcome.notes.specs_made:
+        for made in analysis.outcome.effects.specs_made:
             self._specs.setdefault(made.site.piece, []).append(made)
         replay = analysis.replay
         assert replay is not None
@@ -306,7 +306,7 @@ def _neighbours(launches: list[Launch], shared: dict[Launch, frozenset[object]])
 
 def _asked_by_all(analysis: Analysis) -> Hashable:
     """What any launch may be asked about that others say: sizes that are none of a single run's."""
-    notes = analysis.outcome.notes
+    notes = analysis.outcome.effects
     shared = (
         frozenset(size.text for size in sizes if not isinstance(size.owner, Frame | KernelTrace))
         for sizes in (notes.remainders, notes.divisors)

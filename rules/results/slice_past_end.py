@@ -200,5 +200,5 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
 
 def _is_checked(length: Value, size: Value, context: Context) -> bool:
     """Whether the code takes a remainder of the size, of a factor of it, or by the block: it knows what divides."""
-    notes = context.analysis.outcome.notes
+    notes = context.analysis.outcome.effects
     return size in notes.divisors or not notes.remainders.isdisjoint(terms_in(length).symbols)

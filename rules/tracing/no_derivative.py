@@ -97,12 +97,12 @@ class NoDerivative(Rule):
     def check_module(self, context: Context) -> Iterator[Finding]:
         outcome = context.analysis.outcome
         done: set[nodes.Node] = set()
-        through = _launches_through(context.analysis.launches) if outcome.notes.differentiated else {}
-        for func, transform, site in outcome.notes.differentiated:
+        through = _launches_through(context.analysis.launches) if outcome.effects.differentiated else {}
+        for func, transform, site in outcome.effects.differentiated:
             if site.key in done or site.piece.source is not context.module.source:
                 continue
             for launch, way in through.get(func.node, ()):
-                why = _refusal(launch, transform) if _reaches(func, way, outcome.notes.derived) else None
+                why = _refusal(launch, transform) if _reaches(func, way, outcome.effects.derived) else None
                 if why is None or any("stop_gradient" in caller.piece.text for caller in way):
                     continue
                 done.add(site.key)
@@ -122,11 +122,11 @@ class NoDerivative(Rule):
     def _other_module(func: Func, transform: str, site: Site, context: Context) -> Iterator[Finding]:
         """A launch in a function of another module, whose own analysis sees more of it."""
         outcome = context.analysis.outcome
-        for launcher, callers in outcome.notes.not_entered:
+        for launcher, callers in outcome.effects.not_entered:
             text = launcher.piece.text
             if "custom_vjp" in text or "custom_jvp" in text or "stop_gradient" in func.piece.text:
                 continue
-            if _reaches(func, (*callers, launcher), outcome.notes.derived):
+            if _reaches(func, (*callers, launcher), outcome.effects.derived):
                 yield context.finding(
                     _name_of(site),
                     f"`{transform}` reaches the `pallas_call` in `{launcher.name}`, which has no derivative",

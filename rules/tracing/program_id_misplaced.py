@@ -154,7 +154,7 @@ class ProgramIdMisplaced(Rule):
             for launch in context.analysis.launches
             if launch.form.is_program and launch.callers and launch.is_pallas
         }
-        for op, stack in context.analysis.outcome.notes.outside:
+        for op, stack in context.analysis.outcome.effects.outside:
             if op.certain and any(func.node in launchers for func in stack):
                 yield context.finding(
                     op.site,

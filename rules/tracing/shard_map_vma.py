@@ -137,7 +137,7 @@ class ShardMapVma(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         """Launches in functions of other modules that this one maps."""
-        for launch in context.analysis.outcome.notes.abroad:
+        for launch in context.analysis.outcome.effects.abroad:
             silence = None if launch.expects_failure or launch.meant_to_fail else _silence(launch, context)
             if silence is None or silence.shard_map.site.piece.source is not context.module.source:
                 continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.effects import Effects
 
 
 def test_open_notes_that_hear_each_other_note_each_thing_once() -> None:
-    one, other = Notes(lookup=True, is_open=True), Notes(lookup=True, is_open=True)
+    one, other = Effects(lookup=True, is_open=True), Effects(lookup=True, is_open=True)
     one.outside.append((object(), ()))  # type: ignore[arg-type]
     other.outside.append((object(), ()))  # type: ignore[arg-type]
     for _ in range(8):  # two blocks of a module's top level that name each other's functions

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether the text shows that the launch runs under checkify, in one of the contexts that lead to it."""
     same = [other for other in analysis.launches if other.site.key == launch.site.key]
-    marked = analysis.outcome.notes.checkified
+    marked = analysis.outcome.effects.checkified
     return any(
         "checkified?" in other.arguments or any(caller.node in marked for caller in other.callers) for other in same
     )
@@ -23,7 +23,7 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
 def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether it does, or may: checkify got something unknown, or another file of the project uses it on this one."""
     outcome = analysis.outcome
-    if outcome.checkified_unknown or any(node not in outcome.entered for node in outcome.notes.checkified):
+    if outcome.checkified_unknown or any(node not in outcome.entered for node in outcome.effects.checkified):
         return True
     return is_functionalised(launch, analysis) or mentioned_elsewhere(
         analysis.module, (b"checkify.checkify", b"import checkify")

@@ -270,7 +270,7 @@ def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, an
     ratio = divided(steps) if isinstance(steps, Sym) else None
     if ratio is None or ratio != (from_dim(length), from_dim(size)):
         return False
-    return length not in analysis.outcome.notes.remainders
+    return length not in analysis.outcome.effects.remainders
 
 
 def _rank(value: Value) -> int | None:

@@ -26,7 +26,7 @@ _Place = tuple["Piece", str, int]
 
 
 @define(eq=False)
-class Notes:
+class Effects:
     """In the order in which things happened."""
 
     specs_made: list[CallResult] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
@@ -41,11 +41,11 @@ class Notes:
     lookup: bool = False  # taken while a name was looked up
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come
-    beside: list[Notes] = field(factory=list)  # ... those that were open when this one needed their names
+    beside: list[Effects] = field(factory=list)  # ... those that were open when this one needed their names
     _places: dict[Same, _Place] = field(factory=dict)  # of what the top level noted
     _known: set[_Place] = field(factory=set)
 
-    def add(self, other: Notes) -> None:
+    def add(self, other: Effects) -> None:
         """Note all of `other` that is not noted yet."""
         for name in _LISTS:
             new = getattr(other, name)
@@ -93,11 +93,11 @@ class Notes:
         """Whether nobody needs to hear of it."""
         return not (self.named or self.beside or any(getattr(self, name) for name in (*_LISTS, *_SETS)))
 
-    def together(self) -> list[Notes]:
+    def together(self) -> list[Effects]:
         """This and what belongs to it."""
         if not self.beside:
             return [self]
-        found: dict[Notes, None] = {}
+        found: dict[Effects, None] = {}
         stack = [self]
         while stack:
             each = stack.pop()

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.identity import Same
-    from pallas_lint.kernels.interpreter.effects import Notes
+    from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
@@ -75,7 +75,7 @@ class Interpreter(Recorder):
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     # How often it traced a kernel for a launch site.
     contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
-    notes: Notes = Factory(lambda self: self.outcome.notes, takes_self=True)  # of the run, or of a lookup in it
+    effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it
     piece: Piece = field(init=False)
     module: Module = field(init=False)
     kernel: KernelTrace | None = None
@@ -109,14 +109,14 @@ class Interpreter(Recorder):
     @contextmanager
     def apart(self) -> Iterator[Outcome]:
         """What is found within is told apart from what was found before."""
-        before, taken = (self.outcome, self.notes), self.taken
+        before, taken = (self.outcome, self.effects), self.taken
         self.outcome = outcome = Outcome()
-        self.notes = outcome.notes
+        self.effects = outcome.effects
         try:
             yield outcome
         finally:
             outcome.steps = self.taken - taken
-            self.outcome, self.notes = before
+            self.outcome, self.effects = before
 
     # -- running code ------------------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class Interpreter(Recorder):
             self.lose_sight()
         self.escape(arguments, node)
         if callee is UNKNOWN:
-            self.notes.let_go(arguments)
+            self.effects.let_go(arguments)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
     def escape_refs(self, arguments: Arguments, node: nodes.Node | Site) -> None:
@@ -317,7 +317,7 @@ class Interpreter(Recorder):
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if func.piece.has(FORMS.over_blocks):
-                self.notes.not_entered.append((func, tuple(self.stack)))
+                self.effects.not_entered.append((func, tuple(self.stack)))
                 if self.around.shard_map is not None and not self.around.hidden:
                     with spreading.inside(self, evolve(self.around, abroad=True)):
                         return self._calls.call(self, func, arguments)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from pallas_lint.config.settings import shown_path
-from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.interpreter.replay import Replay
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.scope import Env
@@ -50,7 +50,7 @@ class Module:
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[Piece] = field(factory=set, init=False)  # pieces that ran
     moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
-    _notes: dict[str, list[Notes]] = field(factory=dict, init=False)  # taken when a name's value was found
+    _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # taken when a name's value was found
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
@@ -183,23 +183,23 @@ class Module:
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.name(value)
-        for notes in self._notes.get(name, ()):
-            interpreter.hear(notes)
+        for effects in self._effects.get(name, ()):
+            interpreter.hear(effects)
         return value
 
     @contextmanager
     def _noting(self, names: Iterable[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
         """What is noted within is noted by all who look up one of these names."""
-        notes = Notes()
+        effects = Effects()
         for name in names:
-            self._notes.setdefault(name, []).append(notes)
+            self._effects.setdefault(name, []).append(effects)
         try:
-            with interpreter.looking_up(notes, piece):
+            with interpreter.looking_up(effects, piece):
                 yield
         finally:
-            if notes.is_empty:
+            if effects.is_empty:
                 for name in names:
-                    self._notes[name].remove(notes)
+                    self._effects[name].remove(effects)
 
     def _resolve(self, name: str, interpreter: Interpreter) -> None:
         for piece, bound in self.outline.imports if name in self._rebound else ():

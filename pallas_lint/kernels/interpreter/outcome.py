@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from pallas_lint.kernels.interpreter.effects import Notes
+from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.launches.foreign_calls import keep
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Outcome:
 
     launches: list[Launch] = field(factory=list)
     foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas's
-    notes: Notes = field(factory=Notes)
+    effects: Effects = field(factory=Effects)
     entered: dict[nodes.Node, Piece] = field(factory=dict)  # functions that ran, whatever for, with their pieces
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
@@ -36,7 +36,7 @@ class Outcome:
         self.launches += [launch for launch in other.launches if launch not in met]
         for call in other.foreign_calls:
             keep(self.foreign_calls, call)
-        self.notes.add(other.notes)
+        self.effects.add(other.effects)
         self.entered.update(other.entered)
         self.inner += other.inner
         self.cut += other.cut

@@ -156,11 +156,11 @@ class RepeatedCalls:
                 return anyhow.told_with(parts).value(anyhow.result)
             if alike is not None and alike.changes == i.changes and alike.times >= _LAUNCHES:
                 return alike.told_with(parts).value(alike.result)
-        before = len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.notes.count
+        before = len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.effects.count
         result = self._run(i, func, arguments)
         if result is None:
             return UNKNOWN
-        is_plain = before == (len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.notes.count)
+        is_plain = before == (len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.effects.count)
         for key, known in ((same, anyhow), (ways, alike)):
             times = 1 if known is None else known.times + 1
             self._known[key] = _Call(result, parts, held, i.changes, is_plain, times=times)

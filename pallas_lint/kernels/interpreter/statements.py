@@ -93,7 +93,7 @@ def _assert(i: Interpreter, node: nodes.Assert, env: Env) -> None:
     if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
         size = i.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
-            i.notes.remainders.add(size)  # `assert k == block`: it has one block
+            i.effects.remainders.add(size)  # `assert k == block`: it has one block
     env.facts = {**env.facts, **facts_of(i, node.test, env)[0]}
 
 

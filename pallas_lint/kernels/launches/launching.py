@@ -72,7 +72,7 @@ def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, sit
         expects_failure=i.fails_on_purpose,
     )
     if i.around.abroad:
-        i.notes.abroad.append(result)  # its own module judges its kernel
+        i.effects.abroad.append(result)  # its own module judges its kernel
     else:
         i.outcome.launches.append(result)
     if i.kernel is None and not i.around.abroad:

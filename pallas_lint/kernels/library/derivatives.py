@@ -30,9 +30,9 @@ def note(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> N
     if target is None or not name.startswith("jax."):
         return
     if name in _CUSTOM:
-        i.notes.derived.update(func.node for func in _functions(target))
+        i.effects.derived.update(func.node for func in _functions(target))
     elif (name in REVERSE or name in FORWARD) and not (i.fails_on_purpose or i.is_caught):
-        i.notes.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
+        i.effects.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
 
 
 def _functions(value: Value) -> Iterator[Func]:

@@ -78,9 +78,9 @@ def binary(i: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "%" and isinstance(left, Sym):
-        i.notes.remainders.add(left)
+        i.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
-        i.notes.divisors.add(right)
+        i.effects.divisors.add(right)
     return arithmetic(symbol, left, right)
 
 

@@ -187,7 +187,7 @@ def unmodelled(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node
         i.escape_refs(arguments, node)
         made = i.made(name, arguments, node)
         if short == "BlockSpec" and not i.fails_on_purpose:
-            i.notes.specs_made.append(made)
+            i.effects.specs_made.append(made)
         return made
     i.escape_refs(arguments, node)
     given = (*arguments.positional, *arguments.keywords.values())

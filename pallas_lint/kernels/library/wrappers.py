@@ -109,7 +109,7 @@ def run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
 def mark_checkified(i: Interpreter, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
-            i.notes.checkified.add(option.node)
+            i.effects.checkified.add(option.node)
         elif isinstance(option, CallResult) and option.callee is not None:
             mark_checkified(i, option.callee)
         elif isinstance(option, CallResult) and option.launch is not None:

@@ -15,7 +15,7 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.interpreter.effects import Notes
+    from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
@@ -51,7 +51,7 @@ class Recorder:
     entangled: bool
     changes: int
     outcome: Outcome
-    notes: Notes
+    effects: Effects
     named: dict[tuple[nodes.Node, nodes.Node], Func]
 
     def site(self, node: nodes.Node) -> Site:
@@ -70,7 +70,7 @@ class Recorder:
     def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
         """Keep a call of a function that belongs into kernels, met where there is none."""
         op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
-        self.notes.outside.append((op, tuple(self.stack)))
+        self.effects.outside.append((op, tuple(self.stack)))
 
     def demand(self, kind: Asking, value: Value, node: nodes.Node, name: str = "") -> None:
         """Python asks what a value is; recorded where the value may be a traced one."""
@@ -143,30 +143,30 @@ class Recorder:
 
     def name(self, func: Func) -> None:
         """A function of a module's top level was looked up."""
-        if self.notes.lookup:
-            self.notes.named[func.node] = func
+        if self.effects.lookup:
+            self.effects.named[func.node] = func
         elif self.kernel is None and self.stack:
             self.named[self.stack[0].node, func.node] = func
 
     @contextmanager
-    def looking_up(self, notes: Notes, piece: Piece | None = None) -> Iterator[None]:
+    def looking_up(self, notes: Effects, piece: Piece | None = None) -> Iterator[None]:
         """What is noted within goes to `notes`: it belongs to the value that is found, not to who looks first."""
-        before, self.notes = self.notes, notes  # type: ignore[misc]  # the interpreter has the slot
+        before, self.effects = self.effects, notes  # type: ignore[misc]  # the interpreter has the slot
         notes.lookup = notes.is_open = True
         try:
             yield
         finally:
-            self.notes = before  # type: ignore[misc]  # the interpreter has the slot
+            self.effects = before  # type: ignore[misc]  # the interpreter has the slot
             notes.close(piece)
 
-    def hear(self, notes: Notes) -> None:
+    def hear(self, notes: Effects) -> None:
         """Somebody looks up a value of which this was noted when it was found."""
         for each in notes.together():
-            if each is self.notes:
+            if each is self.effects:
                 continue
-            if each.is_open and not any(each is other for other in self.notes.beside):
-                self.notes.beside.append(each)
-            self.notes.add(each)
+            if each.is_open and not any(each is other for other in self.effects.beside):
+                self.effects.beside.append(each)
+            self.effects.add(each)
             for func in each.named.values():
                 self.name(func)
 
