@@ -16,7 +16,7 @@ from pallas_lint.kernels.grid.blocks import Block, blocks_of
 from pallas_lint.kernels.grid.index_maps import IndexMap
 from pallas_lint.kernels.model.launch import BlockDim, BlockSpec, Launch
 from pallas_lint.kernels.model.launch_forms import LaunchForm
-from pallas_lint.kernels.model.trace import Access, Capture, Demand, Event, Guard, KernelTrace, Op
+from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Event, Guard, KernelTrace, Op
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -58,10 +58,10 @@ __all__ = [
     "CallResult",
     "Capture",
     "Class",
+    "Concretization",
     "Const",
     "Context",
     "DType",
-    "Demand",
     "Dictionary",
     "Dim",
     "Edit",

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Fix
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.model.trace import Demand
+    from pallas_lint.kernels.model.trace import Concretization
     from pallas_lint.syntax import Piece
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def branch_as_when(demand: Demand, context: Context) -> Fix | None:
+def branch_as_when(demand: Concretization, context: Context) -> Fix | None:
     """`if condition:` around stores becomes `@pl.when(condition)` on a function."""
     module = context.module_of(demand.site)
     statement = _statement_at(demand.site.span, module)
@@ -70,7 +70,7 @@ def branch_as_when(demand: Demand, context: Context) -> Fix | None:
     return context.unsafe(f"guard both branches with `{spelled}`", header, second, *imports, *more)
 
 
-def sliced_by_ds(demand: Demand, context: Context) -> Fix | None:
+def sliced_by_ds(demand: Concretization, context: Context) -> Fix | None:
     """`ref[i * B:(i + 1) * B]` and `ref[start:start + B]` become `ref[pl.ds(start, B)]`."""
     module = context.module_of(demand.site)
     node = demand.site.node

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.trace import Demand, KernelTrace
+    from pallas_lint.kernels.model.trace import Concretization, KernelTrace
 
 _KEYWORDS = {
     "if": "if", "while": "while", "assert": "assert", "ternary": "if ... else", "and": "and", "or": "or",
@@ -214,7 +214,7 @@ class PythonControlFlow(Rule):
             )
 
 
-def _message(demand: Demand, sources: list[str]) -> str:
+def _message(demand: Concretization, sources: list[str]) -> str:
     origin = f", which comes from {' and '.join(sources[:2])}" if sources else ""
     value = "a traced value" if isinstance(demand.value, Array) else "a ref"
     name = demand.name.removeprefix("builtins.")
@@ -244,7 +244,7 @@ def _call_help(name: str) -> str:
     return "sizes have to be Python numbers" if module.startswith("jax") else "compute with jnp instead"
 
 
-def _fixes(demand: Demand, others: list[Demand], context: Context) -> list[Fix]:
+def _fixes(demand: Concretization, others: list[Concretization], context: Context) -> list[Fix]:
     found = None
     if demand.kind == "if" and isinstance(demand.value, Array):
         inside = [other for other in others if other.kind != "if" and _within(other, demand)]
@@ -254,7 +254,7 @@ def _fixes(demand: Demand, others: list[Demand], context: Context) -> list[Fix]:
     return [found] if found is not None else []
 
 
-def _within(inner: Demand, outer: Demand) -> bool:
+def _within(inner: Concretization, outer: Concretization) -> bool:
     """Whether the condition of `outer` asks for `inner` itself, so that it would still raise as an argument."""
     a, b = inner.site.span, outer.site.span
     return a.path == b.path and b.start <= a.start and a.end <= b.end

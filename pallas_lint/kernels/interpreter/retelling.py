@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, evolve, field
 
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
+from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Retelling:
         if isinstance(event, Capture):
             return event
         around = (*guards, *map(self._guard, event.guards[skipped:]))
-        if isinstance(event, Demand):
+        if isinstance(event, Concretization):
             return evolve(event, value=self.value(event.value), guards=around)
         if isinstance(event, Access):
             value = self._anew(event.value) if event.kind == "load" else self.value(event.value)

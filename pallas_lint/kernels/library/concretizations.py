@@ -12,7 +12,7 @@ from attrs import define, field
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
-from pallas_lint.kernels.model.trace import Access, Capture, Demand, Op
+from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _parts(value: Value) -> list[Value]:
     return list(options(value))
 
 
-def demands(trace: KernelTrace) -> list[tuple[Demand, list[str]]]:
+def demands(trace: KernelTrace) -> list[tuple[Concretization, list[str]]]:
     """The demands of a kernel for values that surely are traced, with what makes them so.
 
     With no source at all the value comes from a parameter of which it is not known to be a ref.
@@ -164,7 +164,7 @@ def demands(trace: KernelTrace) -> list[tuple[Demand, list[str]]]:
     traced = Traced(trace)
     found = []
     for event in trace.events:
-        if isinstance(event, Demand):
+        if isinstance(event, Concretization):
             sources = traced.sources(event.value)
             if sources is not None:
                 found.append((event, sources))

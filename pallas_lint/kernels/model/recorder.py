@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from pallas_lint.kernels.model.trace import Access, Demand, Op
+from pallas_lint.kernels.model.trace import Access, Concretization, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, OneOf, Ref, Value, options
 from pallas_lint.syntax import Site, nodes
 
@@ -83,7 +83,7 @@ class Recorder:
         traced = [option for option in found if isinstance(option, Ref) or not option.host]
         if traced:
             certain &= not isinstance(value, OneOf)
-            self.record(Demand(kind, traced[0], self.site(node), name, self.guards, certain))
+            self.record(Concretization(kind, traced[0], self.site(node), name, self.guards, certain))
 
     @property
     def fails_on_purpose(self) -> bool:

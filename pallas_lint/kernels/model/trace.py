@@ -115,7 +115,7 @@ Asking = Literal[
 
 
 @frozen(eq=False)
-class Demand:
+class Concretization:
     """Python wants to know, while the kernel is traced, what a value is: an `if`, `range(n)`, an index of a list.
 
     `name` is the function that asks, where one does.
@@ -129,7 +129,7 @@ class Demand:
     certain: bool = True
 
 
-Event = Op | Access | Capture | Demand
+Event = Op | Access | Capture | Concretization
 
 LOOP_INDEX = "loop index"
 
