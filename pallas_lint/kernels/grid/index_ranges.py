@@ -28,7 +28,7 @@ _SAME = frozenset(
 
 
 @frozen
-class Reach:
+class IndexRange:
     """`index * factor + offset`, the index counting from 0 to `count` - 1."""
 
     count: Value
@@ -57,7 +57,7 @@ def number(value: Value | None) -> int | None:
     return value.value if known and isinstance(value, Const) else None
 
 
-def reach_of(value: Value, launch: Launch, depth: int = 0) -> Reach | None:
+def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
     """How far the value counts; None for what does not count in equal steps from 0."""
     if depth > 12:
         return None
@@ -67,7 +67,7 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> Reach | None:
     if op is None:
         return None
     if op.name == LOOP_INDEX:
-        return Reach(op.args[1], Const(1)) if op.args[0] == Const(0) else None
+        return IndexRange(op.args[1], Const(1)) if op.args[0] == Const(0) else None
     if op.name == PROGRAM_ID:
         return _of_grid(op, launch)
     if op.name in _SAME and op.args:
@@ -79,26 +79,26 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> Reach | None:
     return None
 
 
-def _of_name(value: Sym, launch: Launch, depth: int) -> Reach | None:
+def _of_name(value: Sym, launch: Launch, depth: int) -> IndexRange | None:
     """The index of a Python loop, or arithmetic on one."""
     if value.operation is None:
         return None
     symbol, left, right = value.operation
     if symbol == "range":
-        return Reach(right, Const(1)) if left == Const(0) else None
+        return IndexRange(right, Const(1)) if left == Const(0) else None
     if symbol == "*":
         return _product(left, right, launch, depth)
     return _sum(left, right, launch, depth) if symbol == "+" else None
 
 
-def _of_grid(op: Op, launch: Launch) -> Reach | None:
+def _of_grid(op: Op, launch: Launch) -> IndexRange | None:
     axis, grid = number(op.argument("axis", 0)), launch.grid
     if axis is None or grid is None or grid.open or not 0 <= axis < len(grid.items) or not launch.form.is_over_blocks:
         return None
-    return Reach(grid.items[axis], Const(1))
+    return IndexRange(grid.items[axis], Const(1))
 
 
-def _product(left: Value, right: Value, launch: Launch, depth: int) -> Reach | None:
+def _product(left: Value, right: Value, launch: Launch, depth: int) -> IndexRange | None:
     for index, factor in ((left, right), (right, left)):
         if not isinstance(factor, Const | Sym):
             continue
@@ -113,7 +113,7 @@ def _product(left: Value, right: Value, launch: Launch, depth: int) -> Reach | N
     return None
 
 
-def _sum(left: Value, right: Value, launch: Launch, depth: int) -> Reach | None:
+def _sum(left: Value, right: Value, launch: Launch, depth: int) -> IndexRange | None:
     for index, more in ((left, right), (right, left)):
         offset = number(more)
         inner = reach_of(index, launch, depth + 1) if offset is not None else None
