@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.facts.buffer_uses import Use
+    from pallas_lint.kernels.facts.buffer_uses import BufferUse
     from pallas_lint.kernels.grid.blocks import Block, Blocks
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
@@ -189,7 +189,7 @@ class GridWriteRace(Rule):
                     yield self._finding(ref, use, axis, block, context)
                     break
 
-    def _finding(self, ref: Ref, use: Use, axis: int, block: Block, context: Context) -> Finding:
+    def _finding(self, ref: Ref, use: BufferUse, axis: int, block: Block, context: Context) -> Finding:
         size = block.grid.sizes[axis]
         many = f"all {size} steps" if isinstance(size, int) else "all steps"
         what = "added to" if use.kind == "update" else "written"
@@ -204,7 +204,7 @@ class GridWriteRace(Rule):
         )
 
 
-def _races(use: Use, uses: list[Use], block: Block, blocks: Blocks, axis: int, trace: KernelTrace) -> bool:
+def _races(use: BufferUse, uses: list[BufferUse], block: Block, blocks: Blocks, axis: int, trace: KernelTrace) -> bool:
     """Whether several steps of an axis write the same place with what need not be the same value."""
     access = use.access
     if use.kind in ("read", "obscure") or "atomic" in access.site.code:

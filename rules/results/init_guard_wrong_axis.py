@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.facts.buffer_uses import Buffer, Use
+    from pallas_lint.kernels.facts.buffer_uses import Buffer, BufferUse
     from pallas_lint.kernels.grid.grid_simulation import Fault
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
@@ -272,7 +272,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
 _ORDER = ("unset", "lost", "unwritten", "late")
 
 
-def _culprit(fault: Fault, buffer: Buffer) -> Use | None:
+def _culprit(fault: Fault, buffer: Buffer) -> BufferUse | None:
     """The use whose guard is at fault."""
     if fault.kind == "unset":
         starts = [use for use in buffer.uses if use.kind in ("set", "part", "obscure")]
@@ -283,13 +283,13 @@ def _culprit(fault: Fault, buffer: Buffer) -> Use | None:
     return fault.use
 
 
-def _guard_of(use: Use, buffer: Buffer) -> Guard | None:
+def _guard_of(use: BufferUse, buffer: Buffer) -> Guard | None:
     """The innermost condition of a use that asks for a grid axis."""
     grid = buffer.results[0][1].grid
     return next((guard for guard in reversed(use.guards) if tested_axes((guard,), grid)), None)
 
 
-def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str:
+def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) -> str:
     step = f"at {step_text(fault.point)}"
     outcome = {
         "unset": f"{step} {buffer.spelled} is used and nothing has set it",
@@ -310,7 +310,7 @@ def _message(fault: Fault, use: Use, guard: Guard | None, buffer: Buffer) -> str
     return f"guard tests grid {tested}, but the block of `{ref.parameter}` {stays}: {outcome}"
 
 
-def _fixes(use: Use, buffer: Buffer, context: Context) -> list[Fix]:
+def _fixes(use: BufferUse, buffer: Buffer, context: Context) -> list[Fix]:
     """Ask for the one axis that the block ignores instead."""
     block = buffer.results[0][1]
     ignored = block.ignored_axes

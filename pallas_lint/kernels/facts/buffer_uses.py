@@ -26,7 +26,7 @@ UseKind = Literal["set", "update", "part", "read", "obscure"]
 
 
 @frozen(eq=False, slots=False)
-class Use:
+class BufferUse:
     """One thing that a kernel does to a buffer. `into`: the buffers whose new value comes from what is read."""
 
     kind: UseKind
@@ -45,11 +45,11 @@ class Use:
         return tuple(guard for guard in self.access.guards if guard.kind not in ("loop", "checkify"))
 
 
-def uses_of(ref: Ref, trace: KernelTrace) -> list[Use] | None:
+def uses_of(ref: Ref, trace: KernelTrace) -> list[BufferUse] | None:
     """Everything that the kernel does to a buffer, in order; None where code that is not seen may do more."""
     if trace.seen_until is not None or not trace.complete:
         return None
-    found: list[Use] = []
+    found: list[BufferUse] = []
     loads: list[tuple[Access, set[Same]]] = []
     for event in trace.events:
         if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
@@ -65,9 +65,9 @@ def uses_of(ref: Ref, trace: KernelTrace) -> list[Use] | None:
             loads.append((event, tainted))
             into = _written(tainted, trace)
             if into != {ref.buffer}:  # else it is part of an update
-                found.append(Use("read", event, frozenset(into)))
+                found.append(BufferUse("read", event, frozenset(into)))
             continue
-        found.append(Use(_kind(event, loads, ref), event))
+        found.append(BufferUse(_kind(event, loads, ref), event))
     return found
 
 
@@ -129,7 +129,7 @@ class Buffer:
     """
 
     ref: Ref
-    uses: list[Use]
+    uses: list[BufferUse]
     results: list[tuple[Ref, Block]]
     tried: Tried = field(factory=Tried, repr=False)
 

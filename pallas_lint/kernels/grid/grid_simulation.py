@@ -18,12 +18,12 @@ from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from pallas_lint.kernels.facts.buffer_uses import Buffer, Use
+    from pallas_lint.kernels.facts.buffer_uses import Buffer, BufferUse
     from pallas_lint.kernels.grid.blocks import Block, Grid
     from pallas_lint.kernels.grid.grid_points import Terms
     from pallas_lint.kernels.model.trace import Guard, Op
 
-    Happening = list[tuple[Use, bool]]
+    Happening = list[tuple[BufferUse, bool]]
 
 _MOST_POINTS = 4096
 _MOST_MODELS = 40
@@ -76,7 +76,7 @@ class Steps:
             known = self._along[axes] = list(zip(*columns, strict=True)) if axes else [()] * len(self.points())
         return known
 
-    def happening(self, uses: list[Use]) -> dict[tuple[int, ...], Happening]:
+    def happening(self, uses: list[BufferUse]) -> dict[tuple[int, ...], Happening]:
         """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
         known = self._happening.get(Same(uses))
         if known is None:
@@ -98,7 +98,7 @@ class Steps:
             self._keys[block] = _block_keys(block, self)
         return self._keys[block]
 
-    def runs(self, use: Use, point: Point) -> bool | None:
+    def runs(self, use: BufferUse, point: Point) -> bool | None:
         """Whether a use happens at a point; None where that is not known."""
         result: bool | None = True if use.access.certain else None
         for guard in use.guards:
@@ -146,7 +146,7 @@ class Steps:
 
 def models(
     grid: Grid,
-    uses: list[Use],
+    uses: list[BufferUse],
     blocks: list[Block],
     several: tuple[int, ...],
     tried: Tried | None = None,
@@ -194,7 +194,7 @@ def _is_index(value: Array, axis: int, grid: Grid) -> bool:
     return op is not None and op.name == PROGRAM_ID and axis_of(op, grid.launch) == axis
 
 
-def _small_constants(uses: list[Use]) -> bool:
+def _small_constants(uses: list[BufferUse]) -> bool:
     """Whether conditions compare indices with 0, 1 or the grid's own sizes only: any small grid then tells."""
     for use in uses:
         for guard in use.guards:
@@ -362,7 +362,7 @@ class Fault:
     """
 
     kind: FaultKind
-    use: Use
+    use: BufferUse
     point: Point
     sure: bool = True
 
@@ -373,7 +373,7 @@ class _Memory:
     is_written: bool = False
     updated: object = None  # the block for which it was updated since it was set or read for good
     pending: bool = False  # ... and not written to a result since
-    flushed: tuple[Use, object] | None = None  # the last read that went into a result, and its block
+    flushed: tuple[BufferUse, object] | None = None  # the last read that went into a result, and its block
     carried: bool = False  # a result rested on what was updated for another block: a state, no sum for one block
     dropped: tuple[Fault, object] | None = None  # an update was thrown away: a fault if the block is written without it
 
@@ -385,7 +385,7 @@ class Simulation:
     `flushing`: the outputs of which a later write replaces an earlier one; None where the buffer is an output itself.
     """
 
-    uses: list[Use]
+    uses: list[BufferUse]
     steps: Steps
     flushing: frozenset[tuple[str, object]] | None
     found: dict[tuple[FaultKind, bool], Fault] = field(factory=dict)
@@ -430,7 +430,7 @@ class Simulation:
     def _report(self, fault: Fault) -> None:
         self.found.setdefault((fault.kind, fault.sure), fault)
 
-    def _use(self, memory: _Memory, use: Use, visit: Visit, *, surely: bool) -> None:
+    def _use(self, memory: _Memory, use: BufferUse, visit: Visit, *, surely: bool) -> None:
         if use.rests_on_value and not memory.is_set:
             self._report(Fault("unset", use, visit.point, surely))
         if use.kind == "read":
@@ -451,7 +451,7 @@ class Simulation:
                 self._check_late(memory, visit.point)
         memory.is_set, memory.updated, memory.pending = True, None, False
 
-    def _read(self, memory: _Memory, use: Use, visit: Visit, *, surely: bool) -> None:
+    def _read(self, memory: _Memory, use: BufferUse, visit: Visit, *, surely: bool) -> None:
         flushes = self.flushing is not None and bool(use.into) and use.into <= self.flushing
         if flushes and surely:
             if memory.dropped is not None and memory.dropped[1] == visit.block:
