@@ -15,7 +15,7 @@ import pytest
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.lint import lint_source
-from pallas_lint.run.cache import Cache, Verdict
+from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import Project, concerns_pallas, discover
 from pallas_lint.run.runner import combine, run
 from pallas_lint.text.source import Source
@@ -144,7 +144,9 @@ FULL = Finding(
 def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     (tmp_path / "dep.py").write_text("1")
-    verdict = Verdict("k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),))
+    verdict = FileVerdict(
+        "k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),)
+    )
     key = cache.key("k.py", b"data", "settings")
     assert cache.get("k.py", key) is None
     cache.put(verdict, key)
@@ -166,7 +168,7 @@ def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
 def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
     cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
-    cache.put(Verdict("k.py", (FULL,)), key)
+    cache.put(FileVerdict("k.py", (FULL,)), key)
     (entry,) = (tmp_path / "cache").rglob("*.json")
     entry.write_bytes(junk.replace(b"KEY", key.encode()))
     assert cache.get("k.py", key) is None
@@ -175,30 +177,32 @@ def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
 def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
-    cache.put(Verdict("k.py", errors=(LintError("k.py", "crash"),)), key)
+    cache.put(FileVerdict("k.py", errors=(LintError("k.py", "crash"),)), key)
     assert cache.get("k.py", key) is None
     (tmp_path / "file").write_text("")
-    Cache(tmp_path / "file", tmp_path, Project(tmp_path)).put(Verdict("k.py"), key)
-    Cache(tmp_path / "no" / "such", tmp_path, Project(tmp_path)).put(Verdict("k.py"), key)
+    Cache(tmp_path / "file", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
+    Cache(tmp_path / "no" / "such", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
 
 
 def test_cached_entries_are_json_only(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
-    cache.put(Verdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
+    cache.put(FileVerdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
     (entry,) = (tmp_path / "cache").rglob("*.json")
     assert json.loads(entry.read_text())["findings"][0]["code"] == "PAL103"
 
 
 def test_one_finding_seen_from_two_files_is_one() -> None:
-    result = combine([Verdict("a.py", (FULL,), kernels=1), Verdict("b.py", (FULL,), kernels=2)])
+    result = combine([FileVerdict("a.py", (FULL,), kernels=1), FileVerdict("b.py", (FULL,), kernels=2)])
     assert result.findings == (FULL,)
     assert (result.kernels, result.files) == (3, 2)
 
 
 def test_a_comment_used_from_another_file_is_not_unused() -> None:
     unused = Finding("PAL002", "unused-suppression", Severity.WARNING, "m", SPAN)
-    assert combine([Verdict("k.py", (unused,))]).findings == (unused,)
-    assert combine([Verdict("k.py", (unused,)), Verdict("b.py", used_suppressions=(("k.py", 1),))]).findings == ()
+    assert combine([FileVerdict("k.py", (unused,))]).findings == (unused,)
+    assert (
+        combine([FileVerdict("k.py", (unused,)), FileVerdict("b.py", used_suppressions=(("k.py", 1),))]).findings == ()
+    )
 
 
 def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +219,7 @@ def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: p
         if getattr(source, "path", "") == "b.py":
             assert os.getpid() != parent
             os._exit(9)
-        return Verdict(getattr(source, "path", ""), kernels=1)
+        return FileVerdict(getattr(source, "path", ""), kernels=1)
 
     monkeypatch.setattr(pallas_lint.lint, "lint_source", dying)
     files = discover(["."], SettingsFinder(Overrides(isolated=True), root), cwd=root).files

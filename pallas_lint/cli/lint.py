@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.cli.probing import Probing
     from pallas_lint.finding import Finding
-    from pallas_lint.run.cache import Verdict
+    from pallas_lint.run.cache import FileVerdict
     from pallas_lint.run.fixer import Outcome
     from pallas_lint.text.source import Source
 
@@ -269,7 +269,7 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
 class _Relinter:
     """Judges again what a round of fixes may have changed."""
 
-    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, Verdict]) -> None:
+    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, FileVerdict]) -> None:
         self.cwd = cwd
         self.inputs = inputs
         self.verdicts = verdicts

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         status,
         unmeasured,
     )
-    from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Verdict
+    from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Support
     from pallas_lint.compat.primitives import (
         cores,
         known_primitive,
@@ -62,8 +62,8 @@ __all__ = [
     "Parameters",
     "Replacement",
     "Status",
+    "Support",
     "UnknownVersionError",
-    "Verdict",
     "api",
     "cores",
     "cuda_default",

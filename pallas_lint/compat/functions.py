@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from pallas_lint.compat import tables
-from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Verdict, dtypes_named, status_of, verdict_of
+from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Support, dtypes_named, status_of, verdict_of
 from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
 
@@ -68,7 +68,7 @@ class FunctionSupport:
         dtype: str | None = None,
         device: str | None = None,
         variant: str | None = None,
-    ) -> Verdict:
+    ) -> Support:
         """What the measurements say. `dtype` may be a group ("float", "int"); one never measured is unknown.
 
         Without `device` a failure on only one TPU generation makes the verdict "depends".

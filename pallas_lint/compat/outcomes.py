@@ -97,7 +97,7 @@ class Cell:
 
 
 @frozen
-class Verdict:
+class Support:
     """What the measurements say about one function on one backend at one version."""
 
     status: Status
@@ -149,7 +149,7 @@ def status_of(cells: Iterable[Cell]) -> Status:
     return "unknown"
 
 
-def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Verdict:
+def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Support:
     """The verdict over these cases."""
     status = status_of(cells)
     failures: dict[tuple[Outcome, str | None], int] = {}
@@ -169,7 +169,7 @@ def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Ver
     for cell in cells:
         by_dtype.setdefault(cell.dtype, []).append(cell)
         by_variant.setdefault(cell.variant, []).append(cell)
-    return Verdict(
+    return Support(
         status,
         outcome,
         primitive,

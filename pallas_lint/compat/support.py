@@ -150,7 +150,7 @@ def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: 
     return status
 
 
-def _failures(verdict: compat.Verdict) -> list[str]:
+def _failures(verdict: compat.Support) -> list[str]:
     """Which cases fail, where only some do: variants by dtype, shortened."""
     if verdict.status != "depends":
         return []

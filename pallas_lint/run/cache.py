@@ -27,7 +27,7 @@ _LAYOUT = 3  # of the entries; a new number makes all old entries void
 
 
 @frozen
-class Verdict:
+class FileVerdict:
     """What linting one file came to; of what `lint_source` returns, all that a run needs."""
 
     path: str
@@ -58,7 +58,7 @@ class Cache:
         parts = (shown, settings_fingerprint, str(_LAYOUT), tool_fingerprint(), digest(data))
         return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
-    def get(self, shown: str, key: str) -> Verdict | None:
+    def get(self, shown: str, key: str) -> FileVerdict | None:
         """The verdict stored for this file under this key, if all it depends on is unchanged."""
         try:
             entry = json.loads(files.read(self._file(shown)))
@@ -68,7 +68,7 @@ class Cache:
                 return None
             if any(self._digest(path) != known for path, known in entry["dependencies"].items()):
                 return None
-            return Verdict(
+            return FileVerdict(
                 shown,
                 tuple(decode(document) for document in entry["findings"]),
                 kernels=int(entry["kernels"]),
@@ -78,7 +78,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
-    def put(self, verdict: Verdict, key: str) -> None:
+    def put(self, verdict: FileVerdict, key: str) -> None:
         """Store a verdict, unless it is one of failure."""
         if verdict.errors or verdict.notes or verdict.traceback:
             return

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
-from pallas_lint.run.cache import Cache, Verdict
+from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.text.files import read
 
@@ -35,7 +35,7 @@ UNUSED_SUPPRESSION = "PAL002"
 class RunResult:
     """The verdicts on all files, put together."""
 
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[FileVerdict, ...] = ()
     findings: tuple[Finding, ...] = ()
     errors: tuple[LintError, ...] = ()
     kernels: int = 0
@@ -82,7 +82,7 @@ def run(
     index = {Same(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
     root = project_root(cwd)
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, FileVerdict] = {}
     tasks: list[_Task] = []
     size = 0
     for file in files:
@@ -92,7 +92,7 @@ def run(
             verdicts[file.shown] = _failed(file.shown, f"cannot read the file: {error.strerror or error}")
             continue
         if not concerns_pallas(data):
-            verdicts[file.shown] = Verdict(file.shown)
+            verdicts[file.shown] = FileVerdict(file.shown)
             continue
         number = index[Same(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
@@ -117,7 +117,7 @@ def run(
     return combine([verdicts[file.shown] for file in files])
 
 
-def combine(verdicts: Sequence[Verdict]) -> RunResult:
+def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
     """The verdicts as one result: findings without repetitions, sorted."""
     findings = {finding: None for verdict in verdicts for finding in verdict.findings}
     # A comment in a helper may silence what only the kernel in another file makes of it.
@@ -135,17 +135,17 @@ def combine(verdicts: Sequence[Verdict]) -> RunResult:
     )
 
 
-def judge_source(source: Source, settings: Settings, project: Project) -> Verdict:
+def judge_source(source: Source, settings: Settings, project: Project) -> FileVerdict:
     """The verdict on one text; a crash becomes an error of that file."""
     if source.note is not None:
-        return Verdict(source.path, notes=(source.note,))
+        return FileVerdict(source.path, notes=(source.note,))
     try:
         from pallas_lint.lint import lint_source
 
         result: Any = lint_source(source, settings, project)
     except Exception as error:
         return _crashed(source.path, error)
-    return Verdict(
+    return FileVerdict(
         source.path,
         tuple(result.findings),
         tuple(result.errors),
@@ -165,13 +165,13 @@ def collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
+def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:
     """The verdicts on `tasks`, made in this process."""
     from pallas_lint.notebooks import notebook
     from pallas_lint.text.source import SourceError
 
     cache = Cache(bench.cache_folder, bench.cwd, bench.project) if bench.cache_folder is not None else None
-    verdicts: list[Verdict] = []
+    verdicts: list[FileVerdict] = []
     collect_rarely()
     for task in tasks:
         try:
@@ -189,16 +189,16 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[Verdict]:
     return verdicts
 
 
-def _failed(shown: str, message: str, line: int | None = None) -> Verdict:
-    return Verdict(shown, errors=(LintError(shown, message, line),))
+def _failed(shown: str, message: str, line: int | None = None) -> FileVerdict:
+    return FileVerdict(shown, errors=(LintError(shown, message, line),))
 
 
-def _crashed(shown: str, error: Exception) -> Verdict:
+def _crashed(shown: str, error: Exception) -> FileVerdict:
     import traceback
 
     detail = str(error).strip().splitlines()
     message = f"internal error: {type(error).__name__}{': ' + detail[0] if detail else ''} (-v shows where)"
-    return Verdict(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
+    return FileVerdict(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
 
 
 def _processes(jobs: int | None, size: int, files: int) -> int:
@@ -223,7 +223,7 @@ def _start_worker(bench: _Bench) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(tasks: list[_Task]) -> list[Verdict]:
+def _work(tasks: list[_Task]) -> list[FileVerdict]:
     assert _bench is not None
     return _judge(_bench, tasks)
 
@@ -270,19 +270,19 @@ def _import_for_all(settings: Iterable[Settings]) -> None:
     gc.freeze()  # what is shared stays shared: collections in the processes do not touch it
 
 
-def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[Verdict]:
+def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[FileVerdict]:
     """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     count = max(1, min(_FILES_PER_TASK, -(-len(tasks) // (processes * 4))))
     portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
-    verdicts: list[Verdict] = []
+    verdicts: list[FileVerdict] = []
     left: list[_Task] = []
     _import_for_all(bench.settings)
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(bench,))
     try:
-        futures: list[tuple[list[_Task], Future[list[Verdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
+        futures: list[tuple[list[_Task], Future[list[FileVerdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
         for portion, future in futures:
             try:
                 verdicts += future.result()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.backend_failures import Failure
-    from pallas_lint.compat import FunctionSupport, Verdict
+    from pallas_lint.compat import FunctionSupport, Support
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.refused_calls import Form
@@ -251,7 +251,7 @@ def _refusal(
     return _verdict(support.verdict(backend, version, device=device), support, backend, version)
 
 
-def _verdict(verdict: Verdict, support: FunctionSupport, backend: str, version: str) -> tuple[str, bool] | None:
+def _verdict(verdict: Support, support: FunctionSupport, backend: str, version: str) -> tuple[str, bool] | None:
     if verdict.status == "unknown" and not verdict.cells:
         short = last_part(support.name)
         primitive = _PRIMITIVES.get(short, short)
@@ -262,7 +262,7 @@ def _verdict(verdict: Verdict, support: FunctionSupport, backend: str, version: 
     return _blame(verdict, backend, version)
 
 
-def _blame(verdict: Verdict, backend: str, version: str) -> tuple[str, bool] | None:
+def _blame(verdict: Support, backend: str, version: str) -> tuple[str, bool] | None:
     failing = [cell for cell in verdict.cells if cell.outcome.fails]
     if any(cell.outcome is not Outcome.LOWER or cell.primitive is None for cell in failing):
         return None

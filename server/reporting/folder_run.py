@@ -22,7 +22,7 @@ from pallas_lint.run.runner import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.run.cache import Verdict
+    from pallas_lint.run.cache import FileVerdict
 
 _PORTION = 200  # files between two reports of progress
 
@@ -56,11 +56,11 @@ def _swept(folder: Path, overrides: Overrides, exclude: list[str]) -> Iterator[d
         yield {"done": min(start + _PORTION, len(found.files)), "of": len(found.files)}
 
 
-def _says_something(verdict: Verdict) -> bool:
+def _says_something(verdict: FileVerdict) -> bool:
     return bool(verdict.findings or verdict.errors or verdict.used_suppressions)
 
 
-def _document(verdict: Verdict) -> dict[str, Any]:
+def _document(verdict: FileVerdict) -> dict[str, Any]:
     return {
         "path": verdict.path,
         "findings": [finding_document(finding) for finding in verdict.findings],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pallas_lint.finding import Finding
-    from pallas_lint.run.cache import Verdict
+    from pallas_lint.run.cache import FileVerdict
 
 
 @define(eq=False)
@@ -23,24 +23,24 @@ class Board:
     All paths are absolute, with forward slashes.
     """
 
-    _open: dict[str, Verdict] = field(factory=dict)
-    _swept: dict[str, Verdict] = field(factory=dict)
+    _open: dict[str, FileVerdict] = field(factory=dict)
+    _swept: dict[str, FileVerdict] = field(factory=dict)
     _touching: dict[str, set[str]] = field(factory=dict)  # path -> the files whose verdicts concern it
 
-    def put(self, verdict: Verdict) -> set[str]:
+    def put(self, verdict: FileVerdict) -> set[str]:
         """A verdict on a document; the paths whose findings may be others now."""
         return self._change({verdict.path}, lambda: self._open.__setitem__(verdict.path, verdict))
 
     def close(self, path: str) -> set[str]:
         return self._change({path}, lambda: self._open.pop(path, None))
 
-    def sweep(self, folder: Path, verdicts: Iterable[Verdict]) -> set[str]:
+    def sweep(self, folder: Path, verdicts: Iterable[FileVerdict]) -> set[str]:
         """The verdicts on all files of a folder, in place of those before."""
         fresh = {verdict.path: verdict for verdict in verdicts}
         old = {path for path in self._swept if Path(path).is_relative_to(folder)}
         return self._change({*old, *fresh}, lambda: self._replace(old, fresh))
 
-    def _replace(self, old: set[str], fresh: dict[str, Verdict]) -> None:
+    def _replace(self, old: set[str], fresh: dict[str, FileVerdict]) -> None:
         for path in old:
             del self._swept[path]
         self._swept.update(fresh)
@@ -65,7 +65,7 @@ class Board:
         lying = {finding.span.path for finding in verdict.findings}
         return {origin, *lying, *(path for path, _ in verdict.used_suppressions)}
 
-    def _verdict(self, origin: str) -> Verdict | None:
+    def _verdict(self, origin: str) -> FileVerdict | None:
         return self._open.get(origin) or self._swept.get(origin)
 
     def findings(self, path: str) -> tuple[Finding, ...]:

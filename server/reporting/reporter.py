@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.finding import Finding, LintError
-    from pallas_lint.run.cache import Verdict
+    from pallas_lint.run.cache import FileVerdict
 
 _PORTION = 50  # reports of files in one partial result
 _NO_DIAGNOSTICS = Diagnostics()
@@ -74,7 +74,7 @@ class Reporter:
         if self.pulls and self._pushed.pop(uri, None) is not None:
             self._push(uri, None, [])
 
-    def swept(self, folder: Path, verdicts: Iterable[Verdict]) -> None:
+    def swept(self, folder: Path, verdicts: Iterable[FileVerdict]) -> None:
         """The verdicts of a run over a folder."""
         self._tell(self.board.sweep(folder, verdicts))
 

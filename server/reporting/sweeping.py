@@ -14,7 +14,7 @@ from attrs import evolve
 from pallas_lint.server.protocol.progress import Progress
 
 from pallas_lint.finding import LintError
-from pallas_lint.run.cache import Verdict, decode
+from pallas_lint.run.cache import FileVerdict, decode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -78,7 +78,7 @@ class Sweeper:
 
     async def _sweep(self, folders: Sequence[Folder], progress: Progress) -> None:
         for folder in folders:
-            verdicts: list[Verdict] = []
+            verdicts: list[FileVerdict] = []
             async for line in _run(folder, progress):
                 if "verdict" in line:
                     verdicts.append(self._verdict(line["verdict"], folder.path))
@@ -90,10 +90,10 @@ class Sweeper:
                 break
             self._server.reporter.swept(folder.path, verdicts)
 
-    def _verdict(self, document: dict[str, Any], folder: Path) -> Verdict:
+    def _verdict(self, document: dict[str, Any], folder: Path) -> FileVerdict:
         if document["traceback"]:
             self._server.failed(document["traceback"])
-        return Verdict(
+        return FileVerdict(
             (folder / document["path"]).as_posix(),
             tuple(_absolute(decode(each), folder) for each in document["findings"]),
             used_suppressions=tuple(((folder / path).as_posix(), line) for path, line in document["used"]),

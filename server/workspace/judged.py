@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from pallas_lint.server.workspace.client_settings import ClientSettings
 
-from pallas_lint.run.cache import Verdict
+from pallas_lint.run.cache import FileVerdict
 from pallas_lint.run.fixer import SYNTAX_ERROR
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ class Judged:
         return self.probe_rests_on.union(self.judgement.result.dependencies if self.judgement is not None else ())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> FileVerdict:
         """The same as a run over files would keep it."""
         if self.judgement is None:
-            return Verdict(self.source.path)
+            return FileVerdict(self.source.path)
         result = self.judgement.result
-        return Verdict(
+        return FileVerdict(
             result.path,
             self.findings,
             dependencies=result.dependencies,

@@ -35,7 +35,7 @@ def plant_verdict(kept: Path, folder: Path) -> None:
     known = cache.Cache(kept, folder, Project(folder))
     settings = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder).for_folder(folder)
     key = known.key("k.py", (folder / "k.py").read_bytes(), settings.fingerprint())
-    known.put(cache.Verdict("k.py", (planted_finding("k.py"),), kernels=1), key)
+    known.put(cache.FileVerdict("k.py", (planted_finding("k.py"),), kernels=1), key)
     assert known.get("k.py", key) is not None
 
 
