@@ -167,8 +167,8 @@ def _is_kernel(piece: Piece) -> bool:
     return piece.kind == "def" and piece.has(FORMS.in_kernels) and not piece.has(FORMS.launching)
 
 
-def _has_run(i: Interpreter, piece: Piece) -> bool:
-    return any(isinstance(node, nodes.FunctionDef) and node in i.outcome.entered for node in piece.body)
+def _has_run(interp: Interpreter, piece: Piece) -> bool:
+    return any(isinstance(node, nodes.FunctionDef) and node in interp.outcome.entered for node in piece.body)
 
 
 def _renamed(module: Module) -> set[str]:
@@ -219,65 +219,67 @@ def _leading_names(module: Module) -> set[str]:
     return names
 
 
-def _run(replay: Replay, i: Interpreter, module: Module, piece: Piece, phase: str) -> None:
-    replay.run(i, piece, phase, lambda: _run_root(i, module, piece))
+def _run(replay: Replay, interp: Interpreter, module: Module, piece: Piece, phase: str) -> None:
+    replay.run(interp, piece, phase, lambda: _run_root(interp, module, piece))
 
 
-def _run_root(i: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None) -> None:
-    i.begin()
-    i.named, i.handed = {}, {}
-    i.contexts = Counter()
-    i.running, i.running_piece = object(), piece
-    everywhere, i.assumptions = i.assumptions, {**i.assumptions, **_assumed(piece.text, inside=True)}
+def _run_root(
+    interp: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None
+) -> None:
+    interp.begin()
+    interp.named, interp.handed = {}, {}
+    interp.contexts = Counter()
+    interp.running, interp.running_piece = object(), piece
+    everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
         with module.at(module.moment_of(piece)):
-            _enter(i, module, piece)
-            spreading.run_handed_out(i)
+            _enter(interp, module, piece)
+            spreading.run_handed_out(interp)
     except TOO_MUCH:
-        i.outcome.cut.append(piece)
-        i.kernel, i.launch, i.guards, i.uncertain = None, None, (), 0
-        i.stack.clear()
+        interp.outcome.cut.append(piece)
+        interp.kernel, interp.launch, interp.guards, interp.uncertain = None, None, (), 0
+        interp.stack.clear()
     before_kernels()
-    launching.run_pending(i)
-    i.assumptions = everywhere
-    i.running = i.running_piece = None
+    launching.run_pending(interp)
+    interp.assumptions = everywhere
+    interp.running = interp.running_piece = None
 
 
-def _enter(i: Interpreter, module: Module, piece: Piece) -> None:
+def _enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if piece.nested:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
-        cls = module.lookup(owner.names[0], i)
+        cls = module.lookup(owner.names[0], interp)
         if isinstance(cls, Class):
-            instance = Instance(cls, made_by=i.running)
-            i.run_piece(piece, cls.env)
+            instance = Instance(cls, made_by=interp.running)
+            interp.run_piece(piece, cls.env)
             for name in piece.names:
-                _run_function(i, cls.env.vars.get(name), instance)
+                _run_function(interp, cls.env.vars.get(name), instance)
         return
     if not piece.names:
-        i.run_piece(piece, module.env)
+        interp.run_piece(piece, module.env)
         return
     for name in piece.names:
-        value = module.lookup(name, i)
+        value = module.lookup(name, interp)
         # A name bound twice is looked up as the last binding: run the piece itself for the others.
         if not (isinstance(value, Func) and value.piece is piece):
             scope = Env(module, module.env)
-            i.run_piece(piece, scope)
+            interp.run_piece(piece, scope)
             value = scope.vars.get(name)
         if isinstance(value, Class):
-            _run_class(i, value)
+            _run_class(interp, value)
         else:
-            _run_function(i, value, None)
+            _run_function(interp, value, None)
 
 
-def _run_class(i: Interpreter, cls: Class) -> None:
-    instance = Instance(cls, made_by=i.running)
+def _run_class(interp: Interpreter, cls: Class) -> None:
+    instance = Instance(cls, made_by=interp.running)
     for value in list(cls.env.vars.values()):
-        _run_function(i, value, instance)
+        _run_function(interp, value, instance)
 
 
-def _run_function(i: Interpreter, value: object, instance: Instance | None) -> None:
+def _run_function(interp: Interpreter, value: object, instance: Instance | None) -> None:
     if isinstance(value, CallResult) and value.function in SHARD_MAPS and value.args:
-        spreading.call_mapped(i, value, value.site.node)
+        spreading.call_mapped(interp, value, value.site.node)
         return
     if isinstance(value, CallResult) and value.launch is not None:
         return  # a launch by decorator: what it decorates runs as its kernel
@@ -286,35 +288,35 @@ def _run_function(i: Interpreter, value: object, instance: Instance | None) -> N
     if not isinstance(value, Func):
         return
     arguments = Arguments([instance] if instance is not None else [], open=True)
-    i.call_function(value, arguments)
-    spreading.run_handed_out(i)
-    _run_inner(i, value)
+    interp.call_function(value, arguments)
+    spreading.run_handed_out(interp)
+    _run_inner(interp, value)
 
 
-def _run_inner(i: Interpreter, outer: Func) -> None:
+def _run_inner(interp: Interpreter, outer: Func) -> None:
     """Functions defined inside that nobody called (returned, registered, handed to unknown code) but that launch."""
     for _ in range(3):
         # Kernels are entered as such, when their launches are.
-        bodies = (body for launch in i.pending for body in launching.bodies_of(launch.kernel))
-        known = {*i.outcome.entered, *(body.node for body in bodies if isinstance(body, Func))}
-        missing = [func for func in _inner_functions(i, outer) if func.node not in known]
+        bodies = (body for launch in interp.pending for body in launching.bodies_of(launch.kernel))
+        known = {*interp.outcome.entered, *(body.node for body in bodies if isinstance(body, Func))}
+        missing = [func for func in _inner_functions(interp, outer) if func.node not in known]
         if not missing:
             return
         for func in missing:
-            i.call_function(func, Arguments(open=True))
+            interp.call_function(func, Arguments(open=True))
 
 
-def _inner_functions(i: Interpreter, outer: Func) -> Iterator[Func]:
-    for env, node, piece in i.unentered(outer):
+def _inner_functions(interp: Interpreter, outer: Func) -> Iterator[Func]:
+    for env, node, piece in interp.unentered(outer):
         yield Func(node.name.value, node, piece, env.module, env)
 
 
-def _run_unresolved(replay: Replay, i: Interpreter, module: Module) -> None:
+def _run_unresolved(replay: Replay, interp: Interpreter, module: Module) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
-    resolved = {launch.site.key for launch in i.outcome.launches if launch.traces}
-    missing = {launch.scope for launch in i.outcome.launches if launch.scope and launch.site.key not in resolved}
+    resolved = {launch.site.key for launch in interp.outcome.launches if launch.traces}
+    missing = {launch.scope for launch in interp.outcome.launches if launch.scope and launch.site.key not in resolved}
     if not missing:
         return
     for piece in module.outline.walk():
         if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(FORMS.preparing):
-            _run(replay, i, module, piece, "unresolved")
+            _run(replay, interp, module, piece, "unresolved")

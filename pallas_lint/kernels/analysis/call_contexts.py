@@ -31,12 +31,12 @@ _MOST_CALLS = 16  # launches kept for one site beside those met without its call
 _DEPTH = 6
 
 
-def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
+def run_callers(replay: Replay, interp: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
     """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
     done = set(roots)
-    names = {name for launch in i.outcome.launches for name in _names(launch.callers[:1])}
+    names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MOST_PIECES
-    i.calling = True
+    interp.calling = True
     for _ in range(_MOST_ROUNDS):
         reached: set[str] = set()
         for piece in module.outline.walk():
@@ -46,23 +46,25 @@ def run_callers(replay: Replay, i: Interpreter, module: Module, roots: list[Piec
             if left == 0:
                 break
             left -= 1
-            reached |= replay.run(i, piece, "caller", partial(_run, i, tuple(i.outcome.launches), piece, run))
+            reached |= replay.run(
+                interp, piece, "caller", partial(_run, interp, tuple(interp.outcome.launches), piece, run)
+            )
         names = reached - names
-    i.calling = False
+    interp.calling = False
 
 
-def _run(i: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run) -> set[str]:
+def _run(interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run) -> set[str]:
     """Run one caller; the names by which others may call it."""
     names: set[str] = set()
 
     def keep() -> None:
-        met = i.outcome.launches
+        met = interp.outcome.launches
         if met:
             names.update(piece.names, *(_names(launch.callers[:1]) for launch in met))
-        _keep_telling(i, before, piece)
+        _keep_telling(interp, before, piece)
 
     run(piece, keep)
-    for launch in i.outcome.launches:
+    for launch in interp.outcome.launches:
         launch.caller = _spelled(piece)  # pipelines, which are met as the kernels run, too
     return names
 
@@ -78,20 +80,20 @@ def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
             yield func.method_of.cls.name
 
 
-def _keep_telling(i: Interpreter, before: tuple[Launch, ...], piece: Piece) -> None:
+def _keep_telling(interp: Interpreter, before: tuple[Launch, ...], piece: Piece) -> None:
     """Drop the launches met last that tell nothing new, or of which it is open whether they happen."""
     kept: list[Launch] = []
-    for launch in i.outcome.launches:
+    for launch in interp.outcome.launches:
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         told = _told(launch)
         calls = sum(other.caller is not None for other in same)
-        own = launch.certain and launch.module is i.root  # a launch elsewhere is judged where it stands
+        own = launch.certain and launch.module is interp.root  # a launch elsewhere is judged where it stands
         if own and calls < _MOST_CALLS and not any(_tells_all(_told(other), told) for other in same):
             launch.caller = _spelled(piece)
             kept.append(launch)
-    dropped = set(i.outcome.launches) - set(kept)
-    i.outcome.launches[:] = kept
-    i.pending[:] = [launch for launch in i.pending if launch not in dropped]
+    dropped = set(interp.outcome.launches) - set(kept)
+    interp.outcome.launches[:] = kept
+    interp.pending[:] = [launch for launch in interp.pending if launch not in dropped]
 
 
 def _tells_all(known: tuple[object, ...], told: tuple[object, ...]) -> bool:

@@ -57,7 +57,7 @@ def dotted(node: nodes.Node | None) -> str:
     return ".".join((node.value, *reversed(parts)))
 
 
-def element_of(iterable: Value, i: Interpreter, node: nodes.Node) -> Value:
+def element_of(iterable: Value, interp: Interpreter, node: nodes.Node) -> Value:
     """What a loop over `iterable` binds, whichever the iteration."""
     if isinstance(iterable, Seq) and iterable.items and not iterable.open:
         result = iterable.items[0]
@@ -67,7 +67,7 @@ def element_of(iterable: Value, i: Interpreter, node: nodes.Node) -> Value:
     if isinstance(iterable, CallResult) and iterable.function == "builtins.range":
         return _index_of_range(iterable.args, node)
     if isinstance(iterable, CallResult) and iterable.function == "builtins.enumerate" and iterable.args:
-        return Seq((Sym("index", node), element_of(iterable.args[0], i, node)))
+        return Seq((Sym("index", node), element_of(iterable.args[0], interp, node)))
     if isinstance(iterable, Array) and iterable.shape:
         return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
     return UNKNOWN
@@ -101,10 +101,10 @@ def captured_names(pattern: nodes.MatchPattern) -> list[str]:
 # -- names and constants ---------------------------------------------------------------------------------------
 
 
-def lookup(i: Interpreter, name: str, env: Env) -> Value:
+def lookup(interp: Interpreter, name: str, env: Env) -> Value:
     value = env.find(name)
     if value is None:
-        value = env.module.named(name, i)
+        value = env.module.named(name, interp)
     if value is None:
         return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     return value
@@ -114,19 +114,19 @@ def lookup(i: Interpreter, name: str, env: Env) -> Value:
 _CONSTANTS = {"None": NONE, "True": Const(True), "False": Const(False)}
 
 
-def _name(i: Interpreter, node: nodes.Name, env: Env) -> Value:
+def _name(interp: Interpreter, node: nodes.Name, env: Env) -> Value:
     constant = _CONSTANTS.get(node.value)
     if constant is not None:
         return constant
-    value = lookup(i, node.value, env)
+    value = lookup(interp, node.value, env)
     if isinstance(value, External):
-        return NAMED_NUMBERS.get(value.name) or External(value.name, i.site(node))
-    if i.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, i.kernel):
-        i.record(Capture(node.value, value, i.site(node)))
+        return NAMED_NUMBERS.get(value.name) or External(value.name, interp.site(node))
+    if interp.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, interp.kernel):
+        interp.record(Capture(node.value, value, interp.site(node)))
     return value
 
 
-def _number(i: Interpreter, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
+def _number(interp: Interpreter, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
     return _literal(node.value)
 
 
@@ -138,33 +138,33 @@ def _literal(text: str) -> Value:
         return UNKNOWN  # a number of more digits than Python reads
 
 
-def _string(i: Interpreter, node: nodes.SimpleString | nodes.ConcatenatedString, env: Env) -> Value:
+def _string(interp: Interpreter, node: nodes.SimpleString | nodes.ConcatenatedString, env: Env) -> Value:
     if isinstance(node, nodes.SimpleString):
         return _literal(node.value)
     value = text_value(node)
     return UNKNOWN if value is None else Const(value)
 
 
-def _formatted(i: Interpreter, node: nodes.FormattedString, env: Env) -> Value:
+def _formatted(interp: Interpreter, node: nodes.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if isinstance(part, nodes.FormattedStringExpression):
-            value = i.evaluate(part.expression, env)
-            i.demand("format" if part.format_spec else "shown", value, part.expression)
+            value = interp.evaluate(part.expression, env)
+            interp.demand("format" if part.format_spec else "shown", value, part.expression)
     return Sym("f-string", node)
 
 
-def _ellipsis(i: Interpreter, node: nodes.Ellipsis, env: Env) -> Value:
+def _ellipsis(interp: Interpreter, node: nodes.Ellipsis, env: Env) -> Value:
     return Const(...)
 
 
 # -- containers ------------------------------------------------------------------------------------------------
 
 
-def _sequence(i: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
+def _sequence(interp: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
     items: list[Value] = []
     open_ = False
     for element in node.elements:
-        value = i.evaluate(element.value, env)
+        value = interp.evaluate(element.value, env)
         if not isinstance(element, nodes.StarredElement):
             items.append(value)
         elif isinstance(value, Seq):
@@ -177,14 +177,14 @@ def _sequence(i: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, env: E
     return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_)
 
 
-def _dictionary(i: Interpreter, node: nodes.Dict, env: Env) -> Value:
+def _dictionary(interp: Interpreter, node: nodes.Dict, env: Env) -> Value:
     items: list[tuple[Value, Value]] = []
     open_ = False
     for element in node.elements:
         if isinstance(element, nodes.DictElement):
-            items.append((i.evaluate(element.key, env), i.evaluate(element.value, env)))
+            items.append((interp.evaluate(element.key, env), interp.evaluate(element.value, env)))
         else:
-            inner = i.evaluate(element.value, env)
+            inner = interp.evaluate(element.value, env)
             if isinstance(inner, Dictionary):
                 items.extend(inner.items)
                 open_ |= inner.open
@@ -193,33 +193,35 @@ def _dictionary(i: Interpreter, node: nodes.Dict, env: Env) -> Value:
     return Dictionary(tuple(items), open_)
 
 
-def _comprehension(i: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
-    rows, exact = _iterate(i, node.for_in, env, lambda: i.evaluate(node.elt, env))
+def _comprehension(interp: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
+    rows, exact = _iterate(interp, node.for_in, env, lambda: interp.evaluate(node.elt, env))
     return Seq(tuple(rows), "list", open=not exact) if exact else Seq((), "list", open=True)
 
 
-def _dict_comprehension(i: Interpreter, node: nodes.DictComp, env: Env) -> Value:
+def _dict_comprehension(interp: Interpreter, node: nodes.DictComp, env: Env) -> Value:
     def pair() -> Value:
-        return Seq((i.evaluate(node.key, env), i.evaluate(node.value, env)))
+        return Seq((interp.evaluate(node.key, env), interp.evaluate(node.value, env)))
 
-    rows, exact = _iterate(i, node.for_in, env, pair)
+    rows, exact = _iterate(interp, node.for_in, env, pair)
     pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
     return Dictionary(pairs if exact else (), open=not exact)
 
 
-def _iterate(i: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
+def _iterate(
+    interp: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]
+) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
-    iterable = i.evaluate(clause.iter, env)
+    iterable = interp.evaluate(clause.iter, env)
     items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    exact = items is not None and len(items) <= _MOST_ELEMENTS and i.turns * len(items) <= _MOST_TURNS
+    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.turns * len(items) <= _MOST_TURNS
     if items is None or not exact:
-        items = (element_of(iterable, i, clause),)
-    with i.turning(len(items)):
-        return _turns(i, clause, items, env, element, exact=exact)
+        items = (element_of(iterable, interp, clause),)
+    with interp.turning(len(items)):
+        return _turns(interp, clause, items, env, element, exact=exact)
 
 
 def _turns(
-    i: Interpreter,
+    interp: Interpreter,
     clause: nodes.CompFor,
     items: tuple[Value, ...],
     env: Env,
@@ -230,17 +232,17 @@ def _turns(
     before = dict(env.vars)
     rows: list[Value] = []
     for item in items:
-        i.assign(clause.target, item, env)
+        interp.assign(clause.target, item, env)
         keep = []
         for test in clause.ifs:
-            condition = i.evaluate(test.test, env)
-            i.demand("filter", condition, test.test)
+            condition = interp.evaluate(test.test, env)
+            interp.demand("filter", condition, test.test)
             keep.append(truth(condition))
         if False in keep:
             continue
         exact &= None not in keep
         if clause.inner_for_in is not None:
-            inner, inner_exact = _iterate(i, clause.inner_for_in, env, element)
+            inner, inner_exact = _iterate(interp, clause.inner_for_in, env, element)
             rows.extend(inner)
             exact &= inner_exact
         else:
@@ -252,45 +254,47 @@ def _turns(
 # -- operators -------------------------------------------------------------------------------------------------
 
 
-def _binary(i: Interpreter, node: nodes.BinaryOperation, env: Env) -> Value:
-    left, right = i.evaluate(node.left, env), i.evaluate(node.right, env)
+def _binary(interp: Interpreter, node: nodes.BinaryOperation, env: Env) -> Value:
+    left, right = interp.evaluate(node.left, env), interp.evaluate(node.right, env)
     symbol, name = BINARY[node.operator.__class__]
-    return binary(i, node, symbol, name, left, right)
+    return binary(interp, node, symbol, name, left, right)
 
 
-def augmented(i: Interpreter, node: nodes.AugAssign, env: Env) -> None:
+def augmented(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
     """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
     symbol, name = AUGMENTED[node.operator.__class__]
     if isinstance(node.target, nodes.Subscript):
-        owner = i.evaluate(node.target.value, env)
-        index = _index(i, node.target, env)
-        indexing.ask(i, node.target, owner, index)
-        operand = i.evaluate(node.value, env)
+        owner = interp.evaluate(node.target.value, env)
+        index = _index(interp, node.target, env)
+        indexing.ask(interp, node.target, owner, index)
+        operand = interp.evaluate(node.value, env)
         for ref in [owner] if isinstance(owner, Ref) else []:
             loaded = Array(indexing.result_shape(ref.shape, index), ref.element)
-            result = binary(i, node, symbol, name, loaded, operand)
-            i.access("accumulate", ref, index, node, result)
+            result = binary(interp, node, symbol, name, loaded, operand)
+            interp.access("accumulate", ref, index, node, result)
         if not isinstance(owner, Ref | Seq | Dictionary | Array):
-            i.lose_sight()
+            interp.lose_sight()
         return
-    operand = i.evaluate(node.value, env)
-    current = i.evaluate(node.target, env)
+    operand = interp.evaluate(node.value, env)
+    current = interp.evaluate(node.target, env)
     if isinstance(current, Seq) and symbol == "+":
         more = operand if isinstance(operand, Seq) else Seq((), open=True)
-        i.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
+        interp.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
         return
-    i.assign(node.target, binary(i, node, symbol, name, current, operand), env)
+    interp.assign(node.target, binary(interp, node, symbol, name, current, operand), env)
 
 
-def _unary(i: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
-    value = i.evaluate(node.expression, env)
+def _unary(interp: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
+    value = interp.evaluate(node.expression, env)
     if isinstance(node.operator, nodes.Not):
-        i.demand("not", value, node.expression)
+        interp.demand("not", value, node.expression)
         known = truth(value)
         return UNKNOWN if known is None else Const(not known)
     name = UNARY[node.operator.__class__]
     if isinstance(value, Array):
-        return i.op(name, node, Arguments([value]), arrays.infer(name, [value], {}, i.root.x64 is not None), "operator")
+        return interp.op(
+            name, node, Arguments([value]), arrays.infer(name, [value], {}, interp.root.x64 is not None), "operator"
+        )
     if isinstance(value, Const) and isinstance(value.value, int | float | complex):
         if isinstance(node.operator, nodes.Minus):
             return Const(-value.value)
@@ -300,48 +304,48 @@ def _unary(i: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
     return Sym(f"-{value.text}", value.owner) if isinstance(value, Sym) else UNKNOWN
 
 
-def _boolean(i: Interpreter, node: nodes.BooleanOperation, env: Env) -> Value:
-    left = i.evaluate(node.left, env)
+def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Value:
+    left = interp.evaluate(node.left, env)
     known = truth(left)
     is_and = isinstance(node.operator, nodes.And)
-    i.demand("and" if is_and else "or", left, node.left)
+    interp.demand("and" if is_and else "or", left, node.left)
     if known is not None and known is not is_and:
         return left
     if known is not None:
-        return i.evaluate(node.right, env)
-    with i.under(Guard("if", left, i.site(node.left), not is_and), uncertain=True):
-        right = i.evaluate(node.right, env)
+        return interp.evaluate(node.right, env)
+    with interp.under(Guard("if", left, interp.site(node.left), not is_and), uncertain=True):
+        right = interp.evaluate(node.right, env)
     if is_and and truth(right) is False:
         return right
-    i.hidden = node, right
+    interp.hidden = node, right
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
-def _comparison(i: Interpreter, node: nodes.Comparison, env: Env) -> Value:
-    left = i.evaluate(node.left, env)
+def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
+    left = interp.evaluate(node.left, env)
     result: Value = UNKNOWN
     for at, target in enumerate(node.comparisons):
-        right = i.evaluate(target.comparator, env)
-        result = compare(i, node, target.operator, left, right)
+        right = interp.evaluate(target.comparator, env)
+        result = compare(interp, node, target.operator, left, right)
         if at + 1 < len(node.comparisons):
-            i.demand("chain", result, node)
+            interp.demand("chain", result, node)
         left = right
     return result if len(node.comparisons) == 1 else UNKNOWN
 
 
-def _if_expression(i: Interpreter, node: nodes.IfExp, env: Env) -> Value:
-    condition = i.evaluate(node.test, env)
-    i.demand("ternary", condition, node.test)
+def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
+    condition = interp.evaluate(node.test, env)
+    interp.demand("ternary", condition, node.test)
     known = truth(condition)
     if known is not None:
-        return i.evaluate(node.body if known else node.orelse, env)
+        return interp.evaluate(node.body if known else node.orelse, env)
     before, certain = env.vars, env.facts
-    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
+    said, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
     values = []
     for negated, branch in enumerate((node.body, node.orelse)):
         env.vars, env.facts = {**before, **said[negated]}, {**certain, **facts[negated]}
-        with i.under(Guard("if", condition, i.site(node.test), negated=bool(negated)), uncertain=True):
-            values.append(i.evaluate(branch, env))
+        with interp.under(Guard("if", condition, interp.site(node.test), negated=bool(negated)), uncertain=True):
+            values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
     return join(*values)
 
@@ -349,24 +353,24 @@ def _if_expression(i: Interpreter, node: nodes.IfExp, env: Env) -> Value:
 # -- functions, calls, attributes, subscripts --------------------------------------------------------------------
 
 
-def _lambda(i: Interpreter, node: nodes.Lambda, env: Env) -> Value:
-    return Func("<lambda>", node, i.piece, env.module, env)
+def _lambda(interp: Interpreter, node: nodes.Lambda, env: Env) -> Value:
+    return Func("<lambda>", node, interp.piece, env.module, env)
 
 
-def _named(i: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
-    value = i.evaluate(node.value, env)
-    i.assign(node.target, value, env)
+def _named(interp: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
+    value = interp.evaluate(node.value, env)
+    interp.assign(node.target, value, env)
     return value
 
 
-def _call(i: Interpreter, node: nodes.Call, env: Env) -> Value:
-    callee = i.evaluate(node.func, env)
+def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
+    callee = interp.evaluate(node.func, env)
     arguments = Arguments()
     scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
     for argument in node.args:
-        value = i.evaluate(argument.value, env)
+        value = interp.evaluate(argument.value, env)
         if scattered and argument.star != "**" and argument.keyword is None:
-            i.escape_refs(Arguments([value]), node)
+            interp.escape_refs(Arguments([value]), node)
         elif argument.star == "*":
             if isinstance(value, Seq):
                 arguments.positional.extend(value.items)
@@ -387,18 +391,18 @@ def _call(i: Interpreter, node: nodes.Call, env: Env) -> Value:
         else:
             arguments.positional.append(value)
     if isinstance(callee, CallResult) and callee.function.startswith("method:"):
-        return members.call_method(i, callee, arguments, node, env)
+        return members.call_method(interp, callee, arguments, node, env)
     wrapper = launching.wrapper(node.func, callee)
     if wrapper is not None:
-        return launching.call_wrapper(i, *wrapper, callee, arguments, node)
-    return i.call(callee, arguments, node)
+        return launching.call_wrapper(interp, *wrapper, callee, arguments, node)
+    return interp.call(callee, arguments, node)
 
 
-def _attribute(i: Interpreter, node: nodes.Attribute, env: Env) -> Value:
-    return members.attribute_of(i, i.evaluate(node.value, env), node.attr.value, node)
+def _attribute(interp: Interpreter, node: nodes.Attribute, env: Env) -> Value:
+    return members.attribute_of(interp, interp.evaluate(node.value, env), node.attr.value, node)
 
 
-def _index(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
+def _index(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     parts: list[Value] = []
     open_ = False
     for element in node.slice:
@@ -406,13 +410,13 @@ def _index(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
             piece = element.slice
             parts.append(
                 Slice(
-                    NONE if piece.lower is None else i.evaluate(piece.lower, env),
-                    NONE if piece.upper is None else i.evaluate(piece.upper, env),
-                    NONE if piece.step is None else i.evaluate(piece.step, env),
+                    NONE if piece.lower is None else interp.evaluate(piece.lower, env),
+                    NONE if piece.upper is None else interp.evaluate(piece.upper, env),
+                    NONE if piece.step is None else interp.evaluate(piece.step, env),
                 )
             )
         elif isinstance(element.slice, nodes.Index):
-            value = i.evaluate(element.slice.value, env)
+            value = interp.evaluate(element.slice.value, env)
             if element.slice.star:
                 open_ = not isinstance(value, Seq) or value.open
                 parts.extend(value.items if isinstance(value, Seq) else ())
@@ -423,31 +427,31 @@ def _index(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     return Seq(tuple(parts), open=open_)
 
 
-def _subscript(i: Interpreter, node: nodes.Subscript, env: Env) -> Value:
-    owner = i.evaluate(node.value, env)
+def _subscript(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
+    owner = interp.evaluate(node.value, env)
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
         return owner  # a generic alias in an annotation
-    return indexing.subscript(i, node, owner, _index(i, node, env))
+    return indexing.subscript(interp, node, owner, _index(interp, node, env))
 
 
-def store(i: Interpreter, target: nodes.Subscript, value: Value, env: Env) -> None:
+def store(interp: Interpreter, target: nodes.Subscript, value: Value, env: Env) -> None:
     """`owner[index] = value`."""
-    owner = i.evaluate(target.value, env)
-    index = _index(i, target, env)
-    with i.maybe() if isinstance(owner, OneOf) else contextlib.nullcontext():
-        indexing.ask(i, target, owner, index)
+    owner = interp.evaluate(target.value, env)
+    index = _index(interp, target, env)
+    with interp.maybe() if isinstance(owner, OneOf) else contextlib.nullcontext():
+        indexing.ask(interp, target, owner, index)
     for option in owner.options if isinstance(owner, OneOf) else (owner,):
         if isinstance(option, Ref):
-            i.access("store", option, index, target, value)
+            interp.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):
-            i.lose_sight()  # a ref that is not seen to be one
+            interp.lose_sight()  # a ref that is not seen to be one
     if isinstance(target.value, nodes.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:
             env.bind(target.value.value, replaced)
 
 
-def _yield(i: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:
+def _yield(interp: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:
     return UNKNOWN
 
 

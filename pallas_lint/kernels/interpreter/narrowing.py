@@ -31,13 +31,13 @@ _ACTING = (nodes.Call, nodes.NamedExpr, nodes.Await, nodes.Yield, nodes.Lambda, 
 _ARRAYS = frozenset(("jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"))
 
 
-def narrowed(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
+def narrowed(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
     """What is bound where an undecided condition holds and where it does not, as far as it says more than before."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
-        holds, fails = narrowed(i, test.expression, env)
+        holds, fails = narrowed(interp, test.expression, env)
         return fails, holds
     if isinstance(test, nodes.Call) and isinstance(test.func, nodes.Name) and test.func.value == "isinstance":
-        return _instance(i, test, env)
+        return _instance(interp, test, env)
     if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
         operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
         value = _local(test.left, env)
@@ -52,13 +52,13 @@ def narrowed(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bind
     return {}, {}
 
 
-def facts_of(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
+def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
     """What symbols are where a condition holds, and where it does not."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
-        holds, fails = facts_of(i, test.expression, env)
+        holds, fails = facts_of(interp, test.expression, env)
         return fails, holds
     if isinstance(test, nodes.BooleanOperation):
-        left, right = facts_of(i, test.left, env), facts_of(i, test.right, env)
+        left, right = facts_of(interp, test.left, env), facts_of(interp, test.right, env)
         if isinstance(test.operator, nodes.And):
             return {**left[0], **right[0]}, {}
         return {}, {**left[1], **right[1]}
@@ -66,11 +66,11 @@ def facts_of(i: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Fact
         operator = test.comparisons[0].operator
         if not isinstance(operator, nodes.Equal | nodes.NotEqual) or not _is_plain(test):
             return {}, {}
-        sides = (i.evaluate(test.left, env), i.evaluate(test.comparisons[0].comparator, env))
+        sides = (interp.evaluate(test.left, env), interp.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
         return (equal, {}) if isinstance(operator, nodes.Equal) else ({}, equal)
     if isinstance(test, nodes.BinaryOperation) and isinstance(test.operator, nodes.Modulo) and _is_plain(test):
-        return {}, _equal(i.evaluate(test, env), Const(0))
+        return {}, _equal(interp.evaluate(test, env), Const(0))
     return {}, {}
 
 
@@ -100,14 +100,14 @@ def _local(node: nodes.BaseExpression, env: Env) -> Value | None:
     return env.vars.get(node.value) if isinstance(node, nodes.Name) else None
 
 
-def _instance(i: Interpreter, test: nodes.Call, env: Env) -> tuple[Bindings, Bindings]:
+def _instance(interp: Interpreter, test: nodes.Call, env: Env) -> tuple[Bindings, Bindings]:
     if len(test.args) != 2:
         return {}, {}
     name, value = test.args[0].value, _local(test.args[0].value, env)
     if value is None or not any(isinstance(option, Array) for option in options(value)):
         return {}, {}
     assert isinstance(name, nodes.Name)
-    kinds = i.evaluate(test.args[1].value, env)
+    kinds = interp.evaluate(test.args[1].value, env)
     names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
     rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)])}
     if names & _ARRAYS:

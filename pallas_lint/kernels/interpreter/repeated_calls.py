@@ -80,32 +80,44 @@ class RepeatedCalls:
     _known: dict[Hashable, _Call] = field(factory=dict)
     _costs: dict[tuple[object, ...], _Cost] = field(factory=dict)
 
-    def call(self, i: Interpreter, func: Func, arguments: Arguments) -> Value:
+    def call(self, interp: Interpreter, func: Func, arguments: Arguments) -> Value:
         """Run a function, or say again what it did."""
         if func.piece.has(_NONLOCAL):
-            result = self._run(i, func, arguments)
+            result = self._run(interp, func, arguments)
             return UNKNOWN if result is None else result
         parts = tuple(parts_of((func, *arguments.positional, *arguments.keywords.values())))
         held = _found_around(func, arguments)
-        alike = (func, arguments.kinds, i.kernel, i.launch, i.uncertain > 0, _pattern(parts, held), SameEach(held))
-        if i.kernel is None:
-            return self._outside(i, func, arguments, (*alike, *_circumstances(i)), parts, held)
+        alike = (
+            func,
+            arguments.kinds,
+            interp.kernel,
+            interp.launch,
+            interp.uncertain > 0,
+            _pattern(parts, held),
+            SameEach(held),
+        )
+        if interp.kernel is None:
+            return self._outside(interp, func, arguments, (*alike, *_circumstances(interp)), parts, held)
         # What a nested function closes over may have changed in between.
-        here = (func, arguments.key, i.kernel, i.launch, i.uncertain > 0, i.guards) if func.env.parent is None else None
+        here = (
+            (func, arguments.key, interp.kernel, interp.launch, interp.uncertain > 0, interp.guards)
+            if func.env.parent is None
+            else None
+        )
         known = self._known.get(here)
         if known is not None and known.is_of(parts):
             if known.last - known.first <= _FEW:
-                i.kernel.events.extend(i.kernel.events[known.first : known.last])
+                interp.kernel.events.extend(interp.kernel.events[known.first : known.last])
             return known.result
         known = self._known.get(alike)
         times = 1
-        if known is not None and known.is_plain and known.changes == i.changes:
+        if known is not None and known.is_plain and known.changes == interp.changes:
             is_long = known.last - known.first > _MOST
             times = known.times + 1 if is_long and known.times < _RUNS and not known.is_of(parts) else 0
         if known is not None and not times:
-            known = _again(i, i.kernel, known, parts)
+            known = _again(interp, interp.kernel, known, parts)
         else:
-            known = self._made(i, i.kernel, func, arguments, parts, held, times)
+            known = self._made(interp, interp.kernel, func, arguments, parts, held, times)
             if known is None:
                 return UNKNOWN
             self._known[alike] = known
@@ -113,21 +125,21 @@ class RepeatedCalls:
             self._known[here] = known
         return known.result
 
-    def _run(self, i: Interpreter, func: Func, arguments: Arguments) -> Value | None:
+    def _run(self, interp: Interpreter, func: Func, arguments: Arguments) -> Value | None:
         """What a function returns; None, and lost sight, where its runs took too long by now."""
-        cost = self._costs.setdefault((func.node, func.env, i.kernel or i.running), _Cost())
+        cost = self._costs.setdefault((func.node, func.env, interp.kernel or interp.running), _Cost())
         if cost.runs >= _OFTEN and cost.steps >= _LONG:
-            i.lose_sight()
+            interp.lose_sight()
             return None
-        before = i.taken
-        result = i.run_function(func, arguments)
+        before = interp.taken
+        result = interp.run_function(func, arguments)
         cost.runs += 1
-        cost.steps += i.taken - before
+        cost.steps += interp.taken - before
         return result
 
     def _made(
         self,
-        i: Interpreter,
+        interp: Interpreter,
         kernel: KernelTrace,
         func: Func,
         arguments: Arguments,
@@ -136,34 +148,44 @@ class RepeatedCalls:
         times: int,
     ) -> _Call | None:
         """Make a call in a kernel; None where that takes too long."""
-        first, unseen, launches, changes = len(kernel.events), len(kernel.unseen), len(i.outcome.launches), i.changes
-        result = self._run(i, func, arguments)
+        first, unseen, launches, changes = (
+            len(kernel.events),
+            len(kernel.unseen),
+            len(interp.outcome.launches),
+            interp.changes,
+        )
+        result = self._run(interp, func, arguments)
         if result is None:
             return None
-        is_plain = len(i.outcome.launches) == launches and i.changes == changes
+        is_plain = len(interp.outcome.launches) == launches and interp.changes == changes
         lost = tuple(at - first for at in kernel.unseen[unseen:])
-        last, guards = len(kernel.events), len(i.guards)
-        return _Call(result, parts, held, i.changes, is_plain, first, last, guards, lost, times)
+        last, guards = len(kernel.events), len(interp.guards)
+        return _Call(result, parts, held, interp.changes, is_plain, first, last, guards, lost, times)
 
     def _outside(
-        self, i: Interpreter, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
+        self, interp: Interpreter, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
     ) -> Value:
         """Outside kernels a call may launch: that counts once more for a second call, and for others on the way."""
-        ways = (same, tuple(caller.node for caller in i.stack))
+        ways = (same, tuple(caller.node for caller in interp.stack))
         anyhow, alike = self._known.get(same), self._known.get(ways)
-        if anyhow is not None and anyhow.changes == i.changes:
+        if anyhow is not None and anyhow.changes == interp.changes:
             if anyhow.is_plain or anyhow.times >= _WAYS:
                 return anyhow.told_with(parts).value(anyhow.result)
-            if alike is not None and alike.changes == i.changes and alike.times >= _LAUNCHES:
+            if alike is not None and alike.changes == interp.changes and alike.times >= _LAUNCHES:
                 return alike.told_with(parts).value(alike.result)
-        before = len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.effects.count
-        result = self._run(i, func, arguments)
+        before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.changes, interp.effects.count
+        result = self._run(interp, func, arguments)
         if result is None:
             return UNKNOWN
-        is_plain = before == (len(i.outcome.launches), len(i.outcome.foreign_calls), i.changes, i.effects.count)
+        is_plain = before == (
+            len(interp.outcome.launches),
+            len(interp.outcome.foreign_calls),
+            interp.changes,
+            interp.effects.count,
+        )
         for key, known in ((same, anyhow), (ways, alike)):
             times = 1 if known is None else known.times + 1
-            self._known[key] = _Call(result, parts, held, i.changes, is_plain, times=times)
+            self._known[key] = _Call(result, parts, held, interp.changes, is_plain, times=times)
         return result
 
 
@@ -202,30 +224,37 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
                 yield from (item for item in option.items if isinstance(item, Func))
 
 
-def _circumstances(i: Interpreter) -> tuple[Hashable, ...]:
+def _circumstances(interp: Interpreter) -> tuple[Hashable, ...]:
     """What launches depend on besides their arguments: when and in what they are met, and whether they are to fail."""
-    return i.running, i.module.moment, i.calling, i.around, i.fails_on_purpose, i.is_caught
+    return (
+        interp.running,
+        interp.module.moment,
+        interp.calling,
+        interp.around,
+        interp.fails_on_purpose,
+        interp.is_caught,
+    )
 
 
-def _again(i: Interpreter, kernel: KernelTrace, call: _Call, parts: _Parts) -> _Call:
+def _again(interp: Interpreter, kernel: KernelTrace, call: _Call, parts: _Parts) -> _Call:
     """Tell the events of a call with other parts, and under the conditions at hand."""
     first, unseen = len(kernel.events), call.unseen
     told = kernel.events[call.first : call.last]
-    i.count(len(told))
+    interp.count(len(told))
     telling = call.told_with(parts)
-    events = [telling.event(event, i.guards, call.guards) for event in told]
+    events = [telling.event(event, interp.guards, call.guards) for event in told]
     if len(events) > _MOST:
         # Each event once, under a condition that stands for all those under which it happens.
-        somehow = (*i.guards, Guard("if", UNKNOWN, events[0].site))
+        somehow = (*interp.guards, Guard("if", UNKNOWN, events[0].site))
         once = {_what(event): event for event in events}
         events = [_somehow(event, somehow) for event in once.values()]
         unseen = call.unseen[:1]
     kernel.events.extend(events)
     for at in unseen:
-        i.lose_sight(first + at)
+        interp.lose_sight(first + at)
     result = telling.value(call.result)
     return evolve(
-        call, result=result, parts=parts, first=first, last=len(kernel.events), guards=len(i.guards), unseen=unseen
+        call, result=result, parts=parts, first=first, last=len(kernel.events), guards=len(interp.guards), unseen=unseen
     )
 
 

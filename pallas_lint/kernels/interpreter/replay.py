@@ -55,9 +55,9 @@ class Replay:
     _earlier: dict[tuple[Piece, str], Run] = field(factory=dict)
     _reach: Reachable = field(factory=Reachable)
 
-    def begin(self, i: Interpreter, module: Module) -> None:
+    def begin(self, interp: Interpreter, module: Module) -> None:
         """Find out what of the last analysis still holds."""
-        facts = _facts(i, module)
+        facts = _facts(interp, module)
         earlier, self.runs, self._earlier, self.again = self.runs, {}, {}, 0
         self._reach.update(module.outline)
         if facts == self.facts and self._others_are_same(module):
@@ -72,39 +72,39 @@ class Replay:
                 return False
         return True
 
-    def end(self, i: Interpreter, module: Module) -> None:
+    def end(self, interp: Interpreter, module: Module) -> None:
         """Keep the runs for next time, unless one of them may have seen what another did."""
-        self._keep(self.runs, {}, i, module)
+        self._keep(self.runs, {}, interp, module)
 
-    def abandon(self, i: Interpreter, module: Module) -> None:
+    def abandon(self, interp: Interpreter, module: Module) -> None:
         """The analysis stops in the middle: what was kept may still do for the next text, or for this one again."""
         # Those of before have been read from the same files where they still hold.
-        self._keep({**self._earlier, **self.runs}, self.others if self._earlier else {}, i, module)
+        self._keep({**self._earlier, **self.runs}, self.others if self._earlier else {}, interp, module)
 
     def _keep(
-        self, runs: dict[tuple[Piece, str], Run], others: dict[Path, Source | None], i: Interpreter, module: Module
+        self, runs: dict[tuple[Piece, str], Run], others: dict[Path, Source | None], interp: Interpreter, module: Module
     ) -> None:
-        seen = i.entangled or i.is_spent or module.is_changed
+        seen = interp.entangled or interp.is_spent or module.is_changed
         self.runs = {} if seen or module.graph.imports_back else runs
         self._earlier = {}
         loaded = module.graph.loaded
         self.others = others | {file: None if m is None else m.source for file, m in loaded if file != module.file}
 
-    def run(self, i: Interpreter, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:
+    def run(self, interp: Interpreter, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:
         """Run from a root, or do again what that did last time; the result of `run`."""
         if self.is_stale():
             raise Abandoned
         reached = self._reach.of(piece)
-        state = self._state(i, piece, phase, reached)
+        state = self._state(interp, piece, phase, reached)
         known = self._earlier.get((piece, phase))
         if known is not None and known.reached == reached.pieces and known.state == state:
-            i.spent += known.outcome.steps
+            interp.spent += known.outcome.steps
             self.again += 1
         else:
-            with i.apart() as outcome:
+            with interp.apart() as outcome:
                 result = run()
             known = Run(reached.pieces, state, outcome, result)
-        i.outcome.add(known.outcome)
+        interp.outcome.add(known.outcome)
         self.runs[piece, phase] = known
         return known.result
 
@@ -112,15 +112,15 @@ class Replay:
         """The pieces that one can reach, itself included, in the file's order."""
         return self._reach.of(piece).pieces
 
-    def _state(self, i: Interpreter, piece: Piece, phase: str, reached: Reached) -> Hashable:
+    def _state(self, interp: Interpreter, piece: Piece, phase: str, reached: Reached) -> Hashable:
         """What the runs before it tell the run: nothing, unless it is for what those met."""
         if phase == "root":
             return None
-        launches = tuple(launch for launch in i.outcome.launches if launch.site.piece in reached.all)
+        launches = tuple(launch for launch in interp.outcome.launches if launch.site.piece in reached.all)
         return launches, self.runs.get((piece, "root"))
 
 
-def _facts(i: Interpreter, module: Module) -> Hashable:
+def _facts(interp: Interpreter, module: Module) -> Hashable:
     """What any run, and the rules on what it launches, may depend on besides the pieces it reaches."""
     text = module.source.text
     asked_for = tuple(word in text for word in _ASKED_FOR)
@@ -130,5 +130,5 @@ def _facts(i: Interpreter, module: Module) -> Hashable:
     leading = [piece.first <= imports[0].first + 60 for piece in imports] if imports else module.outline.pieces[:1]
     frame = (*imports, *(piece for piece, _ in module.outline.imports), *leading)
     inner = tuple(module.inner_imports.items())
-    assumptions = tuple(sorted(i.assumptions.items()))
-    return frame, inner, asked_for, newline, module.x64, i.versions, assumptions, module.source.path
+    assumptions = tuple(sorted(interp.assumptions.items()))
+    return frame, inner, asked_for, newline, module.x64, interp.versions, assumptions, module.source.path

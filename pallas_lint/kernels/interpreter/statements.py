@@ -49,65 +49,65 @@ def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
     return lambda *arguments: bool(function(*arguments))
 
 
-def _assign(i: Interpreter, node: nodes.Assign, env: Env) -> None:
-    value = i.evaluate(node.value, env)
+def _assign(interp: Interpreter, node: nodes.Assign, env: Env) -> None:
+    value = interp.evaluate(node.value, env)
     for target in node.targets:
-        i.assign(target.target, value, env)
+        interp.assign(target.target, value, env)
 
 
-def _ann_assign(i: Interpreter, node: nodes.AnnAssign, env: Env) -> None:
+def _ann_assign(interp: Interpreter, node: nodes.AnnAssign, env: Env) -> None:
     if node.value is not None:
-        i.assign(node.target, i.evaluate(node.value, env), env)
+        interp.assign(node.target, interp.evaluate(node.value, env), env)
 
 
-def _aug_assign(i: Interpreter, node: nodes.AugAssign, env: Env) -> None:
-    expressions.augmented(i, node, env)
+def _aug_assign(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
+    expressions.augmented(interp, node, env)
 
 
-def _return(i: Interpreter, node: nodes.Return, env: Env) -> bool:
-    env.returns.append(NONE if node.value is None else i.evaluate(node.value, env))
+def _return(interp: Interpreter, node: nodes.Return, env: Env) -> bool:
+    env.returns.append(NONE if node.value is None else interp.evaluate(node.value, env))
     env.fails = False
     return True
 
 
-def _raise(i: Interpreter, node: nodes.Raise, env: Env) -> bool:
+def _raise(interp: Interpreter, node: nodes.Raise, env: Env) -> bool:
     env.fails = True
     return True
 
 
-def _expression(i: Interpreter, node: nodes.Expr, env: Env) -> None:
-    i.evaluate(node.value, env)
+def _expression(interp: Interpreter, node: nodes.Expr, env: Env) -> None:
+    interp.evaluate(node.value, env)
 
 
-def _delete(i: Interpreter, node: nodes.Del, env: Env) -> None:
+def _delete(interp: Interpreter, node: nodes.Del, env: Env) -> None:
     targets = node.target.elements if isinstance(node.target, nodes.Tuple) else [node.target]
     for target in targets:
         expression = target.value if isinstance(target, nodes.Element) else target
         if isinstance(expression, nodes.BaseExpression):
-            for ref in refs_in(i.evaluate(expression, env)):
-                i.access("delete", ref, UNKNOWN, node)
+            for ref in refs_in(interp.evaluate(expression, env)):
+                interp.access("delete", ref, UNKNOWN, node)
 
 
-def _assert(i: Interpreter, node: nodes.Assert, env: Env) -> None:
-    i.demand("assert", i.evaluate(node.test, env), node.test)
+def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
+    interp.demand("assert", interp.evaluate(node.test, env), node.test)
     if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
-        size = i.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
+        size = interp.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
-            i.effects.remainders.add(size)  # `assert k == block`: it has one block
-    env.facts = {**env.facts, **facts_of(i, node.test, env)[0]}
+            interp.effects.remainders.add(size)  # `assert k == block`: it has one block
+    env.facts = {**env.facts, **facts_of(interp, node.test, env)[0]}
 
 
-def _import(i: Interpreter, node: nodes.Import, env: Env) -> None:
+def _import(interp: Interpreter, node: nodes.Import, env: Env) -> None:
     for alias in node.names:
         dotted = expressions.dotted(alias.name)
         if alias.asname is not None and isinstance(alias.asname.name, nodes.Name):
-            env.bind(alias.asname.name.value, env.module.import_value(dotted, i))
+            env.bind(alias.asname.name.value, env.module.import_value(dotted, interp))
         else:
             root = dotted.split(".", 1)[0]
             env.bind(root, External(root))
 
 
-def _import_from(i: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
+def _import_from(interp: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
     if isinstance(node.names, nodes.ImportStar):
         return
     prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
@@ -115,39 +115,41 @@ def _import_from(i: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
         name = expressions.dotted(alias.name)
         bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, nodes.Name) else name
         separator = "" if not prefix or prefix.endswith(".") else "."
-        env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", i))
+        env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", interp))
 
 
-def _scope_declaration(i: Interpreter, node: nodes.Global | nodes.Nonlocal, env: Env) -> None:
+def _scope_declaration(interp: Interpreter, node: nodes.Global | nodes.Nonlocal, env: Env) -> None:
     if isinstance(node, nodes.Nonlocal):
         env.outer_names.update(item.name.value for item in node.names)
 
 
-def _leave_loop(i: Interpreter, node: nodes.Node, env: Env) -> bool:
+def _leave_loop(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
     env.fails = False
     return True
 
 
-def _if(i: Interpreter, node: nodes.If, env: Env) -> bool:
-    condition = i.evaluate(node.test, env)
-    i.demand("if", condition, node.test)
+def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
+    condition = interp.evaluate(node.test, env)
+    interp.demand("if", condition, node.test)
     known = truth(condition)
 
     def otherwise() -> bool:
         if node.orelse is None:
             return False
-        return _if(i, node.orelse, env) if isinstance(node.orelse, nodes.If) else i.suite(node.orelse.body, env)
+        return (
+            _if(interp, node.orelse, env) if isinstance(node.orelse, nodes.If) else interp.suite(node.orelse.body, env)
+        )
 
     if known is not None:
-        return i.suite(node.body, env) if known else otherwise()
-    site = i.site(node.test)
-    said, facts = narrowed(i, node.test, env), facts_of(i, node.test, env)
+        return interp.suite(node.body, env) if known else otherwise()
+    site = interp.site(node.test)
+    said, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
             env.vars.update(said[negated])
             env.facts = {**env.facts, **facts[negated]}
-            with i.under(Guard("if", condition, site, negated), uncertain=True):
+            with interp.under(Guard("if", condition, site, negated), uncertain=True):
                 ended = run()
             if ended and not env.fails:
                 left.append(negated)
@@ -156,86 +158,86 @@ def _if(i: Interpreter, node: nodes.If, env: Env) -> bool:
         return taken
 
     left: list[bool] = []
-    ended = fork(env, [branch(lambda: i.suite(node.body, env), False), branch(otherwise, True)])
-    if left and not ended and i.kernel is not None:
+    ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
+    if left and not ended and interp.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
-        i.guards = (*i.guards, Guard("if", condition, site, not left[0]))
-        i.uncertain += 1
+        interp.guards = (*interp.guards, Guard("if", condition, site, not left[0]))
+        interp.uncertain += 1
     return ended
 
 
-def _for(i: Interpreter, node: nodes.For, env: Env) -> None:
-    iterable = i.evaluate(node.iter, env)
+def _for(interp: Interpreter, node: nodes.For, env: Env) -> None:
+    iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
-        i.demand("iterate", iterable, node.iter)
-    guard = Guard("loop", iterable, i.site(node.iter))
+        interp.demand("iterate", iterable, node.iter)
+    guard = Guard("loop", iterable, interp.site(node.iter))
     items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    if items is not None and len(items) <= _MOST_ITEMS and i.turns * len(items) <= _MOST_TURNS:
+    if items is not None and len(items) <= _MOST_ITEMS and interp.turns * len(items) <= _MOST_TURNS:
         # Short known sequences (lists of refs and specs, mostly) are run element by element.
-        with i.turning(len(items)):
+        with interp.turning(len(items)):
             for item in items:
-                i.assign(node.target, item, env)
-                with i.under(guard):
-                    i.suite(node.body, env)
+                interp.assign(node.target, item, env)
+                with interp.under(guard):
+                    interp.suite(node.body, env)
     else:
-        element = expressions.element_of(iterable, i, node)
+        element = expressions.element_of(iterable, interp, node)
 
         def body() -> bool:
-            i.assign(node.target, element, env)
-            with i.under(guard):
-                return i.suite(node.body, env)
+            interp.assign(node.target, element, env)
+            with interp.under(guard):
+                return interp.suite(node.body, env)
 
-        _repeat(i, env, body)
+        _repeat(interp, env, body)
     if node.orelse is not None:
-        i.suite(node.orelse.body, env)
+        interp.suite(node.orelse.body, env)
 
 
-def _while(i: Interpreter, node: nodes.While, env: Env) -> None:
+def _while(interp: Interpreter, node: nodes.While, env: Env) -> None:
     def body() -> bool:
-        condition = i.evaluate(node.test, env)
-        i.demand("while", condition, node.test)
-        with i.under(Guard("loop", condition, i.site(node.test))):
-            return i.suite(node.body, env)
+        condition = interp.evaluate(node.test, env)
+        interp.demand("while", condition, node.test)
+        with interp.under(Guard("loop", condition, interp.site(node.test))):
+            return interp.suite(node.body, env)
 
-    _repeat(i, env, body)
+    _repeat(interp, env, body)
 
 
-def _repeat(i: Interpreter, env: Env, body: Callable[[], bool]) -> None:
+def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> None:
     """Run the body of a loop for any of its turns: once, and once more with what it changed."""
-    again = i.turns * 2 <= _MOST_TURNS
-    with i.turning(2 if again else 1):
+    again = interp.turns * 2 <= _MOST_TURNS
+    with interp.turning(2 if again else 1):
         if not repeat(env, body, again=again):
-            i.lose_sight()
+            interp.lose_sight()
 
 
-def _try(i: Interpreter, node: nodes.Try, env: Env) -> bool:
-    outside = bool(node.handlers) and i.kernel is None
-    caught = _caught(i, node) if outside and _is_swallowed(node) else nullcontext()
+def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
+    outside = bool(node.handlers) and interp.kernel is None
+    caught = _caught(interp, node) if outside and _is_swallowed(node) else nullcontext()
 
     def attempt() -> bool:
-        with i.maybe() if i.calling and outside else nullcontext(), caught:
-            ended = i.suite(node.body, env)
+        with interp.maybe() if interp.calling and outside else nullcontext(), caught:
+            ended = interp.suite(node.body, env)
         if not ended and node.orelse is not None:
-            ended = i.suite(node.orelse.body, env)
+            ended = interp.suite(node.orelse.body, env)
         return ended
 
     def handle(handler: nodes.ExceptHandler) -> Callable[[], bool]:
         def run() -> bool:
             if handler.name is not None and isinstance(handler.name.name, nodes.Name):
                 env.bind(handler.name.name.value, UNKNOWN)
-            with i.maybe():
-                return i.suite(handler.body, env)
+            with interp.maybe():
+                return interp.suite(handler.body, env)
 
         return run
 
     ended = fork(env, [attempt, *(handle(handler) for handler in node.handlers)])
     if node.finalbody is not None:
-        ended |= i.suite(node.finalbody.body, env)
+        ended |= interp.suite(node.finalbody.body, env)
     return ended
 
 
-def _caught(i: Interpreter, node: nodes.Node) -> AbstractContextManager[None]:
-    return i.under(Guard("caught", UNKNOWN, i.site(node)))
+def _caught(interp: Interpreter, node: nodes.Node) -> AbstractContextManager[None]:
+    return interp.under(Guard("caught", UNKNOWN, interp.site(node)))
 
 
 def _is_swallowed(node: nodes.Try) -> bool:
@@ -243,79 +245,82 @@ def _is_swallowed(node: nodes.Try) -> bool:
     return any(not any(isinstance(each, nodes.Raise) for each in walk(handler.body)) for handler in node.handlers)
 
 
-def _with(i: Interpreter, node: nodes.With, env: Env) -> bool:
+def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
     raises = computed = False
     entered: list[Instance] = []
     contexts: list[Value] = []
     for item in node.items:
-        value = i.evaluate(item.item, env)
+        value = interp.evaluate(item.item, env)
         contexts.append(value)
-        failure = i.piece.search(_EXPECTS_FAILURE, item.item)
-        if failure is not None and i.calling and i.kernel is None:
-            i.handed.clear()
+        failure = interp.piece.search(_EXPECTS_FAILURE, item.item)
+        if failure is not None and interp.calling and interp.kernel is None:
+            interp.handed.clear()
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
         computed |= isinstance(value, CallResult) and value.function == "jax.ensure_compile_time_eval"
         result: Value = UNKNOWN
         if isinstance(value, Instance):
             entered.append(value)
-            enter = expressions.attribute_of(i, value, "__enter__", item.item)
-            result = i.call_function(enter, Arguments()) if isinstance(enter, Func) else value
+            enter = expressions.attribute_of(interp, value, "__enter__", item.item)
+            result = interp.call_function(enter, Arguments()) if isinstance(enter, Func) else value
         if item.asname is not None and isinstance(item.asname.name, nodes.BaseExpression):
-            i.assign(item.asname.name, result, env)
+            interp.assign(item.asname.name, result, env)
     if raises:
-        _meant_to_fail(i, node, env)
+        _meant_to_fail(interp, node, env)
         return False
-    suppressed = i.kernel is None and any(i.piece.search(_SUPPRESSES, item.item) for item in node.items)
-    doubt, caught = i.maybe() if computed else nullcontext(), _caught(i, node) if suppressed else nullcontext()
-    with doubt, caught, spreading.inside(i, spreading.on_mesh(i, contexts)):
-        ended = i.suite(node.body, env)
+    suppressed = interp.kernel is None and any(interp.piece.search(_SUPPRESSES, item.item) for item in node.items)
+    doubt, caught = (
+        interp.maybe() if computed else nullcontext(),
+        _caught(interp, node) if suppressed else nullcontext(),
+    )
+    with doubt, caught, spreading.inside(interp, spreading.on_mesh(interp, contexts)):
+        ended = interp.suite(node.body, env)
     for value in reversed(entered):
-        leave = expressions.attribute_of(i, value, "__exit__", node)
+        leave = expressions.attribute_of(interp, value, "__exit__", node)
         if isinstance(leave, Func):
-            i.call_function(leave, Arguments([NONE] * 3))
+            interp.call_function(leave, Arguments([NONE] * 3))
     return ended
 
 
-def _meant_to_fail(i: Interpreter, node: nodes.With, env: Env) -> None:
+def _meant_to_fail(interp: Interpreter, node: nodes.With, env: Env) -> None:
     """The body of `with pytest.raises(...)`: launches that are only called in there are not judged."""
-    if i.kernel is not None:
-        i.lose_sight()
+    if interp.kernel is not None:
+        interp.lose_sight()
         return
-    before = set(i.outcome.entered)
-    with i.under(Guard("raises", UNKNOWN, i.site(node))):
-        i.suite(node.body, env)
-    for func in i.outcome.entered.keys() - before:
-        if i.outcome.entered[func] is not i.piece:
-            del i.outcome.entered[func]  # a function of others, which is still to be judged for itself
+    before = set(interp.outcome.entered)
+    with interp.under(Guard("raises", UNKNOWN, interp.site(node))):
+        interp.suite(node.body, env)
+    for func in interp.outcome.entered.keys() - before:
+        if interp.outcome.entered[func] is not interp.piece:
+            del interp.outcome.entered[func]  # a function of others, which is still to be judged for itself
 
 
-def _match(i: Interpreter, node: nodes.Match, env: Env) -> bool:
-    subject = i.evaluate(node.subject, env)
+def _match(interp: Interpreter, node: nodes.Match, env: Env) -> bool:
+    subject = interp.evaluate(node.subject, env)
     if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
-        i.demand("match", subject, node.subject)
+        interp.demand("match", subject, node.subject)
 
     def case(each: nodes.MatchCase) -> Callable[[], bool]:
         def run() -> bool:
             for name in expressions.captured_names(each.pattern):
                 env.bind(name, UNKNOWN)
-            with i.under(Guard("if", subject, i.site(each.pattern)), uncertain=True):
-                return i.suite(each.body, env)
+            with interp.under(Guard("if", subject, interp.site(each.pattern)), uncertain=True):
+                return interp.suite(each.body, env)
 
         return run
 
     return fork(env, [*(case(each) for each in node.cases), lambda: False])
 
 
-def _function_def(i: Interpreter, node: nodes.FunctionDef, env: Env) -> None:
-    i.define(node, env)
+def _function_def(interp: Interpreter, node: nodes.FunctionDef, env: Env) -> None:
+    interp.define(node, env)
 
 
-def _class_def(i: Interpreter, node: nodes.ClassDef, env: Env) -> None:
-    bases = tuple(i.evaluate(base.value, env) for base in node.bases)
+def _class_def(interp: Interpreter, node: nodes.ClassDef, env: Env) -> None:
+    bases = tuple(interp.evaluate(base.value, env) for base in node.bases)
     inside = Env(env.module, env, is_class=True)
-    env.bind(node.name.value, Class(node.name.value, node, i.piece, env.module, inside, bases))
-    i.suite(node.body, inside)
+    env.bind(node.name.value, Class(node.name.value, node, interp.piece, env.module, inside, bases))
+    interp.suite(node.body, inside)
 
 
 SMALL: dict[type, Callable[..., bool]] = {

@@ -56,9 +56,9 @@ def of_name(name: str) -> Backend | None:
     return None
 
 
-def decide(i: Interpreter, launch: Launch) -> None:
+def decide(interp: Interpreter, launch: Launch) -> None:
     """Set the launch's backend, core and the evidence for them."""
-    for evidence, found in _evidence(i, launch):
+    for evidence, found in _evidence(interp, launch):
         if len(found) == 1:
             launch.backend, launch.evidence = next(iter(found)), evidence
             break
@@ -68,7 +68,7 @@ def decide(i: Interpreter, launch: Launch) -> None:
     launch.core = _core(launch)
 
 
-def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
+def _evidence(interp: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
     made_for = set() if launch.form.backend is None else {launch.form.backend}
     yield "mesh", _backends_in([launch.argument("mesh") or NONE]) | made_for
@@ -84,7 +84,7 @@ def _evidence(i: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend
         },
     )
     piece = launch.site.piece
-    aliases = backend_aliases(launch.module, i)
+    aliases = backend_aliases(launch.module, interp)
     yield (
         "function",
         {backend for name, backend in aliases.items() if name in piece.words} if piece.kind == "def" else set(),
@@ -133,7 +133,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
     return found
 
 
-def backend_aliases(module: Module, i: Interpreter) -> dict[str, Backend]:
+def backend_aliases(module: Module, interp: Interpreter) -> dict[str, Backend]:
     """Names in the file (at any level) that stand for a backend's module or one of its members."""
     found: dict[str, Backend] = {}
     for name, targets in module.imported.items():

@@ -71,14 +71,14 @@ def _functions(value: Value) -> list[Func]:
     return []
 
 
-def call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
     made = CallResult(
-        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+        name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
     )
-    found = ForeignCall(form, made, i.module)
-    keep(i.outcome.foreign_calls, found)
+    found = ForeignCall(form, made, interp.module)
+    keep(interp.outcome.foreign_calls, found)
     if form.operands == "here":
         found.operands, found.operands_open = list(arguments.positional), arguments.open
         return launching.declared_arrays(made.argument(*form.outputs))
@@ -95,9 +95,9 @@ def keep(calls: list[ForeignCall], call: ForeignCall) -> None:
         calls.append(call)
 
 
-def call_result(i: Interpreter, callee: CallResult, arguments: Arguments) -> Value:
+def call_result(interp: Interpreter, callee: CallResult, arguments: Arguments) -> Value:
     """`ffi_call(target, shapes)(x, y)`: the operands are here."""
-    for found in reversed(i.outcome.foreign_calls):
+    for found in reversed(interp.outcome.foreign_calls):
         if found.made is callee and found.operands is None:
             found.operands, found.operands_open = list(arguments.positional), arguments.open
             break

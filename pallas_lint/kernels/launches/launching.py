@@ -47,7 +47,7 @@ def form_of(callee: Value) -> LaunchForm | None:
     return FORMS.by_name.get(callee.name) if isinstance(callee, External) else None
 
 
-def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, site: Site) -> Value:
+def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments, site: Site) -> Value:
     """Evaluate a launching call: a value that runs the kernel when it is called."""
     named = dict(zip(form.positional, arguments.positional, strict=False))
     named.update(arguments.keywords)
@@ -58,27 +58,27 @@ def launch(i: Interpreter, api: str, form: LaunchForm, arguments: Arguments, sit
         form,
         api,
         site,
-        i.module,
+        interp.module,
         next((named[name] for name in KERNEL if name in named), UNKNOWN),
         named,
         open_,
-        scope=i.stack[-1].name if i.stack else "",
-        assumptions=i.assumptions,
+        scope=interp.stack[-1].name if interp.stack else "",
+        assumptions=interp.assumptions,
         beside_grid_spec=beside,
-        callers=tuple(i.stack),
-        certain=i.uncertain == 0,
-        moment=i.module.moment,
-        made_by=i.running,
-        expects_failure=i.fails_on_purpose,
+        callers=tuple(interp.stack),
+        certain=interp.uncertain == 0,
+        moment=interp.module.moment,
+        made_by=interp.running,
+        expects_failure=interp.fails_on_purpose,
     )
-    if i.around.abroad:
-        i.effects.abroad.append(result)  # its own module judges its kernel
+    if interp.around.abroad:
+        interp.effects.abroad.append(result)  # its own module judges its kernel
     else:
-        i.outcome.launches.append(result)
-    if i.kernel is None and not i.around.abroad:
-        i.pending.append(result)
-    elif i.kernel is not None and not form.may_nest:
-        i.lose_sight()  # programs within a kernel are not run
+        interp.outcome.launches.append(result)
+    if interp.kernel is None and not interp.around.abroad:
+        interp.pending.append(result)
+    elif interp.kernel is not None and not form.may_nest:
+        interp.lose_sight()  # programs within a kernel are not run
     result.returned = CallResult(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
@@ -117,33 +117,33 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
     return spec.open
 
 
-def attach_kernel(i: Interpreter, made: CallResult, kernel: Value) -> Value:
+def attach_kernel(interp: Interpreter, made: CallResult, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
-    i.change(made.launch.made_by)
-    i.changes += 1
+    interp.change(made.launch.made_by)
+    interp.changes += 1
     made.launch.kernel = kernel
     if not made.launch.form.takes_operands:
-        run_here(i, made.launch, Arguments())
+        run_here(interp, made.launch, Arguments())
     return made
 
 
-def call(i: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
-    i.change(result.made_by)
+    interp.change(result.made_by)
     first = arguments.positional[0] if arguments.positional else None
     if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
-        return attach_kernel(i, made, first)
-    if result.form.is_inner or (result.form.may_nest and i.kernel is not None):
-        run_here(i, result, arguments)
+        return attach_kernel(interp, made, first)
+    if result.form.is_inner or (result.form.may_nest and interp.kernel is not None):
+        run_here(interp, result, arguments)
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
-    result.called_by.append(tuple(i.stack))
-    result.around.append(evolve(i.around, sure=i.uncertain == 0))
-    result.failing_calls += i.fails_on_purpose
-    if i.kernel is None and not result.scopes:
+    result.called_by.append(tuple(interp.stack))
+    result.around.append(evolve(interp.around, sure=interp.uncertain == 0))
+    result.failing_calls += interp.fails_on_purpose
+    if interp.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
     if is_first:
         result.operands = list(arguments.positional)
@@ -172,13 +172,13 @@ def _array(struct: Value) -> Value:
 # -- running kernels -------------------------------------------------------------------------------------------
 
 
-def run_pending(i: Interpreter) -> None:
+def run_pending(interp: Interpreter) -> None:
     """Trace the kernels of the launches met since the last time."""
-    while i.pending:
-        result = i.pending.pop(0)
+    while interp.pending:
+        result = interp.pending.pop(0)
         with _as_called(result):
-            _run_kernels(i, result)
-        backend.decide(i, result)
+            _run_kernels(interp, result)
+        backend.decide(interp, result)
 
 
 def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
@@ -206,15 +206,15 @@ def _as_called(result: Launch) -> Iterator[None]:
             env.vars, env.facts = bindings, facts
 
 
-def _run_kernels(i: Interpreter, result: Launch) -> None:
+def _run_kernels(interp: Interpreter, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
-            if i.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
-                run_kernel(i, result, body)
-            i.contexts[context] += not result.meant_to_fail
+            if interp.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
+                run_kernel(interp, result, body)
+            interp.contexts[context] += not result.meant_to_fail
         elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:
-            _run_pipeline_kernel(i, result, body)
+            _run_pipeline_kernel(interp, result, body)
 
 
 def bodies_of(kernel: Value) -> list[Value]:
@@ -224,74 +224,74 @@ def bodies_of(kernel: Value) -> list[Value]:
     return list(options(kernel))
 
 
-def run_kernel(i: Interpreter, result: Launch, func: Func) -> None:
+def run_kernel(interp: Interpreter, result: Launch, func: Func) -> None:
     """Trace one kernel of a launch on abstract refs."""
     trace = KernelTrace(func.name, _definition_site(func), result)
     roles = assign(result, func)
     trace.refs = [ref for value in (*roles.positional, *roles.keywords.values()) for ref in refs_in(value)]
     result.traces.append(trace)
-    traced(i, trace, lambda: i.call_function(func, _arguments(roles)))
+    traced(interp, trace, lambda: interp.call_function(func, _arguments(roles)))
 
 
-def _run_pipeline_kernel(i: Interpreter, result: Launch, made: CallResult) -> None:
+def _run_pipeline_kernel(interp: Interpreter, result: Launch, made: CallResult) -> None:
     """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
     assert made.launch is not None
     trace = KernelTrace(made.launch.form.last_parts[0], made.site, result)
     result.traces.append(trace)
     pipeline = made.launch
-    traced(i, trace, lambda: run_here(i, pipeline, Arguments(open=True)))
+    traced(interp, trace, lambda: run_here(interp, pipeline, Arguments(open=True)))
 
 
-def traced(i: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
     """Run code as part of the kernel that `trace` records."""
-    before = (i.kernel, i.launch, i.guards, i.uncertain, i.stack)
-    i.kernel, i.launch, i.guards, i.uncertain, i.stack = trace, trace.launch, (), 0, []
-    i.begin()
+    before = (interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack)
+    interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack = trace, trace.launch, (), 0, []
+    interp.begin()
     try:
         trace.returned = run() or UNKNOWN
     except TOO_MUCH:
         trace.complete = False
-        i.outcome.cut.append(i.running_piece or trace.site.piece)
+        interp.outcome.cut.append(interp.running_piece or trace.site.piece)
     finally:
-        i.kernel, i.launch, i.guards, i.uncertain, i.stack = before
+        interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack = before
 
 
-def run_here(i: Interpreter, result: Launch, arguments: Arguments) -> None:
+def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
-    i.change(result.made_by)
-    if result not in i.outcome.launches:
-        i.outcome.launches.append(result)
+    interp.change(result.made_by)
+    if result not in interp.outcome.launches:
+        interp.outcome.launches.append(result)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
     result.options = frozenset(arguments.keywords)
     if "scratches" in arguments.keywords:
         result.arguments["scratches"] = arguments.keywords["scratches"]
-    i.escape_refs(arguments, result.site)
+    interp.escape_refs(arguments, result.site)
     for body in options(result.kernel):
         if not isinstance(body, Func):
             continue
-        if i.kernel is None:
-            if result not in i.pending:
-                i.pending.append(result)
+        if interp.kernel is None:
+            if result not in interp.pending:
+                interp.pending.append(result)
             continue
-        result.traces.append(i.kernel)
-        with _over_grid_of(i, result):
-            i.call_function(body, _arguments(assign(result, body)))
+        result.traces.append(interp.kernel)
+        with _over_grid_of(interp, result):
+            interp.call_function(body, _arguments(assign(result, body)))
             for context in options(result.argument("compute_context") or UNKNOWN):
                 if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
-                    i.call_function(context, Arguments([UNKNOWN]))
+                    interp.call_function(context, Arguments([UNKNOWN]))
 
 
 @contextmanager
-def _over_grid_of(i: Interpreter, result: Launch) -> Iterator[None]:
+def _over_grid_of(interp: Interpreter, result: Launch) -> Iterator[None]:
     """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
-    before = i.launch
+    before = interp.launch
     if result.form.is_inner and result.form.counts_programs:
-        i.launch = result
+        interp.launch = result
     try:
         yield
     finally:
-        i.launch = before
+        interp.launch = before
 
 
 def _definition_site(func: Func) -> Site:
@@ -324,18 +324,18 @@ def wrapper(func: nodes.BaseExpression, callee: Value) -> tuple[str, LaunchForm]
 
 
 def call_wrapper(
-    i: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: nodes.Call
+    interp: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: nodes.Call
 ) -> Value:
     """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
     if form.wrapped_as == "method" and not _LAUNCH_KEYWORDS & set(arguments.keywords):
-        return i.call(callee, arguments, node)
+        return interp.call(callee, arguments, node)
     if isinstance(callee, Func):
-        before = len(i.outcome.launches)
-        result = i.call(callee, arguments, node)
-        made = [met for met in i.outcome.launches[before:] if met.kernel is not UNKNOWN]
+        before = len(interp.outcome.launches)
+        result = interp.call(callee, arguments, node)
+        made = [met for met in interp.outcome.launches[before:] if met.kernel is not UNKNOWN]
         if made:
             for met in made:
-                met.site = i.site(node)  # the user's own call, not the wrapper's line
+                met.site = interp.site(node)  # the user's own call, not the wrapper's line
             return result
-        del i.outcome.launches[before:]
-    return launch(i, name, form, arguments, i.site(node))
+        del interp.outcome.launches[before:]
+    return launch(interp, name, form, arguments, interp.site(node))

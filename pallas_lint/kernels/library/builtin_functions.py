@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _UNROLLED = 8  # the longest `range` that is written out
 
 
-def _range(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     bounds = [value.value for value in arguments.positional if isinstance(value, Const)]
     if len(bounds) == len(arguments.positional) and bounds and all(isinstance(bound, int) for bound in bounds):
         try:
@@ -49,10 +49,10 @@ def _range(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
             return UNKNOWN
         if not values[_UNROLLED:]:
             return Seq(tuple(Const(value) for value in values), "list")
-    return i.made(name, arguments, node)
+    return interp.made(name, arguments, node)
 
 
-def _len(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _len(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq | Dictionary) and not value.open:
         return Const(len(value.items))
@@ -62,7 +62,7 @@ def _len(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> V
 
 
 def _sequence(kind: str) -> Model:
-    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not arguments.positional:
             return Seq((), kind)
         value = arguments.positional[0]
@@ -71,37 +71,37 @@ def _sequence(kind: str) -> Model:
     return run
 
 
-def _zip(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _zip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if arguments.positional and all(isinstance(value, Seq) and not value.open for value in arguments.positional):
         rows = zip(*(value.items for value in arguments.positional if isinstance(value, Seq)), strict=False)
         return Seq(tuple(Seq(row) for row in rows), "list")
     return Seq((), "list", open=True)
 
 
-def _enumerate(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _enumerate(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open and len(arguments.positional) == 1 and not arguments.keywords:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(value.items)), "list")
-    return i.made(name, arguments, node)
+    return interp.made(name, arguments, node)
 
 
-def _reversed(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _reversed(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open:
         return Seq(tuple(reversed(value.items)), "list")
     return Seq((), "list", open=True)
 
 
-def _map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Seq):
         function, values = arguments.positional
         assert isinstance(values, Seq)
-        results = tuple(i.call(function, Arguments([item]), node) for item in values.items)
+        results = tuple(interp.call(function, Arguments([item]), node) for item in values.items)
         return Seq(results, "list", values.open)
     return Seq((), "list", open=True)
 
 
-def _extreme(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     if len(values) == 1 and isinstance(values[0], Seq) and not values[0].open:
         values = list(values[0].items)
@@ -114,38 +114,38 @@ def _extreme(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
     return UNKNOWN
 
 
-def _sum(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if not isinstance(value, Seq) or value.open:
         return UNKNOWN
     total: Value = arguments.get("start", 1) or Const(0)
     for item in value.items:
         traced = isinstance(item, Array) or isinstance(total, Array)
-        total = binary(i, node, "+", "jax.numpy.add", total, item) if traced else arithmetic("+", total, item)
+        total = binary(interp, node, "+", "jax.numpy.add", total, item) if traced else arithmetic("+", total, item)
     return total
 
 
 def _of_array(function: str) -> Model:
     """Builtins that arrays have a method for: `abs(x)`, `round(x)`, `divmod(x, y)`."""
 
-    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not any(isinstance(value, Array) for value in arguments.positional):
             return UNKNOWN
-        wide = i.root.x64 is not None
+        wide = interp.root.x64 is not None
         result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
         if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
             result = Array(result.shape, canonical("i64", wide))  # Python's gives an integer
-        return i.op(function, node, arguments, result, "operator")
+        return interp.op(function, node, arguments, result, "operator")
 
     return run
 
 
-def _result_type(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _result_type(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     operands = [
         (element, False) if (element := element_of(value)) is not None else operand_element(value)
         for value in arguments.positional
     ]
-    return DType(canonical(promote(operands)[0], i.root.x64 is not None))
+    return DType(canonical(promote(operands)[0], interp.root.x64 is not None))
 
 
 # The kinds of which `jnp.issubdtype` knows a common name.
@@ -159,7 +159,7 @@ _ABSTRACT = {
 }
 
 
-def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _issubdtype(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jnp.issubdtype(x.dtype, jnp.floating)`; numpy's takes bfloat16 and 4-bit integers for no numbers."""
     dtype, wanted = arguments.get("arg1", 0), arguments.get("arg2", 1)
     kinds = kinds_of(element_of(dtype))
@@ -170,16 +170,16 @@ def _issubdtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
             return Const(True)
         if asked is not None and not kinds & asked:
             return Const(False)
-    return CallResult(name, tuple(arguments.positional), (), i.site(node))
+    return CallResult(name, tuple(arguments.positional), (), interp.site(node))
 
 
-def _prod(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _prod(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     shape = shape_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if shape is None else product(shape)
 
 
 def _cast(kind: type) -> Model:
-    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
         if isinstance(value, Const) and isinstance(value.value, int | float | str):
             try:
@@ -187,7 +187,7 @@ def _cast(kind: type) -> Model:
             except (OverflowError, ValueError):
                 return UNKNOWN
         if isinstance(value, Array):
-            i.op(name, node, arguments, UNKNOWN)
+            interp.op(name, node, arguments, UNKNOWN)
         if not isinstance(value, Sym):
             return UNKNOWN
         # What is computed with integers stays what it is; a quotient does not.
@@ -205,29 +205,29 @@ def _divides(value: Value) -> bool:
     return symbol == "/" or _divides(left) or _divides(right)
 
 
-def _getattr(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _getattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) < 2 or not isinstance(arguments.positional[1], Const):
         return UNKNOWN
     owner, attribute = arguments.positional[0], str(arguments.positional[1].value)
     if isinstance(owner, External) and len(arguments.positional) > 2:
-        there = i.api_present(f"{owner.name}.{attribute}")
+        there = interp.api_present(f"{owner.name}.{attribute}")
         default = arguments.positional[2]
         found = External(f"{owner.name}.{attribute}")
         return found if there is True else default if there is False else join(found, default)
-    value = members.attribute_of(i, owner, attribute, node)
+    value = members.attribute_of(interp, owner, attribute, node)
     return value if len(arguments.positional) == 2 else UNKNOWN
 
 
-def _hasattr(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _hasattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Const):
         owner = arguments.positional[0]
         if isinstance(owner, External):
-            there = i.api_present(f"{owner.name}.{arguments.positional[1].value}")
+            there = interp.api_present(f"{owner.name}.{arguments.positional[1].value}")
             return UNKNOWN if there is None else Const(there)
     return UNKNOWN
 
 
-def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _isinstance(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if len(arguments.positional) != 2:
         return UNKNOWN
     value, kinds = arguments.positional
@@ -244,7 +244,7 @@ def _isinstance(i: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     return UNKNOWN
 
 
-def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     none = Const(None)
     if len(values) == 1:
@@ -253,14 +253,14 @@ def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
     return Slice(padded[0], padded[1], padded[2])
 
 
-def _dict(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dict(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else Dictionary(())
     base = first.items if isinstance(first, Dictionary) else ()
     items = (*base, *((Const(key), value) for key, value in arguments.keywords.items()))
     return Dictionary(items, arguments.open or not isinstance(first, Dictionary) or first.open)
 
 
-def _any_all(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _any_all(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq) and not value.open and all(isinstance(item, Const) for item in value.items):
         flags = [bool(item.value) for item in value.items if isinstance(item, Const)]
@@ -268,42 +268,42 @@ def _any_all(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
     return UNKNOWN
 
 
-def _callable(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _callable(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Func | Class):
         return Const(True)
     return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
 
 
-def _static(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _static(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Builtins that read and return static values, or print."""
     return UNKNOWN
 
 
-def _dtype(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dtype(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return DType(element_of(arguments.positional[0]) if arguments.positional else None)
 
 
-def _shape(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return members.attribute_of(i, arguments.positional[0], "shape", node) if arguments.positional else UNKNOWN
+def _shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return members.attribute_of(interp, arguments.positional[0], "shape", node) if arguments.positional else UNKNOWN
 
 
-def _itemsize_bits(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _itemsize_bits(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     dtype = dtype_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if dtype is None else Const(bits(dtype))
 
 
-def _hold(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return i.made(name, arguments, node)
+def _hold(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return interp.made(name, arguments, node)
 
 
-def _importorskip(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _importorskip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
 
 
-def _super(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    method_of = i.stack[-1].method_of if i.stack else None
+def _super(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    method_of = interp.stack[-1].method_of if interp.stack else None
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]
         if isinstance(base, Class):

@@ -20,26 +20,30 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import nodes
 
 
-def _compute(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     callbacks = [value for value in arguments.positional if isinstance(value, Func)]
     if callbacks:
-        run_callbacks(i, name, arguments)
-        return i.op(name, node, arguments, UNKNOWN) if i.kernel is not None else i.made(name, arguments, node)
-    x64 = i.root.x64 is not None
+        run_callbacks(interp, name, arguments)
+        return (
+            interp.op(name, node, arguments, UNKNOWN)
+            if interp.kernel is not None
+            else interp.made(name, arguments, node)
+        )
+    x64 = interp.root.x64 is not None
     result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
-    if i.kernel is not None:
+    if interp.kernel is not None:
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in [value] if isinstance(value, Ref) else []:
                 if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
-                    i.access("load", ref, UNKNOWN, node)
-        return i.op(name, node, arguments, result)
+                    interp.access("load", ref, UNKNOWN, node)
+        return interp.op(name, node, arguments, result)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     function, casts = arrays.function_of(name), from_name(short) is not None
     if casts or (function is not None and function.makes):
         if casts or (function is not None and function.alike):
             result = as_may_be(result, arguments.positional[:1])
-        return evolve(result, site=i.site(node)) if isinstance(result, Array) else result
+        return evolve(result, site=interp.site(node)) if isinstance(result, Array) else result
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
     if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
         return result
@@ -47,7 +51,7 @@ def _compute(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
     return result if known or short == "cdiv" else UNKNOWN
 
 
-def _numpy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _numpy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     if from_name(short) is not None:
         return host_numbers.numpy_scalar(short, arguments)
@@ -55,9 +59,9 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
         return host_numbers.real(name, arguments)
     function = arrays.function_of(f"jax.numpy.{short}")
     if function is not None and function.numpy == "alike":
-        x64 = i.root.x64 is not None
+        x64 = interp.root.x64 is not None
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
-        return evolve(result, site=i.site(node), host=True) if isinstance(result, Array) else result
+        return evolve(result, site=interp.site(node), host=True) if isinstance(result, Array) else result
     if function is not None and function.numpy == "promoted":
         given = arguments.positional
         parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
@@ -65,16 +69,20 @@ def _numpy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
         if parts and told:
             result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
             if isinstance(result, Array):
-                return evolve(result, site=i.site(node), host=True, dtype=None, weak=False)
-    return i.made(name, arguments, node)
+                return evolve(result, site=interp.site(node), host=True, dtype=None, weak=False)
+    return interp.made(name, arguments, node)
 
 
-def _numpy_random(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return host_numbers.random(last_part(name), arguments) or i.made(name, arguments, node)
+def _numpy_random(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return host_numbers.random(last_part(name), arguments) or interp.made(name, arguments, node)
 
 
-def _math(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return host_numbers.real(name, arguments) if last_part(name) in host_numbers.REAL else i.made(name, arguments, node)
+def _math(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return (
+        host_numbers.real(name, arguments)
+        if last_part(name) in host_numbers.REAL
+        else interp.made(name, arguments, node)
+    )
 
 
 # What the functions of a module do that have no model of their own, by the beginning of their names.

@@ -46,9 +46,9 @@ _SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "e
 _TRANSPARENT = frozenset((f"{PALLAS}.cdiv", f"{PALLAS}.triton.cdiv"))
 
 
-def of_call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
+def of_call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Record what a call of an external function demands."""
-    if i.kernel is None:
+    if interp.kernel is None:
         return
     given = arguments.positional
     if name in _CONVERTING or name == "builtins.print" or (name.startswith("math.") and name != "math.prod"):
@@ -68,7 +68,7 @@ def of_call(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -
         return
     for value in asked:
         if isinstance(value, Array | Ref):
-            i.demand("shown" if name == "builtins.print" else "call", value, node, name)
+            interp.demand("shown" if name == "builtins.print" else "call", value, node, name)
             return
 
 

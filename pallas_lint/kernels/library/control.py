@@ -40,21 +40,23 @@ def _callable(value: Value | None) -> bool:
     return isinstance(value, Func | OneOf | CallResult)
 
 
-def _under(i: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
-    return Guard(kind, condition, i.site(node), negated)  # type: ignore[arg-type]
+def _under(interp: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
+    return Guard(kind, condition, interp.site(node), negated)  # type: ignore[arg-type]
 
 
-def _loop_body(i: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node) -> Value:
+def _loop_body(
+    interp: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node
+) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
     carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
-    with i.under(_under(i, "loop", UNKNOWN, node)):
-        result = i.call(body, Arguments(list(given)), node)
+    with interp.under(_under(interp, "loop", UNKNOWN, node)):
+        result = interp.call(body, Arguments(list(given)), node)
         if carry is None:
             return result
         widened = _widen(carry, result)
         if widened != carry:
-            result = i.call(body, Arguments([*arguments, widened]), node)
+            result = interp.call(body, Arguments([*arguments, widened]), node)
     return _widen(widened, result)
 
 
@@ -95,32 +97,32 @@ def _is_decorating(arguments: Arguments) -> CallResult | None:
 def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Value]) -> Model:
     """A function that is called first for a decorator, and then on the body."""
 
-    def run(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
-            return model(i, arguments.positional[0], made, node)
+            return model(interp, arguments.positional[0], made, node)
         return CallResult(
-            name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+            name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
         )
 
     return run
 
 
-def _when(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _when(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     condition = made.argument("condition", 0) or UNKNOWN
     if condition == Const(False):
         return NONE
     guard = Guard("when", condition, made.site)
-    with i.under(guard):
-        i.call(body, Arguments(), node)
+    with interp.under(guard):
+        interp.call(body, Arguments(), node)
     return NONE
 
 
-def _loop(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _loop(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
         # The body gets one object that holds the indices.
-        _loop_body(i, body, [UNKNOWN], carry, node)
+        _loop_body(interp, body, [UNKNOWN], carry, node)
         return UNKNOWN
     if made.function.endswith("parallel_loop"):
         carry = made.argument("carry")
@@ -132,25 +134,25 @@ def _loop(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Va
     index = loop_index(made.site, lower, upper)
     if step != Const(1):
         index = stepped_index(made.site, lower, upper, step)
-    result = _loop_body(i, body, [index], carry if carry not in (None, NONE) else None, node)
-    i.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
+    result = _loop_body(interp, body, [index], carry if carry not in (None, NONE) else None, node)
+    interp.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result
 
 
-def _with_scoped(i: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
-    return _scoped(i, body, list(made.args), dict(made.keywords), node)
+def _with_scoped(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+    return _scoped(interp, body, list(made.args), dict(made.keywords), node)
 
 
-def _run_scoped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _run_scoped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
-        return CallResult(name, (), tuple(arguments.keywords.items()), i.site(node), arguments.open)
+        return CallResult(name, (), tuple(arguments.keywords.items()), interp.site(node), arguments.open)
     body = arguments.positional[0]
-    return _scoped(i, body, arguments.positional[1:], arguments.keywords, node)
+    return _scoped(interp, body, arguments.positional[1:], arguments.keywords, node)
 
 
-def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: nodes.Node) -> Value:
-    if i.kernel is not None:
-        i.kernel.scopes.add(node)
+def _scoped(interp: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: nodes.Node) -> Value:
+    if interp.kernel is not None:
+        interp.kernel.scopes.add(node)
     func = next((option for option in options(body) if isinstance(option, Func)), None)
     names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
 
@@ -163,51 +165,51 @@ def _scoped(i: Interpreter, body: Value, types: list[Value], named: dict[str, Va
     named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
     refs = [ref(at, declared) for at, declared in enumerate(types)]
     keywords = {name: evolve(scratch_ref(name, declared), owner=node) for name, declared in named.items()}
-    return i.call(body, Arguments(refs, dict(keywords)), node)
+    return interp.call(body, Arguments(refs, dict(keywords)), node)
 
 
-def _fori_loop(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _fori_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("body_fun", 2)
     init = arguments.get("init_val", 3)
     if not _callable(body):
-        i.escape(arguments, node)
+        interp.escape(arguments, node)
         return UNKNOWN
     assert body is not None
-    index = loop_index(i.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
-    result = _loop_body(i, body, [index], init if init is not None else UNKNOWN, node)
-    return i.op(name, node, arguments, result)
+    index = loop_index(interp.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
+    result = _loop_body(interp, body, [index], init if init is not None else UNKNOWN, node)
+    return interp.op(name, node, arguments, result)
 
 
-def _while_loop(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _while_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
     init = arguments.get("init_val", 2) or UNKNOWN
     if condition is not None and _callable(condition):
-        _loop_body(i, condition, [_traced(init)], None, node)
-    return _loop_body(i, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
+        _loop_body(interp, condition, [_traced(init)], None, node)
+    return _loop_body(interp, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
 
 
-def _scan(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _scan(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("f", 0)
     init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2) or NONE
     carry: Value = UNKNOWN
     made: Value = UNKNOWN
     if body is not None and _callable(body):
-        with i.under(_under(i, "loop", UNKNOWN, node)):
-            once = i.call(body, Arguments([init, _each(xs)]), node)
+        with interp.under(_under(interp, "loop", UNKNOWN, node)):
+            once = interp.call(body, Arguments([init, _each(xs)]), node)
         if isinstance(once, Seq) and len(once.items) == 2:
             carry, made = _widen(init, once.items[0]), once.items[1]
-    i.op(name, node, arguments, UNKNOWN)
-    return Seq((carry, _stacked(i, made, arguments.get("length", 3) or UNKNOWN)))
+    interp.op(name, node, arguments, UNKNOWN)
+    return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or UNKNOWN)))
 
 
-def _map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("f", 0)
     made: Value = UNKNOWN
     if body is not None and _callable(body):
-        with i.under(_under(i, "loop", UNKNOWN, node)):
-            made = i.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)
-    i.op(name, node, arguments, UNKNOWN)
-    return _stacked(i, made, UNKNOWN)
+        with interp.under(_under(interp, "loop", UNKNOWN, node)):
+            made = interp.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)
+    interp.op(name, node, arguments, UNKNOWN)
+    return _stacked(interp, made, UNKNOWN)
 
 
 def _each(xs: Value) -> Value:
@@ -219,18 +221,18 @@ def _each(xs: Value) -> Value:
     return NONE if xs == NONE else UNKNOWN
 
 
-def _stacked(i: Interpreter, made: Value, length: Value) -> Value:
+def _stacked(interp: Interpreter, made: Value, length: Value) -> Value:
     """The results of all rounds, made by the operation that was recorded last."""
     if isinstance(made, Seq):
-        return evolve(made, items=tuple(_stacked(i, item, length) for item in made.items))
+        return evolve(made, items=tuple(_stacked(interp, item, length) for item in made.items))
     if isinstance(made, Array):
-        loop = i.kernel.events[-1] if i.kernel is not None and i.kernel.events else None
+        loop = interp.kernel.events[-1] if interp.kernel is not None and interp.kernel.events else None
         shape = None if made.shape is None else (dim(length), *made.shape)
         return Array(shape, made.element, origin=loop if isinstance(loop, Op) else None)
     return NONE if made == NONE else UNKNOWN
 
 
-def _cond(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _cond(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     predicate = arguments.get("pred", 0) or UNKNOWN
     branches = [arguments.get("true_fun", 1), arguments.get("false_fun", 2)]
     operands = [_traced(value) for value in arguments.positional[3:]]
@@ -238,32 +240,32 @@ def _cond(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> 
     for at, branch in enumerate(branches):
         if branch is None or not _callable(branch):
             continue
-        with i.under(_under(i, "cond", predicate, node, negated=at == 1)):
-            value = i.call(branch, Arguments(list(operands)), node)
+        with interp.under(_under(interp, "cond", predicate, node, negated=at == 1)):
+            value = interp.call(branch, Arguments(list(operands)), node)
         result = value if result is None else join(result, value)
-    return i.op(name, node, arguments, UNKNOWN if result is None else result)
+    return interp.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
-def _switch(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _switch(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     index, branches = arguments.get("index", 0) or UNKNOWN, arguments.get("branches", 1)
     operands = [_traced(value) for value in arguments.positional[2:]]
     result: Value | None = None
     for branch in branches.items if isinstance(branches, Seq) else ():
-        with i.under(_under(i, "cond", index, node)):
-            value = i.call(branch, Arguments(list(operands)), node)
+        with interp.under(_under(interp, "cond", index, node)):
+            value = interp.call(branch, Arguments(list(operands)), node)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
 
 
-def _tree_map(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _tree_map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.tree.map(f, tree, ...)` over trees whose structure is seen; f is run once on unknowns otherwise."""
     function, trees = arguments.get("f", 0), arguments.positional[1:]
     if function is None or not trees:
         return UNKNOWN
-    return _map_tree(i, function, trees, node, 0)
+    return _map_tree(interp, function, trees, node, 0)
 
 
-def _map_tree(i: Interpreter, function: Value, trees: list[Value], node: nodes.Node, depth: int) -> Value:
+def _map_tree(interp: Interpreter, function: Value, trees: list[Value], node: nodes.Node, depth: int) -> Value:
     first = trees[0]
     if depth > 4:
         return UNKNOWN
@@ -272,13 +274,15 @@ def _map_tree(i: Interpreter, function: Value, trees: list[Value], node: nodes.N
         if not same:
             return Seq((), first.kind, open=True)
         rows = zip(*(tree.items for tree in trees if isinstance(tree, Seq)), strict=True)
-        return Seq(tuple(_map_tree(i, function, list(row), node, depth + 1) for row in rows), first.kind, first.open)
+        return Seq(
+            tuple(_map_tree(interp, function, list(row), node, depth + 1) for row in rows), first.kind, first.open
+        )
     if isinstance(first, Dictionary) and len(trees) == 1:
-        pairs = tuple((key, _map_tree(i, function, [value], node, depth + 1)) for key, value in first.items)
+        pairs = tuple((key, _map_tree(interp, function, [value], node, depth + 1)) for key, value in first.items)
         return Dictionary(pairs, first.open)
     if first == NONE:
         return NONE
-    return i.call(function, Arguments(list(trees)), node)
+    return interp.call(function, Arguments(list(trees)), node)
 
 
 CONTROL: dict[str, Model] = {

@@ -24,15 +24,15 @@ REVERSE = frozenset(
 FORWARD = frozenset(("jax.jvp", "jax.jacfwd"))
 
 
-def note(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
+def note(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Remember what `jax.grad(f)` differentiates and what `jax.custom_vjp(f)` makes differentiable."""
     target = arguments.get("fun", 0) or arguments.get("f", 0)
     if target is None or not name.startswith("jax."):
         return
     if name in _CUSTOM:
-        i.effects.derived.update(func.node for func in _functions(target))
-    elif (name in REVERSE or name in FORWARD) and not (i.fails_on_purpose or i.is_caught):
-        i.effects.differentiated.extend((func, name, i.site(node)) for func in _functions(target))
+        interp.effects.derived.update(func.node for func in _functions(target))
+    elif (name in REVERSE or name in FORWARD) and not (interp.fails_on_purpose or interp.is_caught):
+        interp.effects.differentiated.extend((func, name, interp.site(node)) for func in _functions(target))
 
 
 def _functions(value: Value) -> Iterator[Func]:

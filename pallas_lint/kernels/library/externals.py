@@ -23,45 +23,45 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import nodes
 
 
-def call(i: Interpreter, callee: External, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Interpreter, callee: External, arguments: Arguments, node: nodes.Node) -> Value:
     """Call a function known only by its canonical name."""
     name = callee.name
-    concretizations.of_call(i, name, arguments, node)
-    derivatives.note(i, name, arguments, node)
+    concretizations.of_call(interp, name, arguments, node)
+    derivatives.note(interp, name, arguments, node)
     form = FORMS.by_name.get(name)
     if form is not None:
-        return launching.launch(i, name, form, arguments, i.site(node))
-    return (MODELS.get(name) or _of_family(name))(i, name, arguments, node)
+        return launching.launch(interp, name, form, arguments, interp.site(node))
+    return (MODELS.get(name) or _of_family(name))(interp, name, arguments, node)
 
 
-def _place(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _place(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What puts an array somewhere gives back that array, or else does what its module's functions do."""
-    placed = spreading.place(i, name, arguments)
-    return _of_family(name)(i, name, arguments, node) if placed is None else placed
+    placed = spreading.place(interp, name, arguments)
+    return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
 
-def _pass_on(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _pass_on(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.device_put(x)` gives back the very array, maybe elsewhere."""
-    placed = spreading.place(i, name, arguments)
+    placed = spreading.place(interp, name, arguments)
     if placed is None and arguments.positional and isinstance(arguments.positional[0], Array):
         return arguments.positional[0]
-    return _of_family(name)(i, name, arguments, node) if placed is None else placed
+    return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
 
-def _of_jax(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _of_jax(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function of jax of which nothing is known: an operation where a kernel calls it."""
-    if i.kernel is not None:
-        i.escape(arguments, node)
-        i.op(name, node, arguments, UNKNOWN)
+    if interp.kernel is not None:
+        interp.escape(arguments, node)
+        interp.op(name, node, arguments, UNKNOWN)
     else:
-        run_callbacks(i, name, arguments)
-    return i.made(name, arguments, node)
+        run_callbacks(interp, name, arguments)
+    return interp.made(name, arguments, node)
 
 
-def _foreign(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function of somebody else."""
-    i.escape(arguments, node)
-    return i.made(name, arguments, node)
+    interp.escape(arguments, node)
+    return interp.made(name, arguments, node)
 
 
 # One place for each function: its model is registered here, or by the module that has it.

@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is read as yet
 
 
-def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> Value:
+def subscript(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
-    ask(i, node, owner, index)
+    ask(interp, node, owner, index)
     if isinstance(owner, Ref):
         if owner.dtype == "semaphore" or owner.space == "semaphore":
-            i.access("load", owner, index, node)
+            interp.access("load", owner, index, node)
             return evolve(owner, view=True)
         loaded = Array(result_shape(owner.shape, index), owner.element)
-        i.access("load", owner, index, node, loaded)
+        interp.access("load", owner, index, node, loaded)
         return loaded
     if isinstance(owner, Array):
         result = Array(result_shape(owner.shape, index), owner.element, owner.weak)
-        return i.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
+        return interp.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
     if isinstance(owner, CallResult) and owner.function == "method:at":
         base = owner.args[0]
         if isinstance(base, Ref):
-            i.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
+            interp.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
             return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
-        return CallResult("method:at[]", (base, index), (), i.site(node))
+        return CallResult("method:at[]", (base, index), (), interp.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)
     if isinstance(owner, Dictionary):
@@ -73,19 +73,19 @@ def subscript(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value)
         return UNKNOWN
     if isinstance(owner, OneOf):
         result_value: Value | None = None
-        with i.maybe():
+        with interp.maybe():
             for option in owner.options:
-                value = subscript(i, node, option, index)
+                value = subscript(interp, node, option, index)
                 result_value = value if result_value is None else join(result_value, value)
         return UNKNOWN if result_value is None else result_value
     return UNKNOWN
 
 
-def ask(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> None:
+def ask(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> None:
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
-            i.demand("index", part, node)
+            interp.demand("index", part, node)
         return
     view = isinstance(owner, CallResult) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
     if not view and not isinstance(owner, Ref):
@@ -93,9 +93,9 @@ def ask(i: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> No
     for part in index.items if isinstance(index, Seq) else (index,):
         if isinstance(part, Slice) and part.size is None:
             bound = part.start if isinstance(part.start, Array) else part.stop
-            i.demand("slice", bound, node)
+            interp.demand("slice", bound, node)
         elif isinstance(part, Slice) and part.size is not None and not view:
-            i.demand("size", part.size, node)
+            interp.demand("size", part.size, node)
 
 
 def _index_text(index: Value) -> str | None:

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
 
 
-def compare_version(i: Interpreter, function: Callable[[Any, Any], bool], left: Value, right: Value) -> bool | None:
+def compare_version(
+    interp: Interpreter, function: Callable[[Any, Any], bool], left: Value, right: Value
+) -> bool | None:
     """The outcome of comparing jax's version with a constant, where it is the same for every version in question."""
-    if not i.versions:
+    if not interp.versions:
         return None
     for subject, other, flipped in ((left, right, False), (right, left, True)):
         if not _is_jax_version(subject):
@@ -24,7 +26,7 @@ def compare_version(i: Interpreter, function: Callable[[Any, Any], bool], left: 
         if wanted is None:
             return None
         outcomes = set()
-        for version in i.versions:
+        for version in interp.versions:
             current = tuple(int(part) for part in version.split(".")[:3])
             wide = (*current, 0, 0, 0)[: max(len(wanted), 3)]
             pair = (wanted, wide) if flipped else (wide, wanted)

@@ -52,33 +52,35 @@ _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
 
 
-def attribute_of(i: Interpreter, owner: Value, name: str, node: nodes.Node) -> Value:
+def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node) -> Value:
     """The value of `owner.name`."""
     if isinstance(owner, External):
-        return _external_attribute(i, owner, name, node)
+        return _external_attribute(interp, owner, name, node)
     if isinstance(owner, Sym):
-        default = _instance_attribute(i, owner.default, name, node) if isinstance(owner.default, Instance) else None
+        default = (
+            _instance_attribute(interp, owner.default, name, node) if isinstance(owner.default, Instance) else None
+        )
         return Sym(f"{owner.text}.{name}", owner.owner, default)
     if isinstance(owner, Array):
-        return _array_attribute(i, owner, name, node)
+        return _array_attribute(interp, owner, name, node)
     if isinstance(owner, Ref):
-        return _ref_attribute(i, owner, name, node)
+        return _ref_attribute(interp, owner, name, node)
     if isinstance(owner, Instance):
-        return _instance_attribute(i, owner, name, node)
+        return _instance_attribute(interp, owner, name, node)
     if isinstance(owner, Class):
-        return class_member(i, owner, name) or UNKNOWN
+        return class_member(interp, owner, name) or UNKNOWN
     if isinstance(owner, OneOf):
         result: Value | None = None
         for option in owner.options:
-            value = attribute_of(i, option, name, node)
+            value = attribute_of(interp, option, name, node)
             result = value if result is None else join(result, value)
         return UNKNOWN if result is None else result
     if isinstance(owner, CallResult):
-        return _made_attribute(i, owner, name, node)
+        return _made_attribute(interp, owner, name, node)
     if isinstance(owner, Seq | Dictionary | Const | Func):
-        return CallResult(f"method:{name}", (owner,), (), i.site(node))
-    if isinstance(owner, Unknown) and name == "astype" and i.kernel is not None:
-        return CallResult("method:astype", (owner,), (), i.site(node))
+        return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+    if isinstance(owner, Unknown) and name == "astype" and interp.kernel is not None:
+        return CallResult("method:astype", (owner,), (), interp.site(node))
     if isinstance(owner, DType) and name in ("type", "dtype"):
         return owner
     if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
@@ -86,40 +88,40 @@ def attribute_of(i: Interpreter, owner: Value, name: str, node: nodes.Node) -> V
     return UNKNOWN
 
 
-def _external_attribute(i: Interpreter, owner: External, name: str, node: nodes.Node) -> Value:
-    module = i.graph.by_name(owner.name)
+def _external_attribute(interp: Interpreter, owner: External, name: str, node: nodes.Node) -> Value:
+    module = interp.graph.by_name(owner.name)
     if module is not None:
-        return module.lookup(name, i) or _submodule(i, owner, name)
+        return module.lookup(name, interp) or _submodule(interp, owner, name)
     dotted = f"{owner.name}.{name}"
     number = NAMED_NUMBERS.get(dotted)
     if number is not None:
         return number
-    if i.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
-        value = _project_attribute(i, owner.name, name)
+    if interp.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
+        value = _project_attribute(interp, owner.name, name)
         if value is not None:
             return value
-    return External(dotted, i.site(node))
+    return External(dotted, interp.site(node))
 
 
-def _submodule(i: Interpreter, owner: External, name: str) -> Value:
-    module = i.graph.by_name(owner.name)
-    inner = None if module is None else i.graph.find(f".{name}", module)
-    return UNKNOWN if inner is None or module is None else External(i.graph.absolute(f".{name}", module))
+def _submodule(interp: Interpreter, owner: External, name: str) -> Value:
+    module = interp.graph.by_name(owner.name)
+    inner = None if module is None else interp.graph.find(f".{name}", module)
+    return UNKNOWN if inner is None or module is None else External(interp.graph.absolute(f".{name}", module))
 
 
-def _project_attribute(i: Interpreter, dotted: str, name: str) -> Value | None:
+def _project_attribute(interp: Interpreter, dotted: str, name: str) -> Value | None:
     """`package.module.name` spelled in full after `import package.module`."""
-    importer = i.module
-    module = None if importer is None else i.graph.find(dotted, importer)
+    importer = interp.module
+    module = None if importer is None else interp.graph.find(dotted, importer)
     if module is None or importer is None:
         return None
-    value = module.lookup(name, i)
+    value = module.lookup(name, interp)
     if value is not None:
         return value
-    return None if i.graph.find(f"{dotted}.{name}", importer) is None else External(f"{dotted}.{name}")
+    return None if interp.graph.find(f"{dotted}.{name}", importer) is None else External(f"{dotted}.{name}")
 
 
-def _array_attribute(i: Interpreter, owner: Array, name: str, node: nodes.Node) -> Value:
+def _array_attribute(interp: Interpreter, owner: Array, name: str, node: nodes.Node) -> Value:
     if owner.shape is None and owner.named is not None and name in ("shape", "ndim", "size"):
         return Sym(f"{owner.named.text}.{name}", owner.named.owner)
     if name == "shape":
@@ -131,22 +133,22 @@ def _array_attribute(i: Interpreter, owner: Array, name: str, node: nodes.Node) 
     if name == "ndim":
         return UNKNOWN if owner.shape is None else Const(len(owner.shape))
     if name in ("T", "mT"):
-        result = arrays.infer("jax.numpy.transpose", [owner], {}, i.root.x64 is not None)
+        result = arrays.infer("jax.numpy.transpose", [owner], {}, interp.root.x64 is not None)
         if name == "mT" and owner.shape is not None and len(owner.shape) >= 2:
             *batch, rows, columns = owner.shape
             result = Array((*batch, columns, rows), owner.element)
         function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
-        return i.op(function, node, Arguments([owner]), result, "method")
+        return interp.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
         return UNKNOWN
-    return CallResult(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
-def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
+def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
     if name == "shape":
         if owner.shape is not None:
             return Seq(tuple(from_dim(size) for size in owner.shape))
-        return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", i.kernel)
+        return UNKNOWN if owner.view else Sym(f"{owner.parameter}.shape", interp.kernel)
     if name == "dtype":
         return DType(owner.element)
     if name == "ndim":
@@ -156,41 +158,41 @@ def _ref_attribute(i: Interpreter, owner: Ref, name: str, node: nodes.Node) -> V
     if name == "T":
         shape = None if owner.shape is None else tuple(reversed(owner.shape))
         return evolve(owner, shape=shape, view=True)
-    return CallResult(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
-def _made_attribute(i: Interpreter, owner: CallResult, name: str, node: nodes.Node) -> Value:
+def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nodes.Node) -> Value:
     if is_shape_struct(owner) and name in ("shape", "dtype"):
         return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
     if owner.function == "method:at":
         return UNKNOWN
-    return CallResult(f"method:{name}", (owner,), (), i.site(node))
+    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
-def _instance_attribute(i: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
+def _instance_attribute(interp: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
     value = owner.attributes.get(name)
     if value is not None:
         return value
-    member = class_member(i, owner.cls, name)
+    member = class_member(interp, owner.cls, name)
     if isinstance(member, Func):
         if _is_decorated(member, "property", "cached_property"):
-            return i.call_function(evolve(member, method_of=owner), Arguments())
+            return interp.call_function(evolve(member, method_of=owner), Arguments())
         return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[0], Func):
-        return i.call_function(evolve(member.args[0], method_of=owner), Arguments())
+        return interp.call_function(evolve(member.args[0], method_of=owner), Arguments())
     if member is not None:
         return member
     return Sym(f"self.{name}", owner)
 
 
-def set_attribute(i: Interpreter, owner: Instance, name: str, value: Value) -> None:
+def set_attribute(interp: Interpreter, owner: Instance, name: str, value: Value) -> None:
     """`owner.name = value`, by the class's own setter where it has one."""
-    member = None if name in owner.attributes else class_member(i, owner.cls, name)
+    member = None if name in owner.attributes else class_member(interp, owner.cls, name)
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
-        i.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
+        interp.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
         return
-    i.change(owner.made_by)
-    i.changes += 1
+    interp.change(owner.made_by)
+    interp.changes += 1
     owner.attributes[name] = value
 
 
@@ -203,26 +205,26 @@ def _is_decorated(func: Func, *names: str) -> bool:
     )
 
 
-def class_member(i: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
+def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
     """What the class body, or that of a base, binds to `name`."""
     value = cls.env.vars.get(name)
     if value is not None:
         return value
     for member in cls.piece.members:
         if name in member.names or (member.kind == "block" and name in member.words):
-            i.run_piece(member, cls.env)
+            interp.run_piece(member, cls.env)
     value = cls.env.vars.get(name)
     if value is not None or depth > 8:
         return value
     for base in cls.bases:
         if isinstance(base, Class):
-            value = class_member(i, base, name, depth + 1)
+            value = class_member(interp, base, name, depth + 1)
             if value is not None:
                 return value
     return None
 
 
-def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
+def dataclass_fields(interp: Interpreter, cls: Class) -> list[str]:
     """The annotated names of a class body, in order: the parameters of a dataclass or NamedTuple."""
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
     if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
@@ -240,21 +242,21 @@ def dataclass_fields(i: Interpreter, cls: Class) -> list[str]:
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
-def call_method(i: Interpreter, method: CallResult, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
+def call_method(interp: Interpreter, method: CallResult, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     """Call `owner.name(...)`, `method` being what the attribute gave."""
     owner, name = method.args[0], method.function.removeprefix("method:")
     if isinstance(owner, Array):
-        return _array_method(i, owner, name, arguments, node)
+        return _array_method(interp, owner, name, arguments, node)
     if isinstance(owner, Ref):
-        return _ref_method(i, owner, name, arguments, node)
+        return _ref_method(interp, owner, name, arguments, node)
     if isinstance(owner, CallResult) and owner.function in ("method:at[]", "method:at"):
-        return _at_method(i, owner, name, arguments, node)
+        return _at_method(interp, owner, name, arguments, node)
     if isinstance(owner, CallResult):
-        return _made_method(i, owner, name, arguments, node)
+        return _made_method(interp, owner, name, arguments, node)
     if isinstance(owner, Seq):
-        return _sequence_method(i, owner, name, arguments, node, env)
+        return _sequence_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Dictionary):
-        return _dictionary_method(i, owner, name, arguments, node, env)
+        return _dictionary_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Func):
         # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
         return UNKNOWN
@@ -284,32 +286,32 @@ def is_of_numpy(dtype: Value) -> bool:
     return isinstance(dtype, External) and dtype.name.startswith("numpy.")
 
 
-def _array_method(i: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _array_method(interp: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
     if function is None:
         if name in ("item", "tolist"):
-            i.demand("method", owner, node, name)
-        i.escape(arguments, node)
+            interp.demand("method", owner, node, name)
+        interp.escape(arguments, node)
         return Array()
     if name in ("reshape", "transpose") and len(arguments.positional) > 2:
         # Methods take the dimensions one by one where the functions take a tuple.
         arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
-    x64 = i.root.x64 is not None
+    x64 = interp.root.x64 is not None
     result = arrays.infer(function, arguments.positional, arguments.keywords, x64, arguments.open)
-    return i.op(function, node, arguments, result, "method")
+    return interp.op(function, node, arguments, result, "method")
 
 
-def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _ref_method(interp: Interpreter, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name == "set" and arguments.positional:
-        i.access("store", owner, Const(...), node, arguments.positional[0])
+        interp.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
     if name == "__setitem__" and len(arguments.positional) == 2:
-        i.access("store", owner, arguments.positional[0], node, arguments.positional[1])
+        interp.access("store", owner, arguments.positional[0], node, arguments.positional[1])
         return NONE
     if name == "get":
         loaded = Array(owner.shape, owner.element)
-        i.access("load", owner, Const(...), node, loaded)
+        interp.access("load", owner, Const(...), node, loaded)
         return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
         known = name == "reshape" and not arguments.open
@@ -317,36 +319,38 @@ def _ref_method(i: Interpreter, owner: Ref, name: str, arguments: Arguments, nod
         cast = name == "bitcast" and arguments.positional
         element = arrays.element_of(arguments.positional[0]) if cast else owner.element
         return evolve(owner, view=True, shape=shape, dtype=element)
-    i.access("escape", owner, UNKNOWN, node)
-    i.escape(arguments, node)
+    interp.access("escape", owner, UNKNOWN, node)
+    interp.escape(arguments, node)
     return UNKNOWN
 
 
-def _at_method(i: Interpreter, at: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _at_method(interp: Interpreter, at: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     base = at.args[0]
     if not isinstance(base, Array):
         return UNKNOWN
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
     result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.element)
-    return i.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
+    return interp.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
-def _made_method(i: Interpreter, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _made_method(interp: Interpreter, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
-    if i.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
+    if interp.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
         arguments.positional.insert(0, owner)
-        return i.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
+        return interp.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
     if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
         return drawn
-    i.escape(arguments, node)
+    interp.escape(arguments, node)
     return CallResult(
-        f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), i.site(node)
+        f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), interp.site(node)
     )
 
 
-def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
+def _sequence_method(
+    interp: Interpreter, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env
+) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None
     if name == "append":
@@ -362,22 +366,22 @@ def _sequence_method(i: Interpreter, owner: Seq, name: str, arguments: Arguments
     elif name == "copy":
         return owner
     if changed is not None:
-        _rebind(i, node, changed, env)
+        _rebind(interp, node, changed, env)
         return owner.items[-1] if name == "pop" and owner.items and not owner.open else UNKNOWN
     return UNKNOWN
 
 
-def _rebind(i: Interpreter, call: nodes.Node, changed: Value, env: Env) -> None:
+def _rebind(interp: Interpreter, call: nodes.Node, changed: Value, env: Env) -> None:
     """What a method has changed its owner into, under the owner's name."""
     target = call.func.value if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
     if isinstance(target, nodes.Name):
         env.bind(target.value, changed)
     elif isinstance(target, nodes.Attribute):
-        i.assign(target, changed, env)
+        interp.assign(target, changed, env)
 
 
 def _dictionary_method(
-    i: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: nodes.Node, env: Env
+    interp: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: nodes.Node, env: Env
 ) -> Value:
     if name == "items":
         return Seq(tuple(Seq(pair) for pair in owner.items), "list", owner.open)
@@ -386,7 +390,7 @@ def _dictionary_method(
     if name == "keys":
         return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
     if name in _CHANGING:
-        _rebind(i, node, _changed(owner, name, arguments), env)
+        _rebind(interp, node, _changed(owner, name, arguments), env)
     if name in ("get", "pop", "setdefault") and arguments.positional and not owner.open:
         wanted = arguments.positional[0]
         if isinstance(wanted, Const):

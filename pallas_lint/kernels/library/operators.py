@@ -69,18 +69,18 @@ UNARY: dict[type, str] = {
 }
 
 
-def binary(i: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
+def binary(interp: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
-        result = result if i.kernel is not None else as_may_be(result, [left, right])
-        return i.op(name, node, Arguments([left, right]), result, "operator")
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
+        result = result if interp.kernel is not None else as_may_be(result, [left, right])
+        return interp.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "%" and isinstance(left, Sym):
-        i.effects.remainders.add(left)
+        interp.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
-        i.effects.divisors.add(right)
+        interp.effects.divisors.add(right)
     return arithmetic(symbol, left, right)
 
 
@@ -88,22 +88,22 @@ def _as_array(value: Value) -> Value:
     return Array(value.shape, value.element) if isinstance(value, Ref) else value
 
 
-def compare(i: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: Value, right: Value) -> Value:
+def compare(interp: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: Value, right: Value) -> Value:
     if isinstance(how, nodes.Is | nodes.IsNot):
         return _identity(left, right, negated=isinstance(how, nodes.IsNot))
     if isinstance(how, nodes.In | nodes.NotIn):
         if isinstance(right, Seq) and right.items:
-            i.demand("in", left, node)
+            interp.demand("in", left, node)
         known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
         if known and isinstance(right, Seq) and isinstance(left, Const):
             return Const((left in right.items) is isinstance(how, nodes.In))
         return UNKNOWN
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
-        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, i.root.x64 is not None)
-        result = result if i.kernel is not None else as_may_be(result, [left, right])
-        return i.op(name, node, Arguments([left, right]), result, "operator")
-    version = compare_version(i, function, left, right)
+        result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
+        result = result if interp.kernel is not None else as_may_be(result, [left, right])
+        return interp.op(name, node, Arguments([left, right]), result, "operator")
+    version = compare_version(interp, function, left, right)
     if version is not None:
         return Const(version)
     if isinstance(left, Const) and isinstance(right, Const):

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import nodes
 
 
-def _program_id(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if i.kernel is None:
-        i.note_outside(name, arguments, node)
+def _program_id(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    if interp.kernel is None:
+        interp.note_outside(name, arguments, node)
     # The size of a static grid is a Python number, weak as these are.
-    return i.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
+    return interp.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
 
 
-def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.ds(start, size)`; `pl.dslice(size)` starts at 0."""
     start, size = arguments.get("start", 0) or UNKNOWN, arguments.get("size", 1)
     if size in (None, NONE) and "size" not in arguments.keywords:
@@ -48,14 +48,14 @@ def _slice(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
     return Slice(start, NONE, arguments.get("stride", 2) or Const(1), size or UNKNOWN)
 
 
-def _multiple_of(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _multiple_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0) or UNKNOWN
     if isinstance(value, Array):
-        return i.op(name, node, arguments, Array(value.shape, value.element))
+        return interp.op(name, node, arguments, Array(value.shape, value.element))
     return value
 
 
-def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _cdiv(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
     if (
         isinstance(a, Const)
@@ -68,20 +68,20 @@ def _cdiv(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> 
     if isinstance(a, Sym | Const) and isinstance(b, Sym | Const):
         return symbolic("cdiv", a, b)
     if isinstance(a, Array) or isinstance(b, Array):
-        return i.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
+        return interp.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
     return UNKNOWN
 
 
-def _load(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _load(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
     if not isinstance(ref, Ref):
-        return i.op(name, node, arguments, Array())
-    loaded = i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
-    i.access("load", ref, index, node, loaded)
+        return interp.op(name, node, arguments, Array())
+    loaded = interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    interp.access("load", ref, index, node, loaded)
     return loaded
 
 
-def _store(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _store(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0)
     # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
     if "val" in arguments.keywords or len(arguments.positional) < 3:
@@ -92,110 +92,112 @@ def _store(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) ->
     else:
         index, value = arguments.positional[1], arguments.positional[2]
     if isinstance(ref, Ref):
-        i.access("store", ref, index, node, value)
+        interp.access("store", ref, index, node, value)
     else:
-        i.lose_sight()
-    return i.op(name, node, arguments, NONE)
+        interp.lose_sight()
+    return interp.op(name, node, arguments, NONE)
 
 
-def _atomic(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _atomic(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.positional[0] if arguments.positional else UNKNOWN
     # `atomic_cas(ref, cmp, val)` has no index.
     index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
     if isinstance(ref, Ref):
-        i.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
-        return i.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
-    i.lose_sight()
-    return i.op(name, node, arguments, Array())
+        interp.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
+        return interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    interp.lose_sight()
+    return interp.op(name, node, arguments, Array())
 
 
-def _copy(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A copy from the first ref to the second: reads one, writes the other."""
     source, target = (
         arguments.get("src_ref", 0) or arguments.get("src", 0),
         arguments.get("dst_ref", 1) or arguments.get("dst", 1),
     )
     if isinstance(source, Ref):
-        i.access("load", source, Const(...), node)
+        interp.access("load", source, Const(...), node)
     if isinstance(target, Ref):
-        i.access("store", target, Const(...), node)
+        interp.access("store", target, Const(...), node)
     else:
-        i.lose_sight()
-    i.op(name, node, arguments, UNKNOWN)
+        interp.lose_sight()
+    interp.op(name, node, arguments, UNKNOWN)
     return CallResult(
-        name, tuple(arguments.positional), tuple(arguments.keywords.items()), i.site(node), arguments.open
+        name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
     )
 
 
-def _dot(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
-    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, i.root.x64 is not None)
+    result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, interp.root.x64 is not None)
     if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
         result = Array(result.shape, "i32" if result.kinds == INTEGER else "f32")
-    return i.op(name, node, arguments, result)
+    return interp.op(name, node, arguments, result)
 
 
-def _bitcast(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _bitcast(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
         return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)))
-    return i.op(name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1))))
+    return interp.op(
+        name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1)))
+    )
 
 
-def _view(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _view(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Another way to look at a ref: `plgpu.transpose_ref(ref, (1, 0))`."""
     ref = arguments.get("ref", 0)
     return evolve(ref, view=True, shape=None, parent=None) if isinstance(ref, Ref) else UNKNOWN
 
 
-def _same_shape(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _same_shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
-    return i.op(name, node, arguments, result)
+    return interp.op(name, node, arguments, result)
 
 
-def _repeat(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _repeat(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
-    return i.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
+    return interp.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
 
 
-def _align(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _align(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("x", 0), arguments.get("a", 1)
     if isinstance(a, Const) and isinstance(b, Const) and isinstance(dim(a), int) and isinstance(dim(b), int):
         return Const(-(-a.value // b.value) * b.value)
     return UNKNOWN
 
 
-def _broadcast_to(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return i.op(
+def _broadcast_to(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return interp.op(
         name,
         node,
         arguments,
-        arrays.infer("jax.numpy.broadcast_to", arguments.positional, arguments.keywords, i.root.x64 is not None),
+        arrays.infer("jax.numpy.broadcast_to", arguments.positional, arguments.keywords, interp.root.x64 is not None),
     )
 
 
-def _semaphore(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return i.op(name, node, arguments, UNKNOWN)
+def _semaphore(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    return interp.op(name, node, arguments, UNKNOWN)
 
 
-def unmodelled(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def unmodelled(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = last_part(name)
-    if i.kernel is None or short[:1].isupper():
-        i.escape_refs(arguments, node)
-        made = i.made(name, arguments, node)
-        if short == "BlockSpec" and not i.fails_on_purpose:
-            i.effects.specs_made.append(made)
+    if interp.kernel is None or short[:1].isupper():
+        interp.escape_refs(arguments, node)
+        made = interp.made(name, arguments, node)
+        if short == "BlockSpec" and not interp.fails_on_purpose:
+            interp.effects.specs_made.append(made)
         return made
-    i.escape_refs(arguments, node)
+    interp.escape_refs(arguments, node)
     given = (*arguments.positional, *arguments.keywords.values())
-    if any(isinstance(value, Unknown | Sym) and not i.is_from_outside(value) for value in given):
-        i.lose_sight()  # it may be a ref
-    run_callbacks(i, name, arguments)
-    i.op(name, node, arguments, UNKNOWN)
-    return i.made(name, arguments, node)
+    if any(isinstance(value, Unknown | Sym) and not interp.is_from_outside(value) for value in given):
+        interp.lose_sight()  # it may be a ref
+    run_callbacks(interp, name, arguments)
+    interp.op(name, node, arguments, UNKNOWN)
+    return interp.made(name, arguments, node)
 
 
 PALLAS_FUNCTIONS: dict[str, Model] = {}

@@ -68,23 +68,23 @@ class Around:
 
 
 @contextmanager
-def inside(i: Interpreter, around: Around) -> Iterator[None]:
+def inside(interp: Interpreter, around: Around) -> Iterator[None]:
     """Code within runs in that."""
-    before, i.around = i.around, around
+    before, interp.around = interp.around, around
     try:
         yield
     finally:
-        i.around = before
+        interp.around = before
 
 
 # -- entering --------------------------------------------------------------------------------------------------------
 
 
-def entered(i: Interpreter, func: Func) -> Around:
+def entered(interp: Interpreter, func: Func) -> Around:
     """What the body of a function runs in."""
-    around = i.around
+    around = interp.around
     if func.program is not None:
-        i.handed.pop(Same(func.program), None)
+        interp.handed.pop(Same(func.program), None)
         around = _in_program(around, *func.program)
     return evolve(around, hidden=True) if func.hidden else around
 
@@ -95,9 +95,9 @@ def _in_program(around: Around, *shardings: Value) -> Around:
     return around if around.program is program else evolve(around, program=program)
 
 
-def unknown(i: Interpreter, name: str = "") -> Around:
+def unknown(interp: Interpreter, name: str = "") -> Around:
     """What a function runs in that something unknown got, or the jax function of that name."""
-    return i.around if name.startswith(_HARMLESS) else evolve(i.around, hidden=True)
+    return interp.around if name.startswith(_HARMLESS) else evolve(interp.around, hidden=True)
 
 
 def decorated(value: Value, decorator: Value) -> Value:
@@ -106,73 +106,73 @@ def decorated(value: Value, decorator: Value) -> Value:
     return value if not isinstance(value, Func) or name.startswith(_HARMLESS) else evolve(value, hidden=True)
 
 
-def on_mesh(i: Interpreter, contexts: list[Value]) -> Around:
+def on_mesh(interp: Interpreter, contexts: list[Value]) -> Around:
     """What the body of a `with` statement runs in."""
     setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
     # In a `jit` it is too late to set one.
-    return _in_program(i.around, *setting) if setting and i.around.program is None else i.around
+    return _in_program(interp.around, *setting) if setting and interp.around.program is None else interp.around
 
 
-def place(i: Interpreter, name: str, arguments: Arguments) -> Value | None:
+def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
     """`device_put(x, sharding)` and its like: the array that lies there; None where nothing is known of it."""
     if name not in PLACING or len(arguments.positional) == 0:
         return None
     sharding = arguments.get("device", 1) or arguments.get("shardings", 1) or arguments.get("out_shardings", 1)
     if sharding is None or not any(True for _ in _meshes(sharding)):
         return None
-    if i.around.program is not None and i.around.shard_map is None:
-        i.around.program.shardings.append(sharding)
+    if interp.around.program is not None and interp.around.shard_map is None:
+        interp.around.program.shardings.append(sharding)
     value = arguments.positional[0]
     return evolve(value, sharding=sharding) if isinstance(value, Array) else None
 
 
-def mapped(i: Interpreter, made: CallResult) -> CallResult:
+def mapped(interp: Interpreter, made: CallResult) -> CallResult:
     """A `shard_map` of a function was made: where nobody is seen to call it, somebody else will."""
-    if i.around.program is not None and i.around.shard_map is None:
-        i.around.program.shardings.append(made)
-    hand_out(i, made, made)
+    if interp.around.program is not None and interp.around.shard_map is None:
+        interp.around.program.shardings.append(made)
+    hand_out(interp, made, made)
     return made
 
 
-def hand_out(i: Interpreter, key: object, value: Value) -> None:
+def hand_out(interp: Interpreter, key: object, value: Value) -> None:
     """Keep what is to be run at the end if nobody has called it by then."""
-    if i.running_piece is not None and i.running is not None and i.kernel is None:
-        i.handed[Same(key)] = value
+    if interp.running_piece is not None and interp.running is not None and interp.kernel is None:
+        interp.handed[Same(key)] = value
 
 
-def call_mapped(i: Interpreter, made: CallResult, node: nodes.Node) -> Value:
+def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
-    i.handed.pop(Same(made), None)
-    around = i.around
+    interp.handed.pop(Same(made), None)
+    around = interp.around
     within = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
-    with inside(i, within):
+    with inside(interp, within):
         for option in options(made.argument("f", 0) or UNKNOWN):
             if isinstance(option, Func | CallResult):
-                i.call(option, Arguments(open=True), node)
+                interp.call(option, Arguments(open=True), node)
     return UNKNOWN
 
 
-def jitted(i: Interpreter, made: CallResult) -> CallResult:
+def jitted(interp: Interpreter, made: CallResult) -> CallResult:
     """A `jit` with shardings of a launch, or of something mapped."""
-    hand_out(i, made, made)
+    hand_out(interp, made, made)
     return made
 
 
-def call_jitted(i: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `jax.jit` made of such a value."""
-    i.handed.pop(Same(made), None)
-    with inside(i, _in_program(i.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
-        return i.call(made.args[0], arguments, node)
+    interp.handed.pop(Same(made), None)
+    with inside(interp, _in_program(interp.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
+        return interp.call(made.args[0], arguments, node)
 
 
-def run_handed_out(i: Interpreter) -> None:
+def run_handed_out(interp: Interpreter) -> None:
     """Run what was mapped over devices, and returned or passed on."""
-    while i.handed:
-        value = i.handed.pop(next(iter(i.handed)))
+    while interp.handed:
+        value = interp.handed.pop(next(iter(interp.handed)))
         if isinstance(value, CallResult):
-            i.call(value, Arguments(open=True), value.site.node)
+            interp.call(value, Arguments(open=True), value.site.node)
         elif isinstance(value, Func):
-            i.call_function(value, Arguments(open=True))
+            interp.call_function(value, Arguments(open=True))
 
 
 # -- what rules ask --------------------------------------------------------------------------------------------------

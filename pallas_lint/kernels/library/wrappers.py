@@ -42,7 +42,7 @@ _FOREIGN = frozenset(
 _MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
 
 
-def _partial(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _partial(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return UNKNOWN
     target, rest = arguments.positional[0], arguments.rest(1)
@@ -51,89 +51,89 @@ def _partial(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
-            value = i.made(PARTIAL, rest, node, option)
+            value = interp.made(PARTIAL, rest, node, option)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
 
 
-def _reduce(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
     if not isinstance(values, Seq) or values.open or len(values.items) > _MOST_FOLDED:
-        i.escape(arguments, node)
+        interp.escape(arguments, node)
         return UNKNOWN
     initial = arguments.get("initial", 2)
     items = [*([] if initial is None else [initial]), *values.items]
     result: Value = items[0] if items else UNKNOWN
     for item in items[1:]:
-        result = i.call(function, Arguments([result, item]), node)
+        result = interp.call(function, Arguments([result, item]), node)
     return result
 
 
-def _transparent(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _transparent(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
-        return i.made(name, arguments, node)
+        return interp.made(name, arguments, node)
     if name in JIT and isinstance(first, Func):
-        return _jitted(i, first, arguments.rest(1))
+        return _jitted(interp, first, arguments.rest(1))
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
-        return spreading.jitted(i, i.made(name, arguments, node))
+        return spreading.jitted(interp, interp.made(name, arguments, node))
     if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
         return first
-    return i.made(name, arguments, node)
+    return interp.made(name, arguments, node)
 
 
-def _mapped(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
-    made = i.made(name, arguments, node)
-    return made if arguments.get("f", 0) is None else spreading.mapped(i, made)
+def _mapped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
+    made = interp.made(name, arguments, node)
+    return made if arguments.get("f", 0) is None else spreading.mapped(interp, made)
 
 
-def _foreign(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    i.escape_refs(arguments, node)
-    return i.made(name, arguments, node)
+def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    interp.escape_refs(arguments, node)
+    return interp.made(name, arguments, node)
 
 
-def _checkify(i: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    mark_checkified(i, arguments.positional[0] if arguments.positional else UNKNOWN)
-    return i.made(name, arguments, node)
+def _checkify(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    mark_checkified(interp, arguments.positional[0] if arguments.positional else UNKNOWN)
+    return interp.made(name, arguments, node)
 
 
-def run_callbacks(i: Interpreter, name: str, arguments: Arguments) -> None:
+def run_callbacks(interp: Interpreter, name: str, arguments: Arguments) -> None:
     """Functions handed to one that is not modelled are run once, with arguments that are not known."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         for option in options(value):
-            if isinstance(option, Func) and option.node not in i.outcome.entered:
-                i.call_unknown(option, name)
+            if isinstance(option, Func) and option.node not in interp.outcome.entered:
+                interp.call_unknown(option, name)
 
 
-def mark_checkified(i: Interpreter, target: Value) -> None:
+def mark_checkified(interp: Interpreter, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
-            i.effects.checkified.add(option.node)
+            interp.effects.checkified.add(option.node)
         elif isinstance(option, CallResult) and option.callee is not None:
-            mark_checkified(i, option.callee)
+            mark_checkified(interp, option.callee)
         elif isinstance(option, CallResult) and option.launch is not None:
-            i.change(option.launch.made_by)
+            interp.change(option.launch.made_by)
             option.launch.arguments.setdefault("checkified?", Const(True))
         elif isinstance(option, CallResult) and option.args:
             for value in option.args:
-                mark_checkified(i, value)
+                mark_checkified(interp, value)
         else:
-            i.outcome.checkified_unknown = True
+            interp.outcome.checkified_unknown = True
 
 
 # -- calls of what another call returned -----------------------------------------------------------------------
 
 
-def call_made(i: Interpreter, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
     if callee.launch is not None:
-        return launching.call(i, callee, arguments, node)
+        return launching.call(interp, callee, arguments, node)
     if callee.function in _FOREIGN:
-        i.escape_refs(arguments, node)
-        return decorate(i, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
+        interp.escape_refs(arguments, node)
+        return decorate(interp, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
     if callee.function in FOREIGN_FORMS:
-        return foreign_calls.call_result(i, callee, arguments)
+        return foreign_calls.call_result(interp, callee, arguments)
     if is_partial(callee) and callee.callee is not None:
         merged = Arguments(
             [*callee.args, *arguments.positional],
@@ -142,64 +142,64 @@ def call_made(i: Interpreter, callee: CallResult, arguments: Arguments, node: no
         )
         form, has_kernel = launching.form_of(callee.callee), any(name in KERNEL for name, _ in callee.keywords)
         if form is not None and isinstance(callee.callee, External) and not has_kernel:
-            return launching.launch(i, callee.callee.name, form, merged, callee.site)
-        return i.call(callee.callee, merged, node)
+            return launching.launch(interp, callee.callee.name, form, merged, callee.site)
+        return interp.call(callee.callee, merged, node)
     if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
-        return spreading.call_mapped(i, callee, node)
+        return spreading.call_mapped(interp, callee, node)
     if callee.function in JIT and callee.args and isinstance(callee.args[0], CallResult):
-        return spreading.call_jitted(i, callee, arguments, node)
-    decorated = decorate(i, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
+        return spreading.call_jitted(interp, callee, arguments, node)
+    decorated = decorate(interp, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:
         return decorated
     if callee.function == CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
-        with i.under(Guard("checkify", UNKNOWN, i.site(node))):
-            inner = i.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
-        return Seq((i.made("checkify.error", Arguments([callee]), node), inner))
+        with interp.under(Guard("checkify", UNKNOWN, interp.site(node))):
+            inner = interp.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
+        return Seq((interp.made("checkify.error", Arguments([callee]), node), inner))
     for value in callee.args:
         for option in options(value):
             if isinstance(option, Func) and callee.function == "jax.vmap":
-                i.call_function(option, Arguments(open=True))
+                interp.call_function(option, Arguments(open=True))
             elif isinstance(option, Func):
-                i.call_unknown(option, callee.function)
+                interp.call_unknown(option, callee.function)
             elif isinstance(option, CallResult) and option.launch is not None and option.launch.operands is None:
                 # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
                 option.launch.operands_open = True
-    i.escape(arguments, node)
+    interp.escape(arguments, node)
     return UNKNOWN
 
 
-def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) -> Value:
+def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.Node) -> Value:
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
         form = FORMS.by_name.get(decorator.name)
         if form is not None:
-            return launching.launch(i, decorator.name, form, Arguments([target]), i.site(node))
-        derivatives.note(i, decorator.name, Arguments([target]), node)
+            return launching.launch(interp, decorator.name, form, Arguments([target]), interp.site(node))
+        derivatives.note(interp, decorator.name, Arguments([target]), node)
         if decorator.name in JIT:
-            return _jitted(i, target, Arguments())
+            return _jitted(interp, target, Arguments())
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return target
         if decorator.name == CHECKIFY:
-            mark_checkified(i, target)
-            return i.made(CHECKIFY, Arguments([target]), node)
+            mark_checkified(interp, target)
+            return interp.made(CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
-            return _mapped(i, decorator.name, Arguments([target]), node)
+            return _mapped(interp, decorator.name, Arguments([target]), node)
         return UNKNOWN
     if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
-        return i.made(members.PROPERTY, Arguments([decorator.args[0], target]), node)
+        return interp.made(members.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
-        return launching.attach_kernel(i, decorator, target)
+        return launching.attach_kernel(interp, decorator, target)
     if decorator.function in _TRANSPARENT:
-        derivatives.note(i, decorator.function, Arguments([target]), node)
-        return _jit_by(i, decorator.function, decorator, target)
+        derivatives.note(interp, decorator.function, Arguments([target]), node)
+        return _jit_by(interp, decorator.function, decorator, target)
     method = isinstance(target, CallResult) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
     if decorator.function in CONTROL and (method or isinstance(target, Func | OneOf)):
-        return CONTROL[decorator.function](i, decorator.function, Arguments([target, decorator]), node)
+        return CONTROL[decorator.function](interp, decorator.function, Arguments([target, decorator]), node)
     if is_partial(decorator) and decorator.callee is not None:
         inner = decorator.callee
         form = launching.form_of(inner)
@@ -207,35 +207,38 @@ def decorate(i: Interpreter, decorator: Value, target: Value, node: nodes.Node) 
             attached = form.awaits_kernel or bool(decorator.args)
             given = [*decorator.args] if attached else [*decorator.args, target]
             merged = Arguments(given, dict(decorator.keywords), decorator.open)
-            made = launching.launch(i, inner.name, form, merged, decorator.site)
-            return launching.attach_kernel(i, made, target) if attached and isinstance(made, CallResult) else made
+            made = launching.launch(interp, inner.name, form, merged, decorator.site)
+            return launching.attach_kernel(interp, made, target) if attached and isinstance(made, CallResult) else made
         if isinstance(inner, External) and inner.name in _TRANSPARENT:
-            derivatives.note(i, inner.name, Arguments([target]), node)
-            return _jit_by(i, inner.name, decorator, target)
+            derivatives.note(interp, inner.name, Arguments([target]), node)
+            return _jit_by(interp, inner.name, decorator, target)
         if isinstance(inner, External) and inner.name == CHECKIFY:
-            mark_checkified(i, target)
-            return i.made(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+            mark_checkified(interp, target)
+            return interp.made(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
         if isinstance(inner, External | Func):
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
-            return i.call(inner, merged, node)
+            return interp.call(inner, merged, node)
     if decorator.function in _MAPPING and isinstance(target, Func):
         return _mapped(
-            i, decorator.function, Arguments([target], dict(decorator.keywords), decorator.open), decorator.site.node
+            interp,
+            decorator.function,
+            Arguments([target], dict(decorator.keywords), decorator.open),
+            decorator.site.node,
         )
     return UNKNOWN
 
 
-def _jit_by(i: Interpreter, name: str, decorator: CallResult, target: Value) -> Value:
+def _jit_by(interp: Interpreter, name: str, decorator: CallResult, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
     if name not in JIT:
         return target
-    return _jitted(i, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
+    return _jitted(interp, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
 
 
-def _jitted(i: Interpreter, target: Value, arguments: Arguments) -> Value:
+def _jitted(interp: Interpreter, target: Value, arguments: Arguments) -> Value:
     result = jit.jit(target, arguments)
     if isinstance(result, Func) and result.program:
-        spreading.hand_out(i, result.program, result)
+        spreading.hand_out(interp, result.program, result)
     return result
 
 
