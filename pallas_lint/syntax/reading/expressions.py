@@ -71,11 +71,21 @@ def _element(text: Text, node: Node) -> nodes.Element | nodes.StarredElement:
     return nodes.Element(at, to, named(text, node))
 
 
-def _behind_star(text: Text, node: Node) -> nodes.BaseExpression:
-    """What `*` unpacks. tree-sitter sees `*a.b` as an attribute of `*a` where it stands in a list."""
+_LOOSER_THAN_STAR = frozenset(
+    ("boolean_operator", "comparison_operator", "conditional_expression", "lambda", "named_expression", "not_operator")
+)
+
+
+def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.BaseExpression:
+    """What `*` unpacks: in calls any expression, else none with `or` and its like outside of parentheses.
+
+    tree-sitter sees `*a.b` as an attribute of `*a` where it stands in a list.
+    """
     kind = node.type
     if kind in ("list_splat", "list_splat_pattern"):
         _, value = exactly(node, 2)
+        if not in_call and value.type in _LOOSER_THAN_STAR:
+            raise ValueError
         return expression(text, value)
     inner = _behind_star(text, node.children[0])
     found = _PRIMARIES[kind](text, node, inner)
@@ -83,13 +93,19 @@ def _behind_star(text: Text, node: Node) -> nodes.BaseExpression:
     return found
 
 
-def tuple_of(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
+def _tuple_of(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
     return nodes.Tuple(at, to, [_element(text, child) for child in separated(children)])
 
 
+def open_tuple(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
+    """`a, b` without parentheses, between which alone `a, b := c` may stand."""
+    if any(child.type == "named_expression" for child in children):
+        raise ValueError
+    return _tuple_of(text, children, at, to)
+
+
 def _open_tuple(text: Text, node: Node) -> nodes.BaseExpression:
-    """`a, b`."""
-    return tuple_of(text, node.children, node.start_byte, node.end_byte)
+    return open_tuple(text, node.children, node.start_byte, node.end_byte)
 
 
 def _tuple(text: Text, node: Node) -> nodes.BaseExpression:
@@ -98,7 +114,7 @@ def _tuple(text: Text, node: Node) -> nodes.BaseExpression:
     if len(inner) == 1:
         return expression(text, inner[0])
     at, to = (inner[0].start_byte, inner[-1].end_byte) if inner else (node.end_byte - 1,) * 2
-    return tuple_of(text, inner, at, to)
+    return _tuple_of(text, inner, at, to)
 
 
 def _list(text: Text, node: Node) -> nodes.List:
@@ -325,7 +341,7 @@ def arguments(text: Text, node: Node) -> list[nodes.Arg]:
             found.append(nodes.Arg(at, to, expression(text, value), None, "**"))
             positional = starred_ = False
         elif text[at] == _STAR:
-            found.append(nodes.Arg(at, to, _behind_star(text, child), None, "*"))
+            found.append(nodes.Arg(at, to, _behind_star(text, child, in_call=True), None, "*"))
             if not starred_:
                 raise ValueError
         elif positional:

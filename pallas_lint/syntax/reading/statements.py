@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
-from pallas_lint.syntax.reading.expressions import BINARY, arguments, asynchronous, from_, named, tuple_of, yielded
+from pallas_lint.syntax.reading.expressions import BINARY, arguments, asynchronous, from_, named, open_tuple, yielded
 from pallas_lint.syntax.reading.imports import as_name, import_, import_from
 from pallas_lint.syntax.reading.match_patterns import pattern_of
 from pallas_lint.syntax.reading.signatures import annotated, parameters
@@ -83,7 +83,7 @@ def _expression_statement(text: Text, node: Node) -> nodes.BaseSmallStatement:
     children = parts(node)
     at, to = node.start_byte, node.end_byte
     if len(children) > 1:
-        return nodes.Expr(at, to, tuple_of(text, children, at, to))
+        return nodes.Expr(at, to, open_tuple(text, children, at, to))
     (child,) = children
     if child.type == "assignment":
         return _assignment(text, child)
@@ -103,15 +103,21 @@ def _assignment(text: Text, node: Node) -> nodes.BaseSmallStatement:
         if children[1].type == ":":
             if targets:
                 raise ValueError
-            annotation = annotated(text, children[2])
-            if isinstance(annotation.annotation, nodes.StarredElement):
-                raise ValueError  # the code is wrong, not the type of an argument
+            annotation = _plainly_annotated(text, children[2])
             value = yielded(text, children[4]) if len(children) > 3 else None
             return nodes.AnnAssign(at, to, _single(expression(text, target)), annotation, value)
         _, _, node = children
         assigned = expression(text, target)
         targets.append(nodes.AssignTarget(target.start_byte, target.end_byte, assigned))
     return nodes.Assign(at, to, targets, yielded(text, node))
+
+
+def _plainly_annotated(text: Text, node: Node) -> nodes.Annotation:
+    """An annotation of anything but `*args`, which alone takes a star."""
+    annotation = annotated(text, node)
+    if isinstance(annotation.annotation, nodes.StarredElement):
+        raise ValueError  # the code is wrong, not the type of an argument
+    return annotation
 
 
 def _single(target: nodes.BaseExpression) -> nodes.BaseExpression:
@@ -361,7 +367,7 @@ def _function(text: Text, node: Node, decorators: list[nodes.Decorator] | None =
     returns = None
     if arrow:
         _, type_ = arrow
-        returns = annotated(text, type_)
+        returns = _plainly_annotated(text, type_)
     inside = parts(given)[1:-1]
     at, to = (inside[0].start_byte, inside[-1].end_byte) if inside else (given.end_byte - 1,) * 2
     params = parameters(text, separated(inside), at, to)
@@ -427,7 +433,7 @@ def _match(text: Text, node: Node) -> nodes.Match:
     *head, _, body = parts(node)
     subjects = separated(head[1:])
     subject = (
-        tuple_of(text, head[1:], subjects[0].start_byte, head[-1].end_byte)
+        open_tuple(text, head[1:], subjects[0].start_byte, head[-1].end_byte)
         if len(head) > 2
         else named(text, subjects[0])
     )
