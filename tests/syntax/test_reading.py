@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import random
 import re
+import sys
 import sysconfig
 from itertools import islice
 from pathlib import Path
@@ -338,6 +339,30 @@ def test_broken_code_is_refused_as_libcst_does() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_much_broken_code_is_refused(seed: int) -> None:
     check_broken(pieces_of(random.Random(seed).sample(STANDARD, 60)), 6000, seed)
+
+
+# What binds how tightly, in every place where an expression stands: `{}` is the place.
+EXPRESSIONS = """\
+a;not a;a or b;a == b;a if b else c;lambda: a;a := b;*a;**a;yield a;await a;-a;a + b;a ** b;a, b;a for a in b;a(b);a | b
+a not in b;...;a: b;();(a, b);(a := b);not not a;a if b else lambda: c""".replace("\n", ";").split(";")
+PLACES = """\
+{};x = {};x: {} = 1;x: t = {};x += {};return {};not {};{} or z;z or {};z and {};{} == z;z == {};{} if y else z
+x if {} else z;x if y else {};lambda: {};lambda x={}: 1;(x := {});-{};{} + z;z + {};z ** {};{} | z;z in {};await {}
+({});[{}];{{{}}};({},);[{}, z];x[{}];x[{}:];x[:{}];x[{}, z];f({});f(z, {});f(k={});f(*{});f(**{});{{{}: 1}};{{1: {}}}
+{{**{}}};[*{}];[{} for x in y];[x for x in {}];[x for x in y if {}];[x for {} in y];({} for x in y);if {}: pass
+while {}: pass;for x in {}: pass;for {} in x: pass;with {}: pass;with {} as x: pass;with x as {}: pass;assert {}
+assert x, {};raise {};raise x from {};del {};del x, {};{} = 1;x, {} = 1;{}.x;{}[0];{}(0);class C({}): pass
+class C(k={}): pass;def f(x: {}): pass;def f(x={}): pass;def f() -> {}: pass;def f(*a: {}): pass;x = yield {}
+x = yield from {};x = y = {};f"{{{}}}";x[*{}];return *{}, z;for x in *{}, y: pass;x = *{}, y;yield *{}, z
+f({} for x in y);f(x for x in {})""".replace("\n", ";").split(";")
+
+
+def test_what_stands_without_parentheses() -> None:
+    texts = [f"async def g():\n    {place.format(each)}\n" for place in PLACES for each in EXPRESSIONS]
+    if sys.version_info < (3, 11):  # stars in subscripts and in the types of `*args` are newer
+        texts = [text for text in texts if not re.search(r"x\[.*\*|\*a: \*", text)]
+    assert [text for text in texts if read(text) is not None and not is_python(text)] == []
+    assert sum(read(text) is not None for text in texts) > len(texts) // 2
 
 
 @pytest.mark.nightly

@@ -61,6 +61,18 @@ def _constant(text: Text, node: Node) -> nodes.Name:
     return nodes.Name(node.start_byte, node.end_byte, text.of(node))
 
 
+# What cannot stand without parentheses where Python wants something that binds tighter. tree-sitter's grammar lets it.
+_LOOSER_THAN_OR = frozenset({"conditional_expression", "lambda"})
+_LOOSER_THAN_STAR = _LOOSER_THAN_OR | {"boolean_operator", "comparison_operator", "not_operator"}
+_LOOSER_THAN_AWAIT = _LOOSER_THAN_STAR | {"await", "binary_operator", "unary_operator"}
+
+
+def _tighter(text: Text, node: Node, looser: frozenset[str]) -> nodes.BaseExpression:
+    if node.type in looser:
+        raise ValueError
+    return expression(text, node)
+
+
 # -- containers ----------------------------------------------------------------------------------------------------
 
 
@@ -71,11 +83,6 @@ def _element(text: Text, node: Node) -> nodes.Element | nodes.StarredElement:
     return nodes.Element(at, to, named(text, node))
 
 
-_LOOSER_THAN_STAR = frozenset(
-    ("boolean_operator", "comparison_operator", "conditional_expression", "lambda", "named_expression", "not_operator")
-)
-
-
 def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.BaseExpression:
     """What `*` unpacks: in calls any expression, else none with `or` and its like outside of parentheses.
 
@@ -84,9 +91,7 @@ def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.Base
     kind = node.type
     if kind in ("list_splat", "list_splat_pattern"):
         _, value = exactly(node, 2)
-        if not in_call and value.type in _LOOSER_THAN_STAR:
-            raise ValueError
-        return expression(text, value)
+        return expression(text, value) if in_call else _tighter(text, value, _LOOSER_THAN_STAR)
     inner = _behind_star(text, node.children[0])
     found = _PRIMARIES[kind](text, node, inner)
     found.at = inner.at
@@ -134,7 +139,8 @@ def _dictionary(text: Text, node: Node) -> nodes.Dict:
     for child in separated(node.children[1:-1]):
         if child.type == "dictionary_splat":
             _, value = exactly(child, 2)
-            elements.append(nodes.StarredDictElement(child.start_byte, child.end_byte, expression(text, value)))
+            unpacked = _tighter(text, value, _LOOSER_THAN_STAR)
+            elements.append(nodes.StarredDictElement(child.start_byte, child.end_byte, unpacked))
         else:
             elements.append(nodes.DictElement(child.start_byte, child.end_byte, *_pair(text, child)))
     return nodes.Dict(node.start_byte, node.end_byte, elements)
@@ -179,9 +185,9 @@ def _clauses(text: Text, clauses: list[Node]) -> nodes.CompFor:
     while rest and rest[0].type == "if_clause":
         condition = rest.pop(0)
         _, test = exactly(condition, 2)
-        ifs.append(nodes.CompIf(condition.start_byte, condition.end_byte, expression(text, test)))
+        ifs.append(nodes.CompIf(condition.start_byte, condition.end_byte, _tighter(text, test, _LOOSER_THAN_OR)))
     inner = _clauses(text, rest) if rest else None
-    value = expression(text, iterable)
+    value = _tighter(text, iterable, _LOOSER_THAN_OR)
     target_ = expression(text, target)
     return nodes.CompFor(first.start_byte, clauses[-1].end_byte, target_, value, ifs, inner, async_)
 
@@ -202,7 +208,7 @@ def _unary(text: Text, node: Node) -> nodes.UnaryOperation:
 def _not(text: Text, node: Node) -> nodes.UnaryOperation:
     token, operand = exactly(node, 2)
     operator = nodes.Not(token.start_byte, token.end_byte)
-    return nodes.UnaryOperation(node.start_byte, node.end_byte, operator, expression(text, operand))
+    return nodes.UnaryOperation(node.start_byte, node.end_byte, operator, _tighter(text, operand, _LOOSER_THAN_OR))
 
 
 def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
@@ -216,9 +222,8 @@ def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
 def _boolean(text: Text, node: Node) -> nodes.BooleanOperation:
     left, token, right = exactly(node, 3)
     operator = BOOLEAN[token.type](token.start_byte, token.end_byte)
-    return nodes.BooleanOperation(
-        node.start_byte, node.end_byte, expression(text, left), operator, expression(text, right)
-    )
+    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (left, right))
+    return nodes.BooleanOperation(node.start_byte, node.end_byte, first, operator, second)
 
 
 def _comparison(text: Text, node: Node) -> nodes.Comparison:
@@ -232,9 +237,8 @@ def _comparison(text: Text, node: Node) -> nodes.Comparison:
 
 def _conditional(text: Text, node: Node) -> nodes.IfExp:
     body, _, test, _, orelse = exactly(node, 5)
-    return nodes.IfExp(
-        node.start_byte, node.end_byte, expression(text, test), expression(text, body), expression(text, orelse)
-    )
+    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (test, body))
+    return nodes.IfExp(node.start_byte, node.end_byte, first, second, expression(text, orelse))
 
 
 def named(text: Text, node: Node) -> nodes.BaseExpression:
@@ -247,7 +251,7 @@ def named(text: Text, node: Node) -> nodes.BaseExpression:
 
 def _await(text: Text, node: Node) -> nodes.Await:
     _, value = exactly(node, 2)
-    return nodes.Await(node.start_byte, node.end_byte, expression(text, value))
+    return nodes.Await(node.start_byte, node.end_byte, _tighter(text, value, _LOOSER_THAN_AWAIT))
 
 
 def yielded(text: Text, node: Node) -> nodes.BaseExpression:

@@ -70,8 +70,8 @@ def _formatted_text(text: Text, at: int, to: int) -> nodes.FormattedStringText:
 
 def _interpolation(text: Text, node: Node) -> nodes.FormattedStringExpression:
     _, inner, *rest = parts(node)
-    if inner.type == "named_expression":
-        raise ValueError  # to Python `=` begins the format here
+    if inner.type == "named_expression" or b"lambda" in text[inner.start_byte : inner.end_byte]:
+        raise ValueError  # to Python `=`, or the colon, begins the format here
     equal = conversion = None
     spec: list[nodes.BaseFormattedStringContent] | None = None
     for child in rest[:-1]:
