@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from operator import is_
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_T = TypeVar("_T")
 
 
 class Same:
@@ -43,3 +49,13 @@ class SameEach:
 
     def __repr__(self) -> str:
         return f"SameEach({self.things!r})"
+
+
+def each_once(stack: list[_T]) -> Iterator[_T]:
+    """What is taken from a stack, to which more is added meanwhile: each thing once, however many others share it."""
+    seen: dict[int, _T] = {}  # by addresses, which nothing else takes while all are held here
+    while stack:
+        thing = stack.pop()
+        if id(thing) not in seen:
+            seen[id(thing)] = thing
+            yield thing

@@ -14,7 +14,6 @@ from attrs import define, field, frozen
 
 from pallas_lint.finding import Position, Span
 from pallas_lint.identity import Same
-from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import CallResult, Frame
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Outline, Piece, nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
@@ -38,7 +38,6 @@ class _Said:
     """Findings, and for each the pieces that its lines belong to: line -> (piece, lines below its first)."""
 
     condition: Hashable
-    about: tuple[object, ...]
     findings: list[Finding]
     lines: list[dict[int, tuple[Piece, int]]]
     maps: Maps | None = None
@@ -134,8 +133,7 @@ class Recall:
         self, what: Launch | CallResult, maps: Maps, used: AbstractSet[nodes.Node], findings: list[Finding]
     ) -> None:
         """Remember what was found out of index maps."""
-        about = (what, *self._neighbours.get(what, ())) if isinstance(what, Launch) else (what,)
-        self._keep((Same(what), "maps"), self._maps_condition(what, maps, used), about, findings, maps)
+        self._keep((Same(what), "maps"), self._maps_condition(what, maps, used), findings, maps)
 
     def _maps_condition(self, what: Launch | CallResult, maps: Maps, used: AbstractSet[nodes.Node]) -> Hashable:
         return maps.functions & used if isinstance(what, CallResult) else self._condition(what)
@@ -189,18 +187,16 @@ class Recall:
         """Remember what was found out of the uses in a piece."""
         if not piece.in_tree:
             return  # what stands in a broken tree depends on what is broken
-        self._keep(piece, self._uses_condition(piece), (*self._specs.get(piece, ()), piece), findings)
+        self._keep(piece, self._uses_condition(piece), findings)
 
     def keep(self, launch: Launch, findings: list[Finding]) -> None:
         """Remember what was found out of a launch."""
-        about = (launch, *self._neighbours.get(launch, ()))
-        self._keep(launch, self._condition(launch), about, findings)
+        self._keep(launch, self._condition(launch), findings)
 
     def _keep(
         self,
         what: Hashable,
         condition: Hashable,
-        about: tuple[object, ...],
         findings: list[Finding],
         maps: Maps | None = None,
     ) -> None:
@@ -210,7 +206,7 @@ class Recall:
             if found is None:
                 return
             lines.append(found)
-        self._said[what] = _Said(condition, about, list(findings), lines, maps)
+        self._said[what] = _Said(condition, list(findings), lines, maps)
 
     def _lines_of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
         if self._lines is None:

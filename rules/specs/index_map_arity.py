@@ -8,6 +8,7 @@ from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.launches.signatures import count_of, signature_of
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,11 +203,4 @@ def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
 
 
 def _names_in(node: nodes.Node) -> set[str]:
-    found: set[str] = set()
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, nodes.Name):
-            found.add(current.value)
-        stack.extend(current.children)
-    return found
+    return {each.value for each in walk(node) if isinstance(each, nodes.Name)}

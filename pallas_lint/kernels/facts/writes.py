@@ -19,6 +19,7 @@ from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -396,14 +397,11 @@ def operand_call(launch: Launch) -> nodes.Call | None:
         return None
     uses: list[nodes.Node] = []
     calls: list[nodes.Call] = []
-    stack: list[nodes.Node] = list(launch.site.piece.body)
-    while stack:
-        node = stack.pop()
+    for node in (each for statement in launch.site.piece.body for each in walk(statement)):
         if isinstance(node, nodes.Name) and node.value == target.value and node is not target:
             uses.append(node)
         elif isinstance(node, nodes.Call):
             calls.append(node)
-        stack.extend(node.children)
     return next((call for call in calls if call.func is uses[0]), None) if len(uses) == 1 else None
 
 
@@ -421,13 +419,7 @@ def _statement(launch: Launch) -> nodes.BaseSmallStatement | None:
 
 def _outermost_call(statement: nodes.Node, node: nodes.Node) -> nodes.Call | None:
     """The call of what the launching call returns: `pallas_call(...)(x)`; None where it is called elsewhere."""
-    stack: list[nodes.Node] = [statement]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, nodes.Call) and current.func is node:
-            return current
-        stack.extend(current.children)
-    return None
+    return next((each for each in walk(statement) if isinstance(each, nodes.Call) and each.func is node), None)
 
 
 # -- blocks on TPU -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import each_once
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
@@ -38,9 +38,10 @@ from pallas_lint.kernels.model.values import (
     shape_of,
 )
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -414,26 +415,14 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
         name = star.name.value
     else:
         return True
-    stack: list[nodes.Node] = [index_map.func.node.body]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, nodes.Name) and node.value == name:
-            return True
-        stack.extend(node.children)
-    return False
+    return any(isinstance(node, nodes.Name) and node.value == name for node in walk(index_map.func.node.body))
 
 
-def symbols_in(values: list[Value]) -> set[Sym]:
+def symbols_in(values: Iterable[Value]) -> set[Sym]:
     """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
-    seen: set[Same] = set()
     stack = list(values)
-    while stack:
-        value = stack.pop()
-        this = Same(value)
-        if this in seen:
-            continue
-        seen.add(this)
+    for value in each_once(stack):
         if isinstance(value, Sym):
             if value.operation is None:
                 found.add(value)

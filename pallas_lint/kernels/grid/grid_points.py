@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import field, frozen
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import each_once
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 
@@ -203,14 +203,8 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
     """The axes of a launch's grid of which the index goes into a scalar, and whether nothing else may go into it."""
     axes: set[int] = set()
     complete = True
-    seen: set[Same] = set()
     stack: list[Value] = [value]
-    while stack:
-        current = stack.pop()
-        this = Same(current)
-        if this in seen:
-            continue
-        seen.add(this)
+    for current in each_once(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, launch) if op.name == PROGRAM_ID else None
@@ -244,14 +238,8 @@ def terms_in(value: Value) -> Terms:
     axes: set[int] = set()
     sized: set[int] = set()
     symbols: dict[Sym, None] = {}
-    seen: set[Same] = set()
     stack: list[Value] = [value]
-    while stack:
-        current = stack.pop()
-        this = Same(current)
-        if this in seen:
-            continue
-        seen.add(this)
+    for current in each_once(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, op.launch) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attrs import define, field, frozen
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import Same, each_once
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
@@ -199,12 +199,7 @@ def _small_constants(uses: list[BufferUse]) -> bool:
     for use in uses:
         for guard in use.guards:
             stack: list[Value] = [guard.condition]
-            seen: set[Same] = set()
-            while stack:
-                value = stack.pop()
-                if Same(value) in seen:
-                    continue
-                seen.add(Same(value))
+            for value in each_once(stack):
                 if isinstance(value, Const):
                     number = value.value
                     if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 1:
@@ -223,7 +218,7 @@ def _block_keys(block: Block, steps: Steps) -> list[tuple[object, ...]] | None:
     if block.indices is None:
         ignored = block.ignored_axes
         return None if ignored is None else _by_axes(ignored, steps)
-    free = _free_symbols(block.indices) - set(steps.symbols)
+    free = symbols_in(block.indices) - set(steps.symbols)
     tries = [None] if not free else [1009] if _is_linear(block.indices) else [1, 2, 1009]
     found: list[list[tuple[object, ...]]] = []
     for number in tries:
@@ -272,19 +267,10 @@ def _numbered(keys: list[tuple[object, ...]]) -> Iterator[int]:
         yield numbers.setdefault(key, len(numbers))
 
 
-def _free_symbols(values: tuple[Value, ...]) -> set[Sym]:
-    return symbols_in(list(values))
-
-
 def _is_linear(values: tuple[Value, ...]) -> bool:
     """Whether indices come from sums and products only: a large number for each name then keeps blocks apart."""
     stack = list(values)
-    seen: set[Same] = set()
-    while stack:
-        value = stack.pop()
-        if Same(value) in seen:
-            continue
-        seen.add(Same(value))
+    for value in each_once(stack):
         if isinstance(value, Sym) and value.operation is not None:
             if value.operation[0] not in ("+", "-", "*"):
                 return False
@@ -327,12 +313,9 @@ def program_ids(guard: Guard, grid: Grid) -> list[Op]:
     """The `program_id` and `num_programs` operations of this grid behind a condition."""
     found: list[Op] = []
     stack: list[Value] = [guard.condition]
-    seen: set[Same] = set()
-    while stack:
-        value = stack.pop()
-        if Same(value) in seen or not isinstance(value, Array) or value.origin is None:
+    for value in each_once(stack):
+        if not isinstance(value, Array) or value.origin is None:
             continue
-        seen.add(Same(value))
         if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin, grid.launch) is not None:
             found.append(value.origin)
         else:

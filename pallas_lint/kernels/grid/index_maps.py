@@ -27,6 +27,7 @@ from pallas_lint.kernels.model.values import (
     options,
 )
 from pallas_lint.syntax import Site, nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,14 +57,7 @@ class IndexMap:
     @cached_property
     def subscripts(self) -> list[nodes.Subscript]:
         """Every indexing in the map."""
-        found: list[nodes.Subscript] = []
-        stack: list[nodes.Node] = [self.func.node.body]
-        while stack:
-            node = stack.pop()
-            stack.extend(node.children)
-            if isinstance(node, nodes.Subscript):
-                found.append(node)
-        return found
+        return [node for node in walk(self.func.node.body) if isinstance(node, nodes.Subscript)]
 
     @property
     def variadic(self) -> bool:
@@ -88,13 +82,8 @@ class IndexMap:
 
     def depends_on_grid(self, node: nodes.Subscript) -> bool:
         """Whether the map's own parameters or locals stand in the index."""
-        stack: list[nodes.Node] = [element.slice for element in node.slice]
-        while stack:
-            current = stack.pop()
-            if isinstance(current, nodes.Name) and current.value in self._env.vars:
-                return True
-            stack.extend(current.children)
-        return False
+        inside = (each for element in node.slice for each in walk(element.slice))
+        return any(isinstance(each, nodes.Name) and each.value in self._env.vars for each in inside)
 
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import define, field, frozen
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import Same, each_once
 from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
@@ -104,15 +104,9 @@ def _sources(value: Value, loads: dict[Same, Access]) -> Iterator[Access]:
 
 
 def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> Iterator[Access]:
-    seen: set[Same] = set()
     stack = [value]
-    while stack:
-        current = stack.pop()
-        this = Same(current)
-        if this in seen:
-            continue
-        seen.add(this)
-        load = loads.get(this)
+    for current in each_once(stack):
+        load = loads.get(Same(current))
         if load is not None:
             yield load
             continue

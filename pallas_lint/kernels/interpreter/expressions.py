@@ -33,6 +33,7 @@ from pallas_lint.kernels.model.values import (
     truth,
 )
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.literals import literal, text_value
 
 if TYPE_CHECKING:
@@ -88,14 +89,8 @@ def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
 
 def captured_names(pattern: nodes.MatchPattern) -> list[str]:
     """The names that a `match` pattern binds."""
-    names: list[str] = []
-    stack: list[nodes.Node] = [pattern]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, nodes.MatchAs | nodes.MatchStar) and node.name is not None:
-            names.append(node.name.value)
-        stack.extend(node.children)
-    return names
+    binding = (node for node in walk(pattern) if isinstance(node, nodes.MatchAs | nodes.MatchStar))
+    return [node.name.value for node in binding if node.name is not None]
 
 
 # -- names and constants ---------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Reachable:
     """Of the pieces of one outline after the other."""
 
     _known: dict[Piece, _Known] = field(factory=dict, init=False)  # all by the piece
-    _binders: dict[str, dict[Piece, Piece]] = field(factory=dict, init=False)
+    _binders: dict[str, dict[Piece, None]] = field(factory=dict, init=False)
     _named: dict[Piece, frozenset[str]] = field(factory=dict, init=False)  # the words in a piece that some piece binds
     _reached: dict[Piece, Reached] = field(factory=dict, init=False)
 
@@ -78,7 +78,7 @@ class Reachable:
         for known in new:
             touched |= known.bound
             for name in known.bound:
-                self._binders.setdefault(name, {})[known.piece] = known.piece
+                self._binders.setdefault(name, {})[known.piece] = None
         stale = {known.piece for known in (*gone, *new)}
         for key, known in self._known.items():
             if not touched.isdisjoint(_words(known.piece)) or known.piece.has(_BY_TEXT):
@@ -126,7 +126,7 @@ class Reachable:
             words = self._named[piece] = frozenset(self._binders.keys() & _words(piece))
         for word in words - asked:
             asked.add(word)
-            yield from self._binders[word].values()
+            yield from self._binders[word]
 
 
 def _owned(outline: Outline) -> Iterator[tuple[Piece | None, Piece]]:

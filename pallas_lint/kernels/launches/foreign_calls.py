@@ -74,9 +74,7 @@ def _functions(value: Value) -> list[Func]:
 def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
-    made = CallResult(
-        name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
-    )
+    made = interp.made(name, arguments, node)
     found = ForeignCall(form, made, interp.module)
     keep(interp.outcome.foreign_calls, found)
     if form.operands == "here":

@@ -101,9 +101,7 @@ def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Val
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(interp, arguments.positional[0], made, node)
-        return CallResult(
-            name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
-        )
+        return interp.made(name, arguments, node)
 
     return run
 

@@ -16,7 +16,6 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
-    CallResult,
     Const,
     Ref,
     Slice,
@@ -122,9 +121,7 @@ def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     else:
         interp.lose_sight()
     interp.op(name, node, arguments, UNKNOWN)
-    return CallResult(
-        name, tuple(arguments.positional), tuple(arguments.keywords.items()), interp.site(node), arguments.open
-    )
+    return interp.made(name, arguments, node)
 
 
 def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
