@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint import compat
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint import compat
 from pallas_lint.finding import Severity
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve
-
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.plugins import OWN
+from pallas_lint.records import define, evolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

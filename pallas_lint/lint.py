@@ -5,8 +5,6 @@ from __future__ import annotations
 import traceback
 from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
@@ -20,6 +18,7 @@ from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.memo.recall import Maps
 from pallas_lint.presumption import presume
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.triage import suppressions

@@ -12,7 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

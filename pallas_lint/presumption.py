@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
-
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
 from pallas_lint.kernels.model.launch_forms import FORMS
+from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ import inspect
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint import plugins
 from pallas_lint.finding import DOCS_URL
+from pallas_lint.records import define, field
 from pallas_lint.rule import Rule
 from pallas_lint.rules.registry import OPT_IN, RULES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from attrs import frozen
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

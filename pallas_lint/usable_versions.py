@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.api_names import api_name, keywords, reached
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.context import Context

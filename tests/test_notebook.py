@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from pallas_lint.finding import Edit, Fix, Position, Span
 from pallas_lint.lint import FileResult, lint_source
 from pallas_lint.notebooks.magics import masked
 from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.records import evolve
 from pallas_lint.run import fixer
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Replacement, SourceError

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
+from pallas_lint.records import frozen
 from pallas_lint.report.footer import count
 from pallas_lint.run.project import bounds, bounds_of
 from pallas_lint.triage.baseline import Baseline, BaselineError

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
-
 from pallas_lint import plugins
 from pallas_lint import report as reports
 from pallas_lint.cli import terminal
@@ -20,6 +18,7 @@ from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import Same
+from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint import report as reports
 from pallas_lint.cli import progress, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
@@ -20,6 +18,7 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
+from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
 

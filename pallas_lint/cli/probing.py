@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.cli import progress
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
@@ -15,6 +13,7 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.records import define, field
 from pallas_lint.report.lines import Lines
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Literal
 
-from attrs import frozen
-
 from pallas_lint.compat import tables
 from pallas_lint.compat.apis import api, parameters
+from pallas_lint.records import frozen
 
 How = Literal["rename", "move", "keyword", "manual"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
-from attrs import field, frozen
-
 from pallas_lint.compat import tables
 from pallas_lint.compat.versions import known_versions, nearest
+from pallas_lint.records import field, frozen
 
 ApiStatus = Literal["present", "deprecated", "removed", "not-yet"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from pallas_lint.compat import tables
 from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Support, dtypes_named, status_of, verdict_of
 from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

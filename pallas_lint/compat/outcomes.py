@@ -6,7 +6,7 @@ import enum
 import re
 from typing import TYPE_CHECKING, Literal
 
-from attrs import field, frozen
+from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
-
+from pallas_lint.records import evolve, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import field
-
 from pallas_lint.config.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
 from pallas_lint.finding import Severity
+from pallas_lint.records import field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,9 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-from attrs import evolve, field, frozen
-
 from pallas_lint.config import options, selection
 from pallas_lint.config.options import OptionError, nearest, setting
 from pallas_lint.config.patterns import covers
@@ -20,11 +17,14 @@ from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
+from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
+
+    from attrs import Attribute
 
 CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
 DEFAULT_EXCLUDE = (
@@ -48,7 +48,7 @@ class SettingsError(Exception):
         return where + self.message
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class Settings:
     """Everything that decides what is reported for the files of one folder.
 
@@ -86,7 +86,7 @@ class Settings:
     respect_gitignore: bool = setting(
         "respect-gitignore", options.BOOLEAN, True, "Leave out what .gitignore files leave out."
     )
-    fail_on: Severity = setting(  # noqa: RUF009  as all the others, it makes an attrs field
+    fail_on: Severity = setting(
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
     )
     assume: Mapping[str, int] = setting(
@@ -158,9 +158,9 @@ class Overrides:
     files_first: bool = False  # values and config_file only count for what no file says that is found
 
 
-def configurable() -> dict[str, attrs.Attribute[Any]]:
+def configurable() -> dict[str, Attribute[Any]]:
     """The configuration keys, with the field of Settings that each fills."""
-    return {a.metadata["key"]: a for a in attrs.fields(Settings) if "key" in a.metadata}
+    return {a.metadata["key"]: a for a in fields(Settings) if "key" in a.metadata}
 
 
 class SettingsFinder:

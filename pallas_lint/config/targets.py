@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from attrs import evolve, frozen
-
 from pallas_lint.finding import LintError
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, prefixes
 from pallas_lint.finding import Edit, Fix, Position, Span
+from pallas_lint.records import define
 from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:

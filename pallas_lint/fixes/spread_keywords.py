@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.api_names import PALLAS, keyword_history
 from pallas_lint.kernels.model.values import CallResult
+from pallas_lint.records import frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, field, frozen
-
 from pallas_lint.finding import Position, Span
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import CallResult, Frame
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

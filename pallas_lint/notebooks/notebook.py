@@ -12,11 +12,10 @@ from bisect import bisect_right
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, frozen
-
 from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebooks import json
 from pallas_lint.notebooks.magics import blank, masked
+from pallas_lint.records import define, evolve, frozen
 from pallas_lint.text import files
 from pallas_lint.text.source import LARGEST_CODE, Replacement, Source, SourceError, SyntaxProblem
 

@@ -13,11 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from pallas_lint.probe.client import MAIN, Worker, WorkerError
 from pallas_lint.probe.protocol import ProtocolError, read_event
 from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

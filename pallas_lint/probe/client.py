@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, field
-
 from pallas_lint.probe.protocol import ProtocolError, read_event
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
+from pallas_lint.records import frozen
 from pallas_lint.run.cache import digest
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve, field
-
 from pallas_lint.finding import Finding, LintError, Related, Severity
 from pallas_lint.probe import messages
 from pallas_lint.probe.places import Places, place_of
+from pallas_lint.records import define, evolve, field
 from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:

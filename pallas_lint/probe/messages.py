@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from collections import defaultdict
 from html import escape
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from pallas_lint.probe.protocol import Memory, Operand

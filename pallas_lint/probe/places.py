@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 from pallas_lint.finding import Position, Span
+from pallas_lint.records import define
 
 if TYPE_CHECKING:
     from collections.abc import Callable

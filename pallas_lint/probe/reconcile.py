@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
+from pallas_lint.records import evolve
 from pallas_lint.triage import suppressions
 
 if TYPE_CHECKING:

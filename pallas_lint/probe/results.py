@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-from attrs import define, field
-
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

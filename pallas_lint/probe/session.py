@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import define, field, frozen
-
 from pallas_lint.probe.results import ProbeResult, collect
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import frozen
-
+from pallas_lint.records import frozen
 from pallas_lint.syntax.literals import without_warnings
 
 if TYPE_CHECKING:

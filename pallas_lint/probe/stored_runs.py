@@ -14,26 +14,23 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
-
 from pallas_lint.finding import Finding, Span
 from pallas_lint.probe import dependencies
-from pallas_lint.probe.protocol import Facts, Problem
-from pallas_lint.probe.results import LaunchResult
+from pallas_lint.probe.results import LaunchResult, Stage
+from pallas_lint.records import evolve, fields, frozen
+from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
-from pallas_lint.run.cache import digest
+from pallas_lint.run.cache import decode, digest
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cattrs import Converter
-
     from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 5
+_LAYOUT = 6
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
 
@@ -151,7 +148,7 @@ def _read(file: Path) -> Source | None:
 def _write(place: Path, runs: Sequence[Run]) -> None:
     new = {run.key for run in runs}
     kept = [*(run for run in _load(place) if run.key not in new), *runs][-_MOST_RUNS:]
-    written = json.dumps([_converter().unstructure(run) for run in kept])
+    written = json.dumps([_document(run) for run in kept])
     entry = {"layout": _LAYOUT, "digest": digest(written.encode()), "runs": written}
     user_cache.keep(place, json.dumps(entry).encode())
 
@@ -179,7 +176,7 @@ def _load(place: Path) -> list[Run]:
         entry: dict[str, Any] = json.loads(files.read(place))
         if entry["layout"] != _LAYOUT or digest(entry["runs"].encode()) != entry["digest"]:
             return []
-        return [_converter().structure(run, Run) for run in json.loads(entry["runs"])]
+        return [_run(document) for document in json.loads(entry["runs"])]
     # Of another version, or broken: what is not as we wrote it is as good as nothing.
     except Exception:
         return []
@@ -190,14 +187,30 @@ def _place(file: Path) -> Path | None:
     return kept / "probe" / f"{digest(os.fsencode(file.resolve()))}.json" if kept is not None else None
 
 
-def _converter() -> Converter:
-    from cattrs import Converter
+def _document(run: Run) -> dict[str, Any]:
+    """A run as JSON."""
+    launches = [{"facts": launch.facts, "stages": list(map(_plain, launch.stages))} for launch in run.launches]
+    findings = list(map(finding_document, run.findings))
+    return {**_plain(run), "launches": launches, "findings": findings, "rests_on": list(map(_plain, run.rests_on))}
 
-    converter = Converter()
-    # JSON, as the worker told it.
-    converter.register_structure_hook_func(lambda kind: kind in (Facts, Problem), lambda value, _: value)
-    converter.register_unstructure_hook_func(lambda kind: kind in (Facts, Problem), lambda value: value)
-    return converter
+
+def _plain(record: Run | Stage | dependencies.Statement) -> dict[str, Any]:
+    return {each.name: getattr(record, each.name) for each in fields(type(record))}
+
+
+def _run(document: dict[str, Any]) -> Run:
+    """The run that `_document` wrote. Raises TypeError, KeyError or ValueError for anything else."""
+    launches = (
+        LaunchResult(each["facts"], [Stage(**stage) for stage in each["stages"]]) for each in document["launches"]
+    )
+    return Run(
+        document["function"],
+        document["arguments"],
+        tuple(launches),
+        tuple(map(decode, document["findings"])),
+        tuple(dependencies.Statement(**each) for each in document["rests_on"]),
+        document["parts"],
+    )
 
 
 def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[str, int]]) -> tuple[Run, ...]:

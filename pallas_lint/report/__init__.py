@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
-
+from pallas_lint.records import field, frozen
 from pallas_lint.report.style import Style
 
 if TYPE_CHECKING:

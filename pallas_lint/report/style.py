@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TextIO
 
-from attrs import frozen
-
 from pallas_lint.finding import Severity
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field, frozen
-
 from pallas_lint import __version__, plugins
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.records import define, field, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
 from pallas_lint.text import files

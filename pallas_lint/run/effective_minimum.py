@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint import compat
 from pallas_lint.finding import Related
 from pallas_lint.identity import Same
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

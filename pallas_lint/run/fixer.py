@@ -8,10 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.finding import Finding, Fix, LintError
 from pallas_lint.fixes.idle_imports import without_idle_imports
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.run.project import bounds_of
 from pallas_lint.text import files
 from pallas_lint.text.source import Replacement

@@ -7,12 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import define, field, frozen
-
 from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.identity import Same
+from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:

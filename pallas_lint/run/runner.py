@@ -8,10 +8,9 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import frozen
-
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
+from pallas_lint.records import frozen
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.text.files import read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, frozen
+from pallas_lint.records import define, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

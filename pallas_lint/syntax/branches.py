@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
+from pallas_lint.records import frozen
 from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:

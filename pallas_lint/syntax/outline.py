@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import define, field, frozen
-
 from pallas_lint.finding import Position
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax.parser import parsed_bytes, parser
 from pallas_lint.syntax.piece import Kind, Piece
 

@@ -6,9 +6,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.finding import Position, Span
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import read
 from pallas_lint.text.source import SyntaxProblem

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 # The one private name we need: libcst offers no public way to generate code while watching nodes go by.
 from libcst._nodes.internal import CodegenState
 from libcst._nodes.whitespace import SimpleWhitespace
+
+from pallas_lint.records import define
 
 if TYPE_CHECKING:
     import libcst as cst

@@ -11,9 +11,8 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import define, field, frozen
-
 from pallas_lint.finding import Position, Span
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax.bindings import IMPORTS, SCOPES, Scope, bindings, imported_names, text_of
 from pallas_lint.syntax.branches import Branch, branches_of, exits_of, same
 

@@ -15,7 +15,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

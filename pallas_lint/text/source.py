@@ -11,9 +11,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from attrs import define, frozen
-
 from pallas_lint.finding import Position
+from pallas_lint.records import define, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
-
 from pallas_lint import __version__
+from pallas_lint.records import field, frozen
 from pallas_lint.text import files
 from pallas_lint.triage.fingerprints import fingerprints
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
-
 from pallas_lint.finding import Edit, Fix, Position, Span
+from pallas_lint.records import evolve, frozen
 from pallas_lint.text.source import Source
 from pallas_lint.triage.suppressions import silence
 

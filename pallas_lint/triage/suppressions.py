@@ -20,9 +20,8 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
-
 from pallas_lint.finding import Edit, Finding, Fix, Severity, Span
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

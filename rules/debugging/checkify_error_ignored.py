@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.analysis.functionalised import is_functionalised
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 

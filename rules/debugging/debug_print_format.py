@@ -6,8 +6,6 @@ import re
 import string
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.project_text import mentioned
@@ -16,6 +14,7 @@ from pallas_lint.kernels.library.concretizations import demands
 from pallas_lint.kernels.model.kinds import described, kinds_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array, Const, Ref, Value
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 

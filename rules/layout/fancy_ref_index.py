@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
-
 from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.loaded_values import load_of
@@ -13,6 +11,7 @@ from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Slice, Sym, Value
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 

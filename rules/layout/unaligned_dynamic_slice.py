@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
-
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
@@ -15,6 +13,7 @@ from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
+from pallas_lint.records import evolve, frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
@@ -15,6 +13,7 @@ from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.products import product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
 from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, External, Seq
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
@@ -13,6 +11,7 @@ from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 

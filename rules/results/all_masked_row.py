@@ -6,14 +6,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define
-
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Sym, Value
+from pallas_lint.records import define
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 

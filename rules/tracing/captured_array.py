@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.kernels.library.jit import is_traced
 from pallas_lint.kernels.model.trace import Access, Capture, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, Seq, Slice, Sym, Value
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.library.spreading import is_checked
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import NONE, CallResult
+from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent

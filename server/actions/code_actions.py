@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from attrs import frozen
 from lsprotocol import types as lsp
 from pallas_lint.server.actions import disabling, fixing
 from pallas_lint.server.protocol.edits import workspace_edit
 from pallas_lint.server.protocol.positions import from_lsp, range_of, touches
 from pygls import uris
 
+from pallas_lint.records import frozen
 from pallas_lint.run import fixer
 from pallas_lint.triage import silencing
 

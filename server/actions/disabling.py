@@ -6,9 +6,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from pallas_lint.finding import Edit, Position, Span
+from pallas_lint.records import frozen
 from pallas_lint.run import fixer
 from pallas_lint.run.project import project_root
 

@@ -6,11 +6,11 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
+from pallas_lint.records import evolve
 from pallas_lint.run import fixer
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.prober import Asked, Failed, answer_of
 from pallas_lint.server.protocol.progress import Progress
@@ -18,6 +17,7 @@ from pallas_lint.config.options import TARGETS, OptionError
 from pallas_lint.notebooks.notebook import SUFFIX
 from pallas_lint.probe import specs
 from pallas_lint.probe.session import Conditions
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

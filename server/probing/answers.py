@@ -9,10 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.notebooks import notebook
 from pallas_lint.probe import stored_runs
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.run.cache import digest
 from pallas_lint.syntax.outline import outline
 from pallas_lint.text.source import SourceError

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
 from pallas_lint.server.probing.probe_targets import called_as
 
+from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

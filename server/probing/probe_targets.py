@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
+from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

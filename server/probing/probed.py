@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
-
 from pallas_lint.probe import dependencies, reconcile, stored_runs
+from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,12 +10,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, field, frozen
 from pallas_lint.server.probing.answers import Answers
 
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.records import define, field, frozen
 from pallas_lint.report.lines import Lines
 from pallas_lint.run.project import project_root
 

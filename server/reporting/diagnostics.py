@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from attrs import define, field
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
 
 from pallas_lint.finding import Related, Severity
 from pallas_lint.identity import Same
+from pallas_lint.records import define, field
 from pallas_lint.run.cache import digest
 
 if TYPE_CHECKING:

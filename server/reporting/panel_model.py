@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
-
+from pallas_lint.records import define, evolve, field
 from pallas_lint.run.runner import combine
 
 if TYPE_CHECKING:

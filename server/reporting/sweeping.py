@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-from attrs import evolve
 from pallas_lint.server.protocol.progress import Progress
 
+from pallas_lint.config.settings import Overrides
 from pallas_lint.finding import LintError
+from pallas_lint.records import evolve, fields
 from pallas_lint.run.cache import FileVerdict, decode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
 
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.folders import Folder
@@ -107,8 +108,9 @@ class Sweeper:
 
 async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, Any]]:
     """What the process says, line by line; it ends with the iteration."""
-    overrides = attrs.asdict(folder.client.overrides(folder.path), value_serializer=_plain)
-    job = [{"path": str(folder.path), "overrides": overrides, "exclude": folder.client.left_out}]
+    told = folder.client.overrides(folder.path)
+    overrides = {each.name: getattr(told, each.name) for each in fields(Overrides)}
+    job = [{"path": folder.path, "overrides": overrides, "exclude": folder.client.left_out}]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -122,7 +124,7 @@ async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, An
     assert process.stdin is not None and process.stdout is not None
     progress.on_cancel(lambda: _end(process))
     try:
-        process.stdin.write(json.dumps(job).encode())
+        process.stdin.write(json.dumps(job, default=os.fspath).encode())
         process.stdin.close()
         async for line in process.stdout:
             yield json.loads(line)
@@ -134,10 +136,6 @@ async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, An
 def _end(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
-
-
-def _plain(_: object, __: object, value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
 
 
 def _absolute(finding: Finding, folder: Path) -> Finding:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from attrs import frozen
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
 from pallas_lint.server.probing.probe_targets import NoFunction, launching_function
@@ -13,6 +12,7 @@ from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
 
+from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
+from pallas_lint.records import evolve
 from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
 from lsprotocol import types as lsp
 from pallas_lint.server.views.rule_completion import rule_items, word_before
 
 from pallas_lint.config.settings import configurable, schema
+from pallas_lint.records import frozen
 from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:

@@ -12,13 +12,11 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-from attrs import evolve, field, frozen
-
 from pallas_lint.config import options
 from pallas_lint.config.environment import InterpreterError, interpreter_prefix
 from pallas_lint.config.options import Kind, OptionError, nearest, one_of
 from pallas_lint.config.settings import Overrides, configurable
+from pallas_lint.records import evolve, field, fields, frozen
 
 if TYPE_CHECKING:
     import argparse
@@ -126,8 +124,8 @@ class ClientSettings:
 def parse(given: object) -> ClientSettings:
     """The settings in what a client sent; what cannot be used is left out and told in `problems`."""
     problems: list[str] = []
-    fields = {key: a for a in attrs.fields(ClientSettings) for key in a.metadata.get("keys", ())}
-    kinds = {key: a.metadata["kind"] for key, a in fields.items()}
+    by_key = {key: a for a in fields(ClientSettings) for key in a.metadata.get("keys", ())}
+    kinds = {key: a.metadata["kind"] for key, a in by_key.items()}
     found: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for key, value in _flattened(_unwrapped(given, problems), {*kinds, *_table_keys(), *_CLIENTS_OWN}):
@@ -135,7 +133,7 @@ def parse(given: object) -> ClientSettings:
         if value is None or value in ("", [], {}) or key in _CLIENTS_OWN:
             continue
         if key in kinds:
-            _take(found, fields[key].name, value, kinds[key], key, problems)
+            _take(found, by_key[key].name, value, kinds[key], key, problems)
         elif key in _table_keys():
             name = _table_keys()[key]
             _check(values, name, value, key, problems)

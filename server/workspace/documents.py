@@ -11,7 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attrs import define, field
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.judged import Judged
@@ -21,6 +20,7 @@ from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import notebook
 from pallas_lint.notebooks.notebook import SUFFIX, Notebook
 from pallas_lint.presumption import backends_named
+from pallas_lint.records import define, field
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
 

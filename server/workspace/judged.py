@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
 from pallas_lint.server.workspace.client_settings import ClientSettings
 
+from pallas_lint.records import field, frozen
 from pallas_lint.run.cache import FileVerdict
 from pallas_lint.run.fixer import SYNTAX_ERROR
 

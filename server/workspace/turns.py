@@ -11,7 +11,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field, frozen
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
 from pallas_lint.probe import stored_runs
 from pallas_lint.probe.results import LaunchResult
+from pallas_lint.records import evolve
 from pallas_lint.run import cache
 from pallas_lint.run.project import Project
 from tests.hostile import attack

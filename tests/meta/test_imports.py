@@ -20,6 +20,7 @@ FOLDERS = {
 # The rooms of the house, from the ground up, several on one floor where neither needs the other. What runs imports from
 # its own room and from floors below, lazily too; types may be named from anywhere.
 FLOORS = (
+    ("pallas_lint.records",),
     (
         "pallas_lint.identity",
         "pallas_lint.start",
@@ -132,6 +133,13 @@ def test_imports_point_down() -> None:
     assert not wrong, "\n".join(sorted(wrong))
 
 
+def test_classes_of_data_are_records() -> None:
+    of_the_protocol = {"pallas_lint.server.features.notebook_cells", "pallas_lint.server.workspace.notebooks"}
+    packages = ("attr", "attrs", "cattrs", "dataclasses")
+    importing = {name for name in MODULES for target in imported(name) if any(below(target, each) for each in packages)}
+    assert importing <= of_the_protocol
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     left = {name: needed(name) for name in MODULES}
     for name, targets in left.items():  # a package is imported before what lies in it
@@ -186,8 +194,7 @@ def test_the_version_needs_next_to_nothing() -> None:
         "libcst",
         "rich",
         "jax",
-        "attrs",
-        "cattrs",
+        "attr",
         "argparse",
         "tree_sitter",
     }
@@ -195,7 +202,7 @@ def test_the_version_needs_next_to_nothing() -> None:
 
 def test_linting_imports_nothing_of_the_code_it_reads() -> None:
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", str(ROOT / "examples"))
-    assert not loaded & {"jax", "jaxlib", "numpy", "pygls", "rich"}
+    assert not loaded & {"attr", "jax", "jaxlib", "numpy", "pygls", "rich"}
     assert "tree_sitter" in loaded
 
 

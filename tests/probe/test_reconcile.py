@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from attrs import evolve
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Finding, Position, Severity, Span
 from pallas_lint.probe.messages import sentence, understand
 from pallas_lint.probe.reconcile import settled, wanted
 from pallas_lint.probe.results import LaunchResult, Stage
+from pallas_lint.records import evolve
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:

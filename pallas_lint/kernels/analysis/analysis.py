@@ -8,8 +8,6 @@ from collections import Counter
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.kernels.analysis.call_contexts import run_callers
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -22,6 +20,7 @@ from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, 
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
+from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

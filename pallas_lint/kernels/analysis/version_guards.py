@@ -6,12 +6,11 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
+from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import read
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
-
 from pallas_lint.kernels.launches.foreign_calls import ForeignCall, is_scalar
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import described, differ
@@ -30,6 +28,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     shape_of,
 )
+from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

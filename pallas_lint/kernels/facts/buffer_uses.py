@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import field, frozen
-
 from pallas_lint.kernels.facts.dataflow import SELECTING, derived, is_among, is_obscure, only_shape, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_simulation import Tried
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
+from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
     from pallas_lint.identity import Same

@@ -10,12 +10,11 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, field, frozen
-
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer
 from pallas_lint.kernels.model.trace import Op, refs_in
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Ref, Seq, Value
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Seq, Value
+from pallas_lint.records import define
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

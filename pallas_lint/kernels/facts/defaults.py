@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import Const, Dim, Sym, Value
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block, Grid

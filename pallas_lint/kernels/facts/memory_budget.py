@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
-
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, Array, CallResult, Dictionary, Sym, Value
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.analysis.analysis import Analysis

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
@@ -18,6 +16,7 @@ from pallas_lint.kernels.grid.grid_points import axes_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from_dim
+from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.kernels.library.indexing import REF_AT
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Ref, Seq, Value
+from pallas_lint.records import frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.kernels.library.operands import axes
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Op

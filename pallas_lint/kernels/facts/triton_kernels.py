@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, field, frozen
-
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

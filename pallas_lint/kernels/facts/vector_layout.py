@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import frozen
-
 from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Slice, Value
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace, Op

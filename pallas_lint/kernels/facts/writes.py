@@ -7,8 +7,6 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal
 
-from attrs import field, frozen
-
 from pallas_lint.kernels.facts.aliases import claimed
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
@@ -18,6 +16,7 @@ from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
+from pallas_lint.records import field, frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 

@@ -7,8 +7,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
-
 from pallas_lint.identity import each_once
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
@@ -37,6 +35,7 @@ from pallas_lint.kernels.model.values import (
     options,
     shape_of,
 )
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 

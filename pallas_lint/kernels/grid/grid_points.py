@@ -5,11 +5,10 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import field, frozen
-
 from pallas_lint.identity import each_once
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
+from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,13 +7,12 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from attrs import define, field, frozen
-
 from pallas_lint.identity import Same, each_once
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator

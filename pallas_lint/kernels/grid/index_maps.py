@@ -6,8 +6,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve
-
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.launch import BlockSpec, block_spec
 from pallas_lint.kernels.model.recorder import TOO_MUCH
@@ -26,6 +24,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
+from pallas_lint.records import define, evolve
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.descent import walk
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field
-
 from pallas_lint.identity import Same
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments

@@ -12,8 +12,6 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from attrs import Factory, define, evolve, field
-
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.outcome import Outcome
 from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
@@ -46,6 +44,7 @@ from pallas_lint.kernels.model.values import (
     options,
     weight_of,
 )
+from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.interpreter.replay import Replay
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
+from pallas_lint.records import define, field
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.source import Source, SourceError

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.launches.foreign_calls import keep
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.launches.foreign_calls import ForeignCall

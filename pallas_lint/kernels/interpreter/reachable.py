@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import define, field
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
-
 from pallas_lint.identity import Same, SameEach
 from pallas_lint.kernels.interpreter.retelling import Retelling, identity, parts_of
 from pallas_lint.kernels.model.trace import Access, Capture, Guard
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, options
+from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

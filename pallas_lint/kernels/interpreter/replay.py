@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field
-
 from pallas_lint.kernels.interpreter.reachable import Reachable
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

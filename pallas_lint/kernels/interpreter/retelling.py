@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, evolve, field
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
+from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

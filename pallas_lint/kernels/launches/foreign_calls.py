@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, Func, Seq, Value, options
+from pallas_lint.records import define
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter

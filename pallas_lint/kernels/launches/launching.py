@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.launches import backend
 from pallas_lint.kernels.launches.roles import Roles, assign
 from pallas_lint.kernels.model.arguments import Arguments
@@ -30,6 +28,7 @@ from pallas_lint.kernels.model.values import (
     options,
     shape_of,
 )
+from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

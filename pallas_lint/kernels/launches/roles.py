@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.kernels.launches.signatures import Signature, count_of, signature_of
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.launch import block_spec, input_ref, memory_space, output_ref, scratch_ref
@@ -31,6 +29,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
+from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

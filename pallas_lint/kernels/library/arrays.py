@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from attrs import evolve, frozen
-
 from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
 from pallas_lint.kernels.library.reductions import REDUCTIONS
@@ -24,6 +22,7 @@ from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, element_
 from pallas_lint.kernels.model.known_names import integer, last_part
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Shape, Sym, Value, dim
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

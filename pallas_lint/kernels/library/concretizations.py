@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter

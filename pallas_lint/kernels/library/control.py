@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.joins import join
@@ -27,6 +25,7 @@ from pallas_lint.kernels.model.values import (
     dim,
     options,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

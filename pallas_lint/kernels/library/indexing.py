@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
@@ -30,6 +28,7 @@ from pallas_lint.kernels.model.values import (
     from_dim,
     shape_of,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.values import NONE, Const, Func, Seq, Sym, Value
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

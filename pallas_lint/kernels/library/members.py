@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -31,6 +29,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     from_dim,
 )
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Dim, Seq, Shape, Sym, Value, shape_of
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.library import arrays, indexing
 from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.dtypes import element_of
@@ -24,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     dim,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, shape
 from pallas_lint.kernels.model.dtypes import element_of, operand_element, promote
 from pallas_lint.kernels.model.known_names import integer, last_part
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Value
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.identity import Same
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
@@ -29,6 +27,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
+from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import Array, CallResult, Func, Ref, Seq, Slice, options
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

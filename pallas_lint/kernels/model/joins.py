@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.values import UNKNOWN, Array, OneOf, Ref, Seq, Shape, Unknown, Value, options
+from pallas_lint.records import evolve
 
 _MOST_OPTIONS = 4
 

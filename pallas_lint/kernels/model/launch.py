@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, evolve, field, frozen
-
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import (
     declares_array,
@@ -33,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     dim,
     shape_of,
 )
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from attrs import evolve, frozen
-
 from pallas_lint.kernels.model.known_names import PALLAS, last_part
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,10 +6,9 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, OneOf, Ref, Value, options
+from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:

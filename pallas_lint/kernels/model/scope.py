@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.values import UNKNOWN, Frame, Sym, Value
+from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from attrs import define, field, frozen
-
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, options
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
-
 from pallas_lint.kernels.model.kinds import Element, Kinds, exact, kinds_of
+from pallas_lint.records import evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as AbstractMapping
