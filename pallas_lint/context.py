@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.plugins import OWN
+from pallas_lint.plugins import is_own
 from pallas_lint.records import define, evolve
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Context:
             dtype=dtype,
             related=tuple(places),
             fixes=tuple(fixes),
-            page=None if OWN.fullmatch(self.rule.code) else self.rule.url,
+            page=None if is_own(self.rule.code) else self.rule.url,
         )
 
     @property

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GROUP = "pallas_lint.rules"
-_NAME = re.compile(r"([A-Z]{2,}[0-9]{3})-([a-z0-9]+(?:-[a-z0-9]+)*)")
-OWN = re.compile(r"PAL[0-9]{3}")
+_SECTION = f"[{GROUP}]".encode()
+# Strings, compiled when first used: where nobody offers rules, neither is needed.
+_NAME = r"([A-Z]{2,}[0-9]{3})-([a-z0-9]+(?:-[a-z0-9]+)*)"
+_OWN = r"PAL[0-9]{3}"
 
 
 @frozen
@@ -31,6 +34,11 @@ class Plugin:
     module: str
     package: str
     problem: str | None = None
+
+
+def is_own(code: str) -> bool:
+    """Whether a code is one that this package gives to rules."""
+    return re.fullmatch(_OWN, code) is not None
 
 
 @lru_cache(maxsize=1)
@@ -56,12 +64,13 @@ def _in_folder(folder: str) -> Iterator[Plugin]:
         return
     for name in sorted(names):
         try:
-            with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-                text = file.read()
-        except (OSError, UnicodeDecodeError):
+            with open(os.path.join(folder, name, "entry_points.txt"), "rb", buffering=0) as file:  # noqa: PTH118, PTH123
+                data = file.read()
+        except OSError:
             continue
-        if f"[{GROUP}]" in text:
-            yield from _offered(text, name.partition("-")[0])
+        if _SECTION in data:  # few have it, and decoding takes longer than reading
+            with contextlib.suppress(UnicodeDecodeError):
+                yield from _offered(data.decode(), name.partition("-")[0])
 
 
 def _offered(text: str, package: str) -> Iterator[Plugin]:
@@ -74,10 +83,10 @@ def _offered(text: str, package: str) -> Iterator[Plugin]:
     except configparser.Error:
         return
     for key, module in parser[GROUP].items():
-        match = _NAME.fullmatch(key)
+        match = re.fullmatch(_NAME, key)
         if match is None:
             yield Plugin(key, key, module, package, f"`{key}` is no CODE-rule-name, such as ACME101-no-magic-blocks")
-        elif OWN.fullmatch(match[1]):
+        elif is_own(match[1]):
             yield Plugin(key, key, module, package, f"`{key}`: codes that begin with PAL are taken")
         else:
             yield Plugin(match[1], match[2], module, package)

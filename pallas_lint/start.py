@@ -1,5 +1,6 @@
-"""Before anything else is imported: the folder that a command is started in is data, not code."""
+"""What is done before anything else is imported."""
 
+import gc
 import os
 import sys
 
@@ -13,3 +14,12 @@ def leave_current_folder() -> None:
     safe = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
     if not safe and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109  pathlib is not imported yet
         del sys.path[0]
+
+
+def collect_rarely() -> None:
+    """Have Python look for garbage less often.
+
+    Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
+    a quarter of the time, and in an editor an edit that meets a full collection takes twice as long.
+    """
+    gc.set_threshold(50_000, 20, 50)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from pygls.io_ import run_async
 
-from pallas_lint.run.runner import collect_rarely
+from pallas_lint.start import collect_rarely
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer

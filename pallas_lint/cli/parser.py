@@ -53,7 +53,7 @@ def for_hook(arguments: list[str]) -> list[str]:
     `--probe` or `server` would be an option or a command. Behind `--hook` a word that begins with a dash and names a
     file is that file, and whatever follows the first file is one too.
     """
-    if HOOK not in arguments[: _first_path(arguments)]:
+    if HOOK not in arguments or HOOK not in arguments[: _first_path(arguments)]:
         return arguments
     begin = arguments.index(HOOK) + 1
     words = arguments[begin:]
@@ -73,7 +73,9 @@ def _first_path(arguments: list[str], is_file: Callable[[str], bool] = lambda _:
         if "=" not in word:
             if takes_value is None:
                 takes_value = {
-                    option: action.nargs != 0 for action in lint_parser()._actions for option in action.option_strings
+                    option: action.nargs != 0
+                    for action in lint_parser(_EPILOG)._actions
+                    for option in action.option_strings
                 }
             index += takes_value.get(word, False)
         index += 1

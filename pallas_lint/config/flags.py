@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import cache
 from typing import NoReturn
 
 from pallas_lint import __version__
@@ -50,6 +51,7 @@ def _nearest(word: str, parser: argparse.ArgumentParser) -> str:
     return f", did you mean {near[0]}?" if near else " (--help lists them)"
 
 
+@cache  # the command line is looked through before it is parsed
 def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     """The flags of linting; `epilog` ends what `--help` prints."""
     parser = Parser(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
 from pallas_lint.finding import Severity
-from pallas_lint.records import field
+from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,8 @@ class OptionError(ValueError):
         self.keys = keys
 
 
-class Kind(NamedTuple):
+@frozen
+class Kind:
     """One kind of value: `parse` returns what the program works with or raises OptionError."""
 
     parse: Callable[[object], Any]

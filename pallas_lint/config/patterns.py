@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +22,8 @@ _WILD = frozenset("*?[\\")
 _NOTHING = "(?!)"
 
 
-class _Pattern(NamedTuple):
+@frozen
+class _Pattern:
     ignores: bool  # False for one that begins with `!`
     folders_only: bool
     name: Matcher | None  # of a pattern without slashes: for the last part of a path

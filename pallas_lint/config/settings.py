@@ -19,6 +19,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,8 +133,6 @@ class Settings:
 
     def fingerprint(self) -> str:
         """A digest of all that changes what is found in a file, not of what changes which files are read."""
-        import hashlib
-
         parts = (
             [str(target) for target in self.target],
             self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
@@ -143,7 +142,7 @@ class Settings:
             sorted((s, v.value) for s, v in self.severity.items()),
             sorted(self.assume.items()), sorted((c, sorted(o.items())) for c, o in self.rules.items()),
         )  # fmt: skip
-        return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return digest(repr(parts).encode("utf-8", "surrogatepass"))
 
 
 @frozen

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
-from pallas_lint.run.cache import digest
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Set

@@ -20,8 +20,9 @@ from pallas_lint.probe.results import LaunchResult, Stage
 from pallas_lint.records import evolve, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
-from pallas_lint.run.cache import decode, digest
+from pallas_lint.run.cache import decode
 from pallas_lint.text import files
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sys
@@ -16,6 +15,7 @@ from pallas_lint.records import define, field, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
 from pallas_lint.text import files
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,10 +122,6 @@ def folder(project: Path) -> Path | None:
     return place / "lint" if place is not None else None
 
 
-def digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 _tool: str | None = None
 
 
@@ -139,7 +135,8 @@ def tool_fingerprint() -> str:
     if _tool is None:
         folder = Path(__file__).parents[1]
         rules = _folder_of("pallas_lint.rules")
-        newest = max(_newest(str(place)) for place in (folder, rules) if place is not None)
+        # In a checkout the rules lie elsewhere.
+        newest = max(_newest(str(place)) for place in {folder, rules or folder} if place.parent != folder)
         _tool = digest(f"{__version__} {newest} {sys.version_info[:2]} {plugins.installed()}".encode())
     return _tool
 
@@ -212,7 +209,7 @@ def decode(document: dict[str, Any]) -> Finding:
         origin=document["origin"],
         related=tuple(Related(_span(related), related["message"]) for related in document["related"]),
         fixes=tuple(_fix(fix) for fix in document["fixes"]),
-        page=None if plugins.OWN.fullmatch(document["code"]) else document["url"],
+        page=None if plugins.is_own(document["code"]) else document["url"],
     )
 
 

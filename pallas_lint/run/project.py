@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
@@ -315,7 +315,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-class _Excludes(NamedTuple):
+@frozen
+class _Excludes:
     """What settings and command line leave out."""
 
     names: frozenset[str]  # plain names: no pattern matching needed
@@ -362,7 +363,8 @@ def _as_git(pattern: str, base: Path) -> str:
     return "/" + pattern.removeprefix("./") if pattern.startswith("./") else pattern
 
 
-class _IgnoreFile(NamedTuple):
+@frozen
+class _IgnoreFile:
     """The patterns of one .gitignore file."""
 
     base: str  # its folder, with a separator at the end

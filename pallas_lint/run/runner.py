@@ -6,13 +6,14 @@ import gc
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
 from pallas_lint.records import frozen
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
+from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class RunResult:
     notes: tuple[str, ...] = ()  # of files that were not judged
 
 
-class _Task(NamedTuple):
+@frozen
+class _Task:
     """A file that has to be judged; settings by index, since they travel to a process once."""
 
     path: Path
@@ -153,15 +155,6 @@ def judge_source(source: Source, settings: Settings, project: Project) -> FileVe
         tuple(getattr(result, "used_suppressions", ())),
         traceback=getattr(result, "traceback", None),
     )
-
-
-def collect_rarely() -> None:
-    """Have Python look for garbage less often.
-
-    Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
-    a quarter of the time, and in an editor an edit that meets a full collection takes twice as long.
-    """
-    gc.set_threshold(50_000, 20, 50)
 
 
 def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
+
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,4 +31,4 @@ def fingerprints(
         number = seen[parts]
         seen[parts] += 1
         data = "\0".join((*parts, str(number))).encode("utf-8", "surrogatepass")
-        yield finding, hashlib.blake2b(data, digest_size=16).hexdigest()
+        yield finding, digest(data)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.notebooks import notebook
 from pallas_lint.probe import stored_runs
 from pallas_lint.records import define, evolve, field, frozen
-from pallas_lint.run.cache import digest
 from pallas_lint.syntax.outline import outline
+from pallas_lint.text.digests import digest
 from pallas_lint.text.source import SourceError
 
 if TYPE_CHECKING:

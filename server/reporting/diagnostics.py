@@ -12,7 +12,7 @@ from pygls import uris
 from pallas_lint.finding import Related, Severity
 from pallas_lint.identity import Same
 from pallas_lint.records import define, field
-from pallas_lint.run.cache import digest
+from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,6 +12,7 @@ from invocation import KERNEL, OLD
 
 import pallas_lint.lint
 from pallas_lint import __version__
+from pallas_lint.cli.parser import parse_lint
 from pallas_lint.run import cache
 
 if TYPE_CHECKING:
@@ -307,3 +308,11 @@ def test_colours(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch)
     assert "\x1b[" in lint("--isolated", *OLD).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in lint("--isolated", *OLD).out
+
+
+def test_one_command_line_leaves_nothing_to_the_next() -> None:
+    first = parse_lint(["a.py", "--exclude", "b", "--target", "tpu", "--", "-c.py"])
+    again = parse_lint(["--exclude", "d", "--", "e.py"])
+    assert (first.paths, first.exclude, first.target) == (["a.py", "-c.py"], [["b"]], ["tpu"])
+    assert (again.paths, again.exclude, again.target) == (["e.py"], [["d"]], [])
+    assert parse_lint([]).paths == []
