@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import inspect
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -86,11 +84,17 @@ class RuleEntry:
 
     @property
     def _text(self) -> str:
-        return inspect.cleandoc(self.rule.__doc__ or "")
+        return _without_margin(self.rule.__doc__ or "")
 
 
 def _shown(code: str) -> str:
-    return inspect.cleandoc(code).replace("#!", "# <- here")
+    return _without_margin(code).replace("#!", "# <- here")
+
+
+def _without_margin(text: str) -> str:
+    import inspect  # only where a page is shown
+
+    return inspect.cleandoc(text)
 
 
 class UnknownRuleError(ValueError):
@@ -126,6 +130,8 @@ def resolve(selector: str) -> frozenset[str]:
         return codes
     rules, wanted = all_rules(), selector.strip()
     words = [*rules, *(entry.name for entry in rules.values())]
+    import difflib
+
     near = difflib.get_close_matches(wanted.lower(), [word.lower() for word in words], n=1)
     hint = next((f"; did you mean {word}?" for word in words if near and word.lower() == near[0]), "")
     raise UnknownRuleError(f"no rule is called {selector!r}{hint}")

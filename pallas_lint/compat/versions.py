@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from pallas_lint.compat import tables
+from pallas_lint.compat import ranges, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,10 +87,7 @@ def versions_in(spec: str) -> tuple[str, ...]:
         return known_versions()
     if text[0].isdigit():
         return (nearest(text),)
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
     try:
-        specifiers = SpecifierSet(text)
-    except InvalidSpecifier:
+        return tuple(ranges.within(text, known_versions()))
+    except ValueError:
         raise UnknownVersionError(f"`{spec}` is neither a jax version nor a range of versions") from None
-    return tuple(version for version in known_versions() if specifiers.contains(version, prereleases=True))

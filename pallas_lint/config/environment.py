@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.compat import ranges
 from pallas_lint.records import evolve, frozen
 from pallas_lint.text import files
 
@@ -176,15 +177,11 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
 
 def _agreed(locked: Evidence, required: Evidence) -> Evidence:
     """What a lock file says, unless the requirements have moved on since: it is stale then."""
-    from packaging.specifiers import SpecifierSet
-    from packaging.version import InvalidVersion, Version
-
+    versions = [spec.removeprefix("==") for spec in locked.specs]
     try:
-        versions = [Version(spec.removeprefix("==")) for spec in locked.specs]
-    except InvalidVersion:
-        return locked
-    allowed = [SpecifierSet(f"=={spec}" if required.exact else spec, prereleases=True) for spec in required.specs]
-    if any(version in specifiers for version in versions for specifiers in allowed):
+        if any(ranges.within(f"=={spec}" if required.exact else spec, versions) for spec in required.specs):
+            return locked
+    except ValueError:  # of no version that can be compared
         return locked
     stale = f"jax {locked.text} {locked.source} is not what is asked for, {required.text} {required.source}"
     return evolve(required, note=f"{stale}: judged as the latter")
@@ -288,12 +285,16 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
         match = re.match(_REQUIREMENT_LINE, line)
         if not match:
             continue
-        from packaging.requirements import InvalidRequirement, Requirement
-
         text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\")
         if text in seen or len(text) > _LONGEST_REQUIREMENT or len(seen) == _MOST_REQUIREMENTS:
             continue
         seen.add(text)
+        specifier = _plain_specifier(text[len(match[1]) :].strip())
+        if specifier is not None:
+            found.append((match[1].lower(), specifier))
+            continue
+        from packaging.requirements import InvalidRequirement, Requirement
+
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
@@ -301,6 +302,16 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
         if not requirement.url:
             found.append((requirement.name.lower(), str(requirement.specifier)))
     return found
+
+
+def _plain_specifier(text: str) -> str | None:
+    """The specifier of a requirement, of which `text` follows the name, where extras and a range are all it has."""
+    if text.startswith("["):
+        extras, closing, text = text[1:].partition("]")
+        words = [word for extra in extras.split(",") for word in extra.strip().split("-")]
+        if not closing or not all(word.isascii() and word.isalnum() for word in words):
+            return None
+    return ranges.spelled(text) if text.strip() else ""
 
 
 def _requirement_lines(text: str) -> list[str]:
@@ -355,13 +366,11 @@ def _poetry_specifier(constraint: str) -> str:
 
 def load_toml(text: str) -> dict[str, Any] | None:
     """The parsed document, or None where it is broken."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from pallas_lint.text import toml
+
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        return toml.loads(text)
+    except toml.TOMLDecodeError:
         return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -23,7 +22,6 @@ from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from attrs import Attribute
 
@@ -301,7 +299,8 @@ def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Set
 
 
 def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
-    tomllib = _toml()
+    from pallas_lint.text import toml
+
     if len(data) > files.LARGEST_SETTINGS:  # of an open document
         raise SettingsError(f"it is larger than {files.LARGEST_SETTINGS >> 20} MiB", shown)
     try:
@@ -310,8 +309,8 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
         line = data[: error.start].count(b"\n") + 1
         raise SettingsError("TOML must be UTF-8", shown, line) from error
     try:
-        return tomllib.loads(text), text
-    except tomllib.TOMLDecodeError as error:
+        return toml.loads(text), text
+    except toml.TOMLDecodeError as error:
         match = re.search(r"\s*\(at (?:line (\d+)[^)]*|end of document)\)", str(error))
         message = str(error).replace(match[0], "") if match else str(error)
         line = int(match[1]) if match and match[1] else text.count("\n") + 1
@@ -319,14 +318,6 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
         raise SettingsError(f"cannot read the configuration: {what}", shown) from error
-
-
-def _toml() -> ModuleType:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib
 
 
 def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -434,7 +425,9 @@ def _parts(dotted: str) -> tuple[str, ...]:
 def _unquoted(part: str) -> str:
     if "\\" not in part:
         return part[1:-1] if part[0] in "\"'" else part
-    (key,) = _toml().loads(f"{part} = 0")
+    from pallas_lint.text import toml
+
+    (key,) = toml.loads(f"{part} = 0")
     return str(key)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.compat import ranges
 from pallas_lint.finding import LintError
 from pallas_lint.records import evolve, frozen
 
@@ -120,7 +121,8 @@ def resolve_jax_version(
     if evidence.exact:
         found = _exact(evidence.text, evidence.source, lenient=True)
         return evolve(found, note=evidence.note or found.note)
-    versions = tuple(v for v in compat.known_versions() if any(v in compat.versions_in(s) for s in evidence.specs))
+    allowed = {version for specifier in evidence.specs for version in compat.versions_in(specifier)}
+    versions = tuple(version for version in compat.known_versions() if version in allowed)
     if not versions:
         newest = compat.newest()
         note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
@@ -175,6 +177,8 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
 
 
 def _is_version(text: str) -> bool:
+    if ranges.numbers_of(text) is not None:
+        return True
     from packaging.version import InvalidVersion, Version
 
     try:

@@ -1,0 +1,108 @@
+"""Ranges of versions as requirements have them, `>=0.8,<0.11`, for versions that are released.
+
+Almost every project writes numbers and commas alone, and those are read here: `packaging`, which reads the rest of
+PEP 440, takes longer to be imported than a file from the cache takes to be told of.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING
+
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_OPERATORS = ("~=", "==", "!=", "<=", ">=", "<", ">")
+_MOST_DIGITS = 9  # of one number: Python takes long over thousands
+
+
+@frozen
+class _Clause:
+    operator: str
+    version: str
+    numbers: tuple[int, ...]
+    series: bool  # `==0.8.*`
+
+    def holds(self, version: tuple[int, ...]) -> bool:
+        order = _order(version, self.numbers)
+        match self.operator:
+            case "==":
+                return _begins(version, self.numbers) if self.series else order == 0
+            case "!=":
+                return not _begins(version, self.numbers) if self.series else order != 0
+            case "~=":
+                return order >= 0 and _begins(version, self.numbers[:-1])
+            case "<=":
+                return order <= 0
+            case ">=":
+                return order >= 0
+            case "<":
+                return order < 0
+            case _:
+                return order > 0
+
+
+def within(text: str, versions: Iterable[str]) -> list[str]:
+    """Those of `versions` that are in a range. Raises ValueError for what is none, or no version."""
+    versions = list(versions)
+    clauses = _clauses(text)
+    numbers = [numbers_of(version) for version in versions]
+    if clauses is not None and None not in numbers:
+        pairs = zip(versions, numbers, strict=True)
+        return [version for version, each in pairs if each is not None and all(c.holds(each) for c in clauses)]
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
+
+    specifiers = SpecifierSet(text, prereleases=True)
+    return [version for version in versions if Version(version) in specifiers]
+
+
+def spelled(text: str) -> str | None:
+    """A range as `packaging` spells it, without blanks and in its order; None for what is not read here."""
+    clauses = _clauses(text)
+    if clauses is None:
+        return None
+    found = {f"{each.operator}{each.version}{'.*' if each.series else ''}": each for each in clauses}
+    twice = any(
+        one.operator == other.operator and _order(one.numbers, other.numbers) == 0
+        for one, other in combinations(found.values(), 2)
+    )
+    return None if twice else ",".join(sorted(found))  # of `==0.8,==0.8.0` it leaves out one
+
+
+def numbers_of(version: str) -> tuple[int, ...] | None:
+    """The numbers of a version that has nothing else, such as 0.10.2; None for another."""
+    parts = version.split(".")
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+        return None
+    # `packaging` may spell 0.08 in another way.
+    return None if any(part[0] == "0" and part != "0" for part in parts) else tuple(map(int, parts))
+
+
+def _clauses(text: str) -> list[_Clause] | None:
+    clauses = []
+    for part in text.split(","):
+        clause = part.strip()
+        operator = next((each for each in _OPERATORS if clause.startswith(each)), None)
+        if operator is None:
+            return None
+        version = clause[len(operator) :].strip()
+        series = version.endswith(".*") and operator in ("==", "!=")
+        version = version.removesuffix(".*") if series else version
+        numbers = numbers_of(version)
+        if numbers is None or (operator == "~=" and len(numbers) < 2):
+            return None
+        clauses.append(_Clause(operator, version, numbers, series))
+    return clauses
+
+
+def _order(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Below, at or above 0 as `one` is before, the same as or behind `other`; 0.8 and 0.8.0 are the same."""
+    return next((a - b for a, b in zip_longest(one, other, fillvalue=0) if a != b), 0)
+
+
+def _begins(version: tuple[int, ...], numbers: tuple[int, ...]) -> bool:
+    padded = (*version, *(0 for _ in numbers))
+    return padded[: len(numbers)] == numbers
