@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
 from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
+from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
-from pallas_lint.kernels.interpreter.replay import Abandoned
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
-from pallas_lint.memo.recall import Maps
+from pallas_lint.memo.findings import USED, KeptFindings, Maps
 from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
@@ -25,12 +26,12 @@ from pallas_lint.triage import suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.memo.recall import Recall
     from pallas_lint.run.project import Project
     from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
@@ -83,13 +84,8 @@ def judge(
     module = graph.add(source, project.file(source.path))
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale)
     presume(analysis, settings, project)
-    recall = project.recall(module.file)
-    if recall is not None:
-        recall.begin(module.source, module.outline, analysis, settings)
-    run = _Run(source, module, analysis, settings, recall, is_stale)
+    run = _Run(source, module, analysis, settings, is_stale)
     found = [*run.syntax_errors(), *run.rules(), *run.limits()]
-    if recall is not None:
-        recall.end()
     kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     kept = [source.settled(finding) for finding in _once(kept)]
@@ -124,11 +120,14 @@ class _Run:
     module: Module
     analysis: Analysis
     settings: Settings
-    recall: Recall | None = None
     is_stale: Callable[[], bool] = lambda: False
     errors: list[LintError] = field(factory=list)
     tracebacks: list[str] = field(factory=list)
     broken: bool = False
+    kept: KeptFindings | None = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.kept = KeptFindings.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same."""
@@ -177,41 +176,49 @@ class _Run:
         # Rules of others may look at anything: what they find is not kept.
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
         others = [rule for rule in rules if rule not in own]
-        for some, recall in ((own, self.recall), (others, None)):
+        for some, kept in ((own, self.kept), (others, None)):
             yield from self._index_maps(
-                [rule for rule in some if rule.check_index_map is not Rule.check_index_map], recall
+                [rule for rule in some if rule.check_index_map is not Rule.check_index_map], kept
             )
-            yield from self._launches(some, recall)
+            yield from self._launches(some, kept)
 
-    def _index_maps(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
+    def _index_maps(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
+        if not rules:
+            return
         outcome = self.analysis.outcome
-        failing = [launch for launch in outcome.launches if launch.meant_to_fail] if rules else []
+        failing = [launch for launch in outcome.launches if launch.meant_to_fail]
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
-        specs = [made for made in outcome.effects.specs_made if rules]
-        for what in (*(self.analysis.launches if rules else ()), *specs):
+        self.analysis.memo.teach(USED, lambda functions: functions & used)
+        every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
+        for what in every:
             self._go_on()
-            known = None if recall is None else recall.of_maps(what, used)
-            if known is not None:
-                found, maps = known
-                outcome.entered.update(maps.entered)
-            else:
-                before, entered = self._asked, set(outcome.entered)
-                every = list(_maps(what, self.analysis))
-                unseen = [each for each in every if each.launch is not None or each.func.node not in used]
-                found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
-                ran = {node: outcome.entered[node] for node in outcome.entered.keys() - entered}
-                maps = Maps(frozenset(each.func.node for each in every), ran)
-                if recall is not None and self._asked == before:
-                    recall.keep_maps(what, maps, used, found)
+            found, maps = (
+                self._maps_of(what, rules, used)
+                if kept is None
+                else kept.of_maps(what, partial(self._maps_of, what, rules, used))
+            )
+            outcome.entered.update(maps.entered)
             if isinstance(what, Launch):
                 used |= maps.functions
             yield from found
 
+    def _maps_of(
+        self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
+    ) -> tuple[list[Finding], Maps]:
+        """What the rules say of the index maps of a launch, or of a spec of which those in `used` are left out."""
+        entered = self.analysis.outcome.entered
+        before = set(entered)
+        every = list(_maps(what, self.analysis))
+        unseen = [each for each in every if each.launch is not None or each.func.node not in used]
+        found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
+        ran = {node: entered[node] for node in entered.keys() - before}
+        return found, Maps(frozenset(each.func.node for each in every), ran)
+
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
         return self._guarded(self._context(rule), rule.check_index_map, index_map)
 
-    def _launches(self, rules: list[type[Rule]], recall: Recall | None) -> Iterator[Finding]:
+    def _launches(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
         """Run the rules on launches and kernels."""
         launch_rules = [rule for rule in rules if rule.check_launch is not Rule.check_launch]
         kernel_rules = [rule for rule in rules if rule.check_kernel is not Rule.check_kernel]
@@ -220,15 +227,13 @@ class _Run:
             if rule.check_op is not Rule.check_op:
                 for name in rule.ops:
                     by_op.setdefault(name, []).append(rule)
+
+        def find(launch: Launch) -> list[Finding]:
+            return list(self._launch(launch, launch_rules, kernel_rules, by_op))
+
         for launch in self.analysis.launches:
             self._go_on()
-            found = None if recall is None else recall.of_launch(launch)
-            if found is None:
-                before = self._asked
-                found = list(self._launch(launch, launch_rules, kernel_rules, by_op))
-                if recall is not None and self._asked == before:
-                    recall.keep(launch, found)
-            yield from found
+            yield from find(launch) if kept is None else kept.of_launch(launch, partial(find, launch))
 
     def _launch(
         self,
@@ -301,35 +306,23 @@ class _Run:
         likely = self._guarded(inquiry.presumed, check, subject)
         return [*found, *(finding for finding in likely if finding.span not in told)]
 
-    @property
-    def _asked(self) -> tuple[int, int]:
-        """Changes where a rule fails, and where it looks at all of the file: such findings are not kept."""
-        return len(self.errors), self.module.uses.asked
-
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
-        if self.recall is not None and own:
-            yield from self._uses_by_piece(own, self.recall)
+        if self.kept is not None and own:
+            self.kept.read_uses()
+            for piece in self.module.outline.walk():
+                self._go_on()
+                yield from self.kept.of_piece(piece, partial(self._uses_checked, own))
             rules = [rule for rule in rules if rule not in own]
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
-        for rule in rules:
-            yield from self._guarded(self._context(rule), _check_uses, uses)
+        yield from self._uses_checked(rules, uses)
 
-    def _uses_by_piece(self, rules: list[type[Rule]], recall: Recall) -> Iterator[Finding]:
-        """What rules say of uses, found out for the pieces of which it is not known."""
-        stored = recall.stored_names(self.module)
-        for piece in self.module.outline.walk():
-            self._go_on()
-            known = recall.of_piece(piece)
-            if known is None:
-                before = self._asked
-                uses = [use for use in recall.uses_in(piece) if use.name.startswith("jax") and use.name not in stored]
-                known = []
-                for rule in rules if uses else ():
-                    known += self._guarded(self._context(rule), _check_uses, uses)
-                if self._asked == before:
-                    recall.keep_piece(piece, known)
-            yield from known
+    def _uses_checked(self, rules: list[type[Rule]], uses: list[Use]) -> list[Finding]:
+        return [
+            finding
+            for rule in (rules if uses else ())
+            for finding in self._guarded(self._context(rule), _check_uses, uses)
+        ]
 
     def _guarded(self, context: Context, check: _Check, *subject: object) -> list[Finding]:
         """The rule's findings; a crash becomes an error of the run, and the other rules go on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.api_names import api_name, keywords, reached
@@ -19,34 +20,33 @@ def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
     What a kernel does in a jax in which its launcher fails before is nobody's business: PAL703 tells the launcher.
     All of them where none has everything.
     """
-    usable = context.analysis.usable
-    known = usable.get(launch)
-    if known is None:
-        outline = context.module.outline
-        pieces = [*(piece for piece in outline.pieces if piece.kind == "import"), launch.site.piece]
-        pieces += [body.piece for body in launch.bodies]
-        own = dict.fromkeys(piece for piece in pieces if piece.source is context.module.source)
-        early: frozenset[str] = frozenset().union(*(_early(piece, context) for piece in own))
-        told = context.jax.versions
-        known = usable[launch] = tuple(version for version in told if version not in early) or told
-    return known
+    memo, told = context.analysis.memo, context.jax.versions
+    return memo.answer(("usable", launch, told), lambda: _usable(launch, context)).value
+
+
+def _usable(launch: Launch, context: Context) -> tuple[str, ...]:
+    pieces = [*(piece for piece in context.module.outline.pieces if piece.kind == "import"), launch.site.piece]
+    pieces += [body.piece for body in launch.bodies]
+    own = dict.fromkeys(piece for piece in pieces if piece.source is context.module.source)
+    memo, told = context.analysis.memo, context.jax.versions
+    early: set[str] = set()
+    for piece in own:
+        early |= memo.answer(("early", piece, told), partial(_early, piece, context)).value
+    return tuple(version for version in told if version not in early) or told
 
 
 def _early(piece: Piece, context: Context) -> frozenset[str]:
     """The versions that do not have yet what the piece names."""
-    known = context.analysis.early.get(piece)
-    if known is None:
-        everywhere = evolve(context, launch=None)
-        uses, _ = context.module.uses.within(piece.first, piece.last)
-        found: set[str] = set()
-        for use in uses:
-            name = api_name(use)
-            if name is not None and any(name.history.status(version) == "not-yet" for version in context.jax.versions):
-                # Behind a guard that nothing decides (`if cuda_version < 12080: raise`) the launch needs it still.
-                surely = reached(name, everywhere) or context.jax.versions
-                found.update(v for v in surely if name.history.status(v) == "not-yet")
-            called = api_name(use, called=True)
-            for _, history, failing in () if called is None else keywords(called, everywhere):
-                found.update(version for version in failing if history.status(version) == "not-yet")
-        known = context.analysis.early[piece] = frozenset(found)
-    return known
+    everywhere = evolve(context, launch=None)
+    uses, _ = context.module.uses.within(piece.first, piece.last)
+    found: set[str] = set()
+    for use in uses:
+        name = api_name(use)
+        if name is not None and any(name.history.status(version) == "not-yet" for version in context.jax.versions):
+            # Behind a guard that nothing decides (`if cuda_version < 12080: raise`) the launch needs it still.
+            surely = reached(name, everywhere) or context.jax.versions
+            found.update(v for v in surely if name.history.status(v) == "not-yet")
+        called = api_name(use, called=True)
+        for _, history, failing in () if called is None else keywords(called, everywhere):
+            found.update(version for version in failing if history.status(version) == "not-yet")
+    return frozenset(found)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from benchmarks.texts import composed
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.kernels.interpreter.replay import Abandoned
+from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.lint import judge
 from pallas_lint.run.project import Project
 from pallas_lint.syntax import outline
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
-    from pallas_lint.lint import FileResult
+    from pallas_lint.lint import FileResult, Judgement
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path("/nonexistent/edited.py")
@@ -69,10 +69,21 @@ TEXTS = [*(file.read_text() for file in sorted((ROOT / "examples").glob("*.py"))
 TYPED = ("(", ")", ":", "\n", "\n\n", "    ", "x", "128", "1", " = ", "#", '"""', "pl.", "del ", "jnp.sum(x_ref[...])")
 
 
-def result(text: str, project: Project) -> FileResult:
+def judged(text: str, project: Project) -> Judgement:
     source = Source(FILE.as_posix(), text)
     project.overlay = {FILE: source}
-    return judge(source, CHOSEN, project).result
+    return judge(source, CHOSEN, project)
+
+
+def result(text: str, project: Project) -> FileResult:
+    return judged(text, project).result
+
+
+def runs(text: str, project: Project) -> tuple[int, int]:
+    """How many runs judging the text took, and how many it was spared."""
+    analysis = judged(text, project).analysis
+    assert analysis is not None
+    return analysis.runs.made, analysis.runs.again
 
 
 def told(found: FileResult) -> tuple[object, ...]:
@@ -126,28 +137,107 @@ def test_the_outline_is_that_of_the_text() -> None:
         assert str(found.tree.root_node) == str(fresh.tree.root_node)  # type: ignore[union-attr]
 
 
-def test_an_edit_in_one_kernel_runs_only_what_reaches_it() -> None:
+def test_an_edit_in_one_kernel_runs_only_what_enters_it() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
-    result(text, project)
-    replay = project.graph().syntax.replay(FILE)
-    every = len(replay.runs)
+    every, _ = runs(text, project)
     assert every > 5
-    result(text.replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1), project)
-    assert every - 2 <= replay.again < every
+    made, again = runs(text.replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1), project)
+    assert 0 < made <= 2
+    assert made + again == every
+
+
+def test_what_is_only_named_in_a_comment_is_not_rested_on() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = (
+        SHARED.replace("def second(x):\n", "def second(x):\n    # unlike helper\n", 1)
+        + "\n\ndef helper():\n    return 1\n"
+    )
+    every, _ = runs(text, project)
+    assert runs(text.replace("return 1", "return 2"), project) == (0, every)
+
+
+def test_what_is_taken_back_runs_nothing() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    text = composed(250)
+    every, _ = runs(text, project)
+    for typed in (" + (", " + (1", " + (1)"):
+        edited = text.replace("\n    o_ref[...] = ", f"\n    o_ref[...]{typed} = ", 1)
+        assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+    assert runs(text, project) == (0, every)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("ROWS = 8\n", "ROWS = 6\n", id="by a function that was called before with the same arguments"),
+        pytest.param("WIDTH = 100\n", "WIDTH = 50\n", id="by a member of a class that another run looked up"),
+        pytest.param("STEPS = 8\n", "STEPS = 9\n", id="by the top level, for another run"),
+        pytest.param("DEEP = 1\n", "DEEP = 2\n", id="by an index map, after the run"),
+    ],
+)
+def test_what_was_looked_up_for_somebody_else_is_rested_on(old: str, new: str) -> None:
+    launch = "    return pl.pallas_call(kernel, out, grid=grid, in_specs=[spec], out_specs=spec)(x)\n"
+    comments = "\n".join(["    # long enough for its members to be judged each by itself"] * 40)
+    text = f"""\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+ROWS = 8
+WIDTH = 100
+STEPS = 8
+DEEP = 1
+out = jax.ShapeDtypeStruct((64, 100), jnp.float32)
+grid = (STEPS,)
+
+
+def rows():
+    return ROWS
+
+
+first = rows()
+second = rows()
+
+
+class Sizes:
+{comments}
+    width = WIDTH
+
+    def block(self, rows):
+        return rows, self.width
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def one(x):
+    spec = pl.BlockSpec(Sizes().block(first), lambda i: (i * DEEP, 0))
+{launch}
+
+def two(x):
+    spec = pl.BlockSpec(Sizes().block(second), lambda i: (i * DEEP, 0))
+{launch}"""
+    project = Project(Path("/nonexistent"), incremental=True)
+    before = told(result(text, project))
+    edited = text.replace(old, new)
+    assert told(result(edited, Project(Path("/nonexistent")))) != before
+    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
 
 
 def test_launches_that_share_what_the_top_level_makes_are_told_alone() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     result(SHARED, project)
-    replay = project.graph().syntax.replay(FILE)
     text = SHARED
     for old, new in (("[whole], out_specs=whole", "None"), ("[pair[0]]", "[spec]"), ("return jax.grad", "jax.grad")):
         text = text.replace(old, new)
-        assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
-        again, every = replay.again, len(replay.runs)
-        assert every > 5
-        assert again >= every - 2
+        found = judged(text, project)
+        assert told(found.result) == told(result(text, Project(Path("/nonexistent"))))
+        assert found.analysis is not None
+        assert found.analysis.runs.made <= 2
+        assert found.analysis.runs.again >= 3
 
 
 def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
@@ -166,12 +256,12 @@ def test_two_distant_edits_at_once_run_only_what_reaches_them() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
     result(text, project)
-    replay = project.graph().syntax.replay(FILE)
-    every = len(replay.runs)
     head, _, tail = text.rpartition("\n    o_ref[...]")
     edited = f"{head}\n\n    o_ref[...]{tail}".replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1)
-    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
-    assert every - 3 <= replay.again < every
+    found = judged(edited, project)
+    assert told(found.result) == told(result(edited, Project(Path("/nonexistent"))))
+    assert found.analysis is not None
+    assert 0 < found.analysis.runs.made <= 3 < found.analysis.runs.again
 
 
 def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: Path) -> None:
@@ -185,10 +275,10 @@ def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: 
     source = Source(file.as_posix(), text)
     project.overlay = {file: source}
 
-    def judged(project: Project) -> tuple[object, ...]:
+    def again(project: Project) -> tuple[object, ...]:
         return told(judge(source, CHOSEN, project).result)
 
-    before = judged(Project(tmp_path, project.overlay))
+    before = again(Project(tmp_path, project.overlay))
     for runs in range(1, 7):
         helper.write_text("ROWS = 96\n")
         project.forget(helper)
@@ -197,6 +287,6 @@ def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: 
             judge(source, CHOSEN, project, lambda: next(asked))  # noqa: B023
         helper.write_text("ROWS = 7\n")
         project.forget(helper)
-        after = judged(Project(tmp_path, project.overlay))
-        is_same = judged(project) == after  # the difference is long
+        after = again(Project(tmp_path, project.overlay))
+        is_same = again(project) == after  # the difference is long
         assert is_same and after != before, f"interrupted after {runs} runs"

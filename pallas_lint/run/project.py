@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
-    from pallas_lint.memo.recall import Recall
     from pallas_lint.presumption import Evidence, ProjectEvidence
     from pallas_lint.text.source import Source
 
@@ -85,8 +84,6 @@ class Project:
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
 
-    _recalls: dict[Path, Recall] = field(factory=dict, init=False)
-
     @cached_property
     def _syntax(self) -> SyntaxCache:
         from pallas_lint.kernels.interpreter.modules import SyntaxCache
@@ -109,14 +106,6 @@ class Project:
 
         self._syntax.trim()
         return ModuleGraph(self.overlay, self._syntax, None if self.absolute_names else self.cwd)
-
-    def recall(self, file: Path | None) -> Recall | None:
-        """What was found in a file the last time; None where that is not kept."""
-        from pallas_lint.memo.recall import Recall
-
-        if not self.incremental or file is None:
-            return None
-        return self._recalls.setdefault(file, Recall())
 
     def forget(self, file: Path) -> None:
         """The file has changed on disk: what was read of it does not count any more."""

@@ -74,6 +74,7 @@ class Outline:
     tree: tree_sitter.Tree | None = None
     whole: tuple[tree_sitter.Tree, bytes] | None = None  # the last tree without an error, and what it was made of
     earlier: Earlier | None = field(default=None, repr=False)  # only while it is made
+    gone: list[tuple[Piece, int]] = field(factory=list, repr=False)  # pieces of earlier texts, so many texts ago
 
     @property
     def stars(self) -> list[str]:

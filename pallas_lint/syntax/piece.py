@@ -60,6 +60,10 @@ class Piece:
         """Every identifier-like word in the text, comments and strings included: a cheap over-estimate of uses."""
         return frozenset(_WORD.findall(self.text))
 
+    def may_bind(self, name: str) -> bool:
+        """Whether the statement may bind a name at its level; a block, any that stands in it."""
+        return name in self.names or (self.kind == "block" and name in self.words)
+
     @property
     def header(self) -> str:
         """A class's text up to its members."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 
+_TEXTS = 12  # so many texts ago a piece was there that may come back
+
+
 def updated(before: Outline, source: Source) -> Outline:
     """The same as `outline(source)`, with pieces of `before` in it; `before` is used up."""
     untouched = _Untouched(before, source)
@@ -29,6 +32,7 @@ def updated(before: Outline, source: Source) -> Outline:
     result.whole = result.whole or before.whole
     kept: dict[Piece, Piece] = {}
     result.pieces = _adopted(before.pieces, result.pieces, kept, untouched.taken)
+    _revive(before, result, kept)
     result.imports = [(kept.get(piece, piece), bound) for piece, bound in result.imports]
     result.star_imports = [(kept.get(piece, piece), module) for piece, module in result.star_imports]
     return result
@@ -177,6 +181,29 @@ def _adopted(
     return result
 
 
+def _revive(before: Outline, result: Outline, kept: dict[Piece, Piece]) -> None:
+    """Put pieces that went lately in place of those that say the same: what was broken is mended, or typed over."""
+    present, known = set(result.walk()), set(before.walk())
+    gone = [(piece, 1) for piece in before.walk() if piece not in present]
+    gone += [(piece, ago + 1) for piece, ago in before.gone if piece not in present and ago < _TEXTS]
+    left: dict[Hashable, Piece] = {_content(piece): piece for piece, _ in reversed(gone) if not _is_refused(piece)}
+    if left:
+        _put_back(result.pieces, left, known, kept)
+        for piece in result.pieces:
+            _put_back(piece.members, left, known, kept)
+        present = set(result.walk())
+    result.gone = [(piece, ago) for piece, ago in gone if piece not in present]
+
+
+def _put_back(
+    pieces: list[Piece], left: dict[Hashable, Piece], known: Container[Piece], kept: dict[Piece, Piece]
+) -> None:
+    for at, piece in enumerate(pieces):
+        same = None if piece in known else left.pop(_content(piece), None)
+        if same is not None:
+            pieces[at] = _moved(same, piece, kept)
+
+
 def _is_refused(piece: Piece) -> bool:
     """Whether it has a problem that only shows where somebody asks for the syntax."""
     return not piece.suspect and piece.was_parsed and piece.problem is not None
@@ -194,7 +221,7 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
     return None if at is None else (at.line - piece.first, at.column)
 
 
-def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], taken: Container[Piece]) -> Piece:
+def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], taken: Container[Piece] = ()) -> Piece:
     if old.members:
         members = _adopted(old.members, new.members, kept, taken)
         old.forget_text()  # between members may be comments

@@ -293,7 +293,7 @@ class Documents:
 
         A crash of the engine is a problem of this document, not of the server.
         """
-        from pallas_lint.kernels.interpreter.replay import Abandoned
+        from pallas_lint.kernels.analysis.runs import Abandoned
         from pallas_lint.lint import judge, may_have_kernels
 
         file = self.path(uri)

@@ -30,7 +30,7 @@ FLOORS = (
         "pallas_lint.rules.registry",
     ),
     ("pallas_lint.text", "pallas_lint.registry", "pallas_lint.compat"),
-    ("pallas_lint.syntax", "pallas_lint.config"),
+    ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.answers"),
     ("pallas_lint.notebooks", "pallas_lint.kernels.model"),
     ("pallas_lint.kernels.launches",),
     ("pallas_lint.kernels.library", "pallas_lint.kernels.grid"),

@@ -12,7 +12,7 @@ from pallas_lint.server.workspace import turns
 from pallas_lint.server.workspace.turns import AT_ONCE, Turns
 
 from pallas_lint import lint
-from pallas_lint.kernels.interpreter.replay import Abandoned
+from pallas_lint.kernels.analysis.runs import Abandoned
 from tests.server.clients import LIMIT, codes, document, everywhere, session
 from tests.server.test_protocol import CODE
 

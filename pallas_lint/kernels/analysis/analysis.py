@@ -9,14 +9,16 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.call_contexts import run_callers
+from pallas_lint.kernels.analysis.runs import Runs
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
-from pallas_lint.kernels.interpreter.replay import Abandoned
+from pallas_lint.kernels.interpreter.modules import Moment
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import spreading
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import SHARD_MAPS, last_part
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
+from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.interpreter.outcome import Outcome
-    from pallas_lint.kernels.interpreter.replay import Replay
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.memo.answers import Memo
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
 
@@ -48,11 +50,14 @@ class Analysis:
 
     module: Module
     interpreter: Interpreter
+    runs: Runs
     launches: list[Launch] = field(factory=list)
-    replay: Replay | None = None
-    early: dict[Piece, frozenset[str]] = field(factory=dict)  # the jax versions that lack what a piece names
-    usable: dict[Launch, tuple[str, ...]] = field(factory=dict)  # ... those in which a launch can run
     presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
+
+    @property
+    def memo(self) -> Memo:
+        """What is known of the file, of earlier texts too."""
+        return self.interpreter.memo
 
     @property
     def outcome(self) -> Outcome:
@@ -103,26 +108,21 @@ def analyse(
     everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
     interpreter = Interpreter(module.graph, module, versions, everywhere)
     interpreter.module = module
-    result = Analysis(module, interpreter)
-    replay = module.graph.syntax.replay(module.file)
-    replay.is_stale = is_stale
-    replay.begin(interpreter, module)
+    runs = Runs(interpreter, module, is_stale)
+    runs.begin()
     roots = _roots(module)
     try:
         # Whatever others pass to it, a function is judged for arguments that are not known: callers only add.
         kernels = [piece for piece in reversed(roots) if _is_kernel(piece)]
         for piece in (*(piece for piece in reversed(roots) if piece not in kernels), *kernels):
             if piece not in kernels or not _has_run(interpreter, piece):
-                _run(replay, interpreter, module, piece, "root")
-        _run_unresolved(replay, interpreter, module)
-        run_callers(replay, interpreter, module, roots, partial(_run_root, interpreter, module))
-    except Abandoned:
-        replay.abandon(interpreter, module)
-        raise
-    replay.end(interpreter, module)
-    result.launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
-    result.replay = replay
-    return result
+                _run(runs, piece, "root")
+        _run_unresolved(runs)
+        run_callers(runs, roots, partial(_run_root, interpreter, module))
+    finally:
+        runs.end()
+    launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
+    return Analysis(module, interpreter, runs, launches)
 
 
 def _assumed(text: str, *, inside: bool) -> dict[str, int]:
@@ -218,8 +218,8 @@ def _leading_names(module: Module) -> set[str]:
     return names
 
 
-def _run(replay: Replay, interp: Interpreter, module: Module, piece: Piece, phase: str) -> None:
-    replay.run(interp, piece, phase, lambda: _run_root(interp, module, piece))
+def _run(runs: Runs, piece: Piece, phase: str) -> None:
+    runs.run(piece, phase, lambda: _run_root(runs.interp, runs.module, piece))
 
 
 def _run_root(
@@ -231,7 +231,7 @@ def _run_root(
     interp.running, interp.running_piece = object(), piece
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
-        with module.at(module.moment_of(piece)):
+        with module.at(Moment(piece, called=True)):
             _enter(interp, module, piece)
             spreading.run_handed_out(interp)
     except TOO_MUCH:
@@ -247,15 +247,19 @@ def _run_root(
 def _enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if piece.nested:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
+        interp.memo.read(OWNER, piece)
         cls = module.lookup(owner.names[0], interp)
         if isinstance(cls, Class):
             instance = Instance(cls, made_by=interp.running)
-            interp.run_piece(piece, cls.env)
+            with interp.memo.under((MEMBER, owner, name) for name in piece.names):
+                interp.run_piece(piece, cls.env)
             for name in piece.names:
+                interp.memo.read(MEMBER, owner, name)
                 _run_function(interp, cls.env.vars.get(name), instance)
         return
     if not piece.names:
-        interp.run_piece(piece, module.env)
+        with interp.memo.under((NAMED, name) for name in piece.words):
+            interp.run_piece(piece, module.env)
         return
     for name in piece.names:
         value = module.lookup(name, interp)
@@ -271,6 +275,7 @@ def _enter(interp: Interpreter, module: Module, piece: Piece) -> None:
 
 
 def _run_class(interp: Interpreter, cls: Class) -> None:
+    interp.memo.read(MEMBERS, cls.piece)
     instance = Instance(cls, made_by=interp.running)
     for value in list(cls.env.vars.values()):
         _run_function(interp, value, instance)
@@ -310,12 +315,13 @@ def _inner_functions(interp: Interpreter, outer: Func) -> Iterator[Func]:
         yield Func(node.name.value, node, piece, env.module, env)
 
 
-def _run_unresolved(replay: Replay, interp: Interpreter, module: Module) -> None:
+def _run_unresolved(runs: Runs) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
+    interp, module = runs.interp, runs.module
     resolved = {launch.site.key for launch in interp.outcome.launches if launch.traces}
     missing = {launch.scope for launch in interp.outcome.launches if launch.scope and launch.site.key not in resolved}
     if not missing:
         return
     for piece in module.outline.walk():
         if piece.kind == "def" and not missing.isdisjoint(piece.words) and not piece.has(FORMS.preparing):
-            _run(replay, interp, module, piece, "unresolved")
+            _run(runs, piece, "unresolved")

@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.spreading import spread_by
+from pallas_lint.kernels.model.questions import MET
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, DType, Func, Instance, Seq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.kernels.analysis.runs import Runs
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.interpreter.replay import Replay
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
     from pallas_lint.syntax import Piece
@@ -31,8 +31,9 @@ _MOST_CALLS = 16  # launches kept for one site beside those met without its call
 _DEPTH = 6
 
 
-def run_callers(replay: Replay, interp: Interpreter, module: Module, roots: list[Piece], run: Run) -> None:
+def run_callers(runs: Runs, roots: list[Piece], run: Run) -> None:
     """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
+    interp, module = runs.interp, runs.module
     done = set(roots)
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MOST_PIECES
@@ -46,9 +47,7 @@ def run_callers(replay: Replay, interp: Interpreter, module: Module, roots: list
             if left == 0:
                 break
             left -= 1
-            reached |= replay.run(
-                interp, piece, "caller", partial(_run, interp, tuple(interp.outcome.launches), piece, run)
-            )
+            reached |= runs.run(piece, "caller", partial(_run, interp, tuple(interp.outcome.launches), piece, run))
         names = reached - names
     interp.calling = False
 
@@ -84,6 +83,7 @@ def _keep_telling(interp: Interpreter, before: tuple[Launch, ...], piece: Piece)
     """Drop the launches met last that tell nothing new, or of which it is open whether they happen."""
     kept: list[Launch] = []
     for launch in interp.outcome.launches:
+        interp.memo.read(MET, launch.site.key)
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         told = _told(launch)
         calls = sum(other.caller is not None for other in same)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
+from pallas_lint.kernels.model.questions import GUARDING
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
 from pallas_lint.records import define, field
@@ -35,7 +36,6 @@ class VersionGuards:
     module: Module
     interpreter: Interpreter
     _interpreters: dict[str, tuple[Interpreter, Module]] = field(factory=dict)
-    _known: dict[tuple[str, str], bool | None] = field(factory=dict)
 
     def reached_in(self, use: Use, versions: Iterable[str]) -> tuple[str, ...]:
         """Those of `versions` in which the use is surely reached as far as version guards decide.
@@ -66,6 +66,7 @@ class VersionGuards:
 
     def _asks(self, condition: str, use: Use) -> bool:
         """Whether a condition, or what a name in it was assigned, asks about versions."""
+        self.interpreter.memo.read(GUARDING)
         if _ASKING.search(condition):
             return True
         names = set(_NAME.findall(condition))
@@ -103,10 +104,8 @@ class VersionGuards:
         text = whole[node.at : node.to].decode("utf-8")
         if not self._asks(text, use):
             return frozenset({True, False})
-        key = (text, version)
-        if key not in self._known:
-            self._known[key] = self._truth(node, text, version)
-        known = self._known[key]
+        memo = self.interpreter.memo
+        known = memo.answer(("guard", text, version), lambda: self._truth(node, text, version)).value
         return None if known is None else frozenset({known})
 
     def _truth(self, node: nodes.BaseExpression, text: str, version: str) -> bool | None:
@@ -129,7 +128,7 @@ class VersionGuards:
             interpreter, module = self.interpreter, self.module
             if interpreter.versions != (version,):
                 # The outline is shared, the variables are not.
-                module = Module(module.source, module.graph, module.file)
+                module = Module(module.source, module.graph, module.file, module.memo)
                 module.outline = self.module.outline
                 interpreter = Interpreter(module.graph, module, (version,), self.interpreter.assumptions)
                 interpreter.module = module

@@ -395,7 +395,7 @@ def traced_results(index_map: IndexMap, rank: int) -> tuple[Value, ...] | None:
 def _run(interpreter: Interpreter, index_map: IndexMap, arguments: Arguments) -> Value:
     if index_map.launch is None:
         return UNKNOWN
-    with interpreter.reading(index_map.func):
+    with interpreter.reading(index_map.func, index_map.launch):
         # Operations keep where they came from in kernels only.
         interpreter.kernel = KernelTrace(index_map.func.name, index_map.site_of(index_map.func.node), index_map.launch)
         try:

@@ -24,7 +24,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
-from pallas_lint.records import define, evolve
+from pallas_lint.records import define
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.descent import walk
 
@@ -153,11 +153,11 @@ class IndexMap:
     def _run_statements(self) -> None:
         """Local variables of a map that is a def."""
         if isinstance(self.func.node, nodes.FunctionDef):
-            with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
+            with self.interpreter.reading(self.func, self.launch), suppress(*TOO_MUCH):
                 self.interpreter.suite(self.func.node.body, self._env)
 
     def _value(self, node: nodes.BaseExpression) -> Value:
-        with self.interpreter.reading(self.func), suppress(*TOO_MUCH):
+        with self.interpreter.reading(self.func, self.launch), suppress(*TOO_MUCH):
             return self.interpreter.evaluate(node, self._env)
         return UNKNOWN
 
@@ -184,7 +184,8 @@ class IndexMap:
         arguments += [Ref(name, "prefetch", at, space="smem") for at, name in enumerate(names[:prefetch])]
         trace = KernelTrace(self.func.name, self.site_of(self.func.node), self.launch)
         interpreter = self.interpreter
-        traced(interpreter, trace, lambda: interpreter.call_function(self.func, Arguments(arguments)))
+        with interpreter.reading(self.func, self.launch):
+            traced(interpreter, trace, lambda: interpreter.call_function(self.func, Arguments(arguments)))
         return trace
 
     def site_of(self, node: nodes.Node) -> Site:
@@ -227,7 +228,4 @@ def maps_of(
     found = options(spec.index_map) if spec.index_map is not None else ()
     for option in found:
         if isinstance(option, Func):
-            if launch is None and option.module.file == interpreter.root.file:
-                # A run that was not repeated has it from the file's text before: it is this module's all the same.
-                option = evolve(option, module=interpreter.root)
             yield IndexMap(spec, option, interpreter, launch, sure and len(found) == 1)

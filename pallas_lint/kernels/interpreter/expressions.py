@@ -450,10 +450,6 @@ def _yield(interp: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Va
     return UNKNOWN
 
 
-attribute_of = members.attribute_of
-class_member = members.class_member
-dataclass_fields = members.dataclass_fields
-
 HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
     nodes.Name: _name,
     nodes.Integer: _number,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.outcome import Outcome
@@ -44,6 +44,7 @@ from pallas_lint.kernels.model.values import (
     options,
     weight_of,
 )
+from pallas_lint.memo.answers import Answer, Memo
 from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import nodes
 
@@ -70,6 +71,8 @@ class Interpreter(Recorder):
     root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
+    memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # what is read is noted there
+    runs: dict[Launch, list[Answer[Any]]] = field(factory=dict)  # the answers of the runs that are over, by launch
     outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     # How often it traced a kernel for a launch site.
@@ -171,13 +174,18 @@ class Interpreter(Recorder):
             self.piece, self.guards, self.uncertain = before
 
     @contextmanager
-    def reading(self, func: Func) -> Iterator[None]:
-        """Evaluate parts of a function by hand, outside kernels: an index map's results."""
+    def reading(self, func: Func, launch: Launch | None) -> Iterator[None]:
+        """Evaluate parts of a function by hand, outside kernels: an index map's results.
+
+        A launch keeps what is found out: what that rests on belongs to what the run that met the launch rests on.
+        """
         before, self.module = self.module, func.module
         self.begin()
-        with self._within(func.piece), self.outside_kernels():
+        with self.memo.asking() as read, self._within(func.piece), self.outside_kernels():
             yield
         self.module = before
+        for answer in self.runs.get(launch, ()) if launch is not None else ():
+            self.memo.add(answer, read)
 
     def count(self, steps: int) -> None:
         """So much work is to be done. Raises OutOfBudget where that is too much."""
@@ -265,7 +273,7 @@ class Interpreter(Recorder):
                 return members.call_method(self, callee, arguments, node, Env(self.module))
             return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
-            return self._instantiate(callee, arguments, node)
+            return members.instance_of(self, callee, arguments)
         if isinstance(callee, OneOf):
             result: Value | None = None
             with self.maybe():
@@ -274,7 +282,7 @@ class Interpreter(Recorder):
                     result = value if result is None else join(result, value)
             return UNKNOWN if result is None else result
         if isinstance(callee, Instance):
-            method = expressions.attribute_of(self, callee, "__call__", node)
+            method = members.attribute_of(self, callee, "__call__", node)
             if isinstance(method, Func):
                 return self.call_function(method, arguments)
         if arguments.bring_code or not self.is_from_outside(callee):
@@ -392,22 +400,6 @@ class Interpreter(Recorder):
         if default is not None:
             return Sym(name, env.frame, default) if open_ else default
         return jit.traced(func, name, Sym(name, env.frame))
-
-    def _instantiate(self, cls: Class, arguments: Arguments, node: nodes.Node) -> Value:
-        instance = Instance(cls, made_by=self.running)
-        init = expressions.class_member(self, cls, "__init__")
-        if isinstance(init, Func):
-            self.call_function(evolve(init, method_of=instance), arguments)
-        else:
-            fields = expressions.dataclass_fields(self, cls)
-            for name, value in zip(fields, arguments.positional, strict=False):
-                instance.attributes[name] = value
-            instance.attributes.update(arguments.keywords)
-            for value in (*arguments.positional, *arguments.keywords.values()):
-                for ref in refs_in(value):
-                    # The instance keeps the ref; what is done to it there is seen through the attribute.
-                    instance.attributes.setdefault(ref.parameter, ref)
-        return instance
 
     # -- questions ---------------------------------------------------------------------------------------------
 

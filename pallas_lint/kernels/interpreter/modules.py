@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import OrderedDict
 from contextlib import contextmanager
 from functools import cached_property
@@ -11,17 +12,18 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Effects
-from pallas_lint.kernels.interpreter.replay import Replay
 from pallas_lint.kernels.interpreter.wide_types import wide_types
+from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
-from pallas_lint.records import define, field
+from pallas_lint.memo.answers import Memo
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
@@ -38,23 +40,45 @@ _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 
 
+@frozen
+class Moment:
+    """When code runs: where a piece stands, or (`called`) when what the piece defines is called."""
+
+    piece: Piece
+    called: bool = False
+
+
 @define(eq=False, slots=False)
 class Module:
-    """One file as the analysis sees it. `file` is None for text that is not on disk."""
+    """One file as the analysis sees it. `file` is None for text that is not on disk.
+
+    While it is edited, a file stays the same module: functions that were found in one text look up their names in the
+    next one.
+    """
 
     source: Source
     graph: ModuleGraph
     file: Path | None = None
+    memo: Memo | None = None  # what is read of it is noted there: of the module under analysis
     env: Env = field(init=False)
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[Piece] = field(factory=set, init=False)  # pieces that ran
-    moment: int | None = field(default=None, init=False)  # the line that is running; None: the file ran to its end
+    moment: Moment | None = field(default=None, init=False)  # that is now; None: the file ran to its end
     _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # taken when a name's value was found
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
+    _binding: dict[str, tuple[Piece, ...]] = field(factory=dict, init=False)  # by the names that were asked for
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
     def __attrs_post_init__(self) -> None:
         self.env = Env(self)
+
+    def renew(self, source: Source, graph: ModuleGraph) -> None:
+        """Another text stands in the file; nothing of it has run."""
+        file, memo, env = self.file, self.memo, self.env
+        vars(self).clear()
+        Module.__init__(self, source, graph, file, memo)
+        Env.__init__(env, self)
+        self.env = env
 
     @cached_property
     def outline(self) -> Outline:
@@ -124,8 +148,8 @@ class Module:
         return {name: sorted(set(at)) for name, at in lines.items() if len(set(at)) > 1}
 
     @contextmanager
-    def at(self, moment: int | None) -> Iterator[None]:
-        """Names that are bound more than once mean within what they mean on that line of the file."""
+    def at(self, moment: Moment | None) -> Iterator[None]:
+        """Names that are bound more than once mean within what they mean then."""
         if not self._rebound:
             yield
             return
@@ -136,12 +160,16 @@ class Module:
         finally:
             self._move(before)
 
-    def moment_of(self, piece: Piece) -> int | None:
-        """When a piece that launches runs: a statement where it stands, a function once everything is bound.
+    def _line_of(self, moment: Moment | None) -> int | None:
+        """The line that runs then; None: all have run.
 
-        A function whose name is bound again is called before that; one of a notebook, in its cell.
+        A statement launches where it stands, a function once everything is bound. A function whose name is bound again
+        is called before that; one of a notebook, in its cell.
         """
-        if piece.kind not in ("def", "class"):
+        if moment is None:
+            return None
+        piece = moment.piece
+        if not moment.called or piece.kind not in ("def", "class"):
             return piece.first
         tried = self.source.moment_after(piece.last)
         if tried is not None:
@@ -150,10 +178,11 @@ class Module:
             (line for name in piece.names for line in self._rebound.get(name, ()) if line > piece.first), default=None
         )
 
-    def _move(self, moment: int | None) -> None:
+    def _move(self, moment: Moment | None) -> None:
         self.moment = moment
+        now = self._line_of(moment)
         for name, history in self._history.items():
-            past = [value for line, value in history if moment is None or line < moment]
+            past = [value for line, value in history if now is None or line < now]
             self.env.vars[name] = (past or [history[0][1]])[-1]
 
     def _remember(self, name: str, line: int) -> None:
@@ -179,6 +208,8 @@ class Module:
         return self._heard(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
 
     def _heard(self, name: str, interpreter: Interpreter) -> Value | None:
+        if self.memo is not None and self.memo.keeps:
+            self._read(name)
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.name(value)
@@ -186,14 +217,50 @@ class Module:
             interpreter.hear(effects)
         return value
 
+    def _read(self, name: str) -> None:
+        """Who looks up a name rests on all that binds it, and on how much of that has run."""
+        assert self.memo is not None
+        self.memo.read(NAMED, name)
+        if name in self._rebound:
+            self.memo.read(WHEN, name, self.moment)
+
+    def binders(self, name: str) -> tuple[Piece, ...]:
+        """The pieces that may bind a name at the top level, imports left out."""
+        if self.memo is not None:
+            self._read(name)
+        return self._bound_by(name)
+
+    def _bound_by(self, name: str) -> tuple[Piece, ...]:
+        known = self._binding.get(name)
+        if known is None:
+            blocks = (piece for piece in self._blocks if name in piece.words)
+            every = sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first)
+            known = self._binding[name] = tuple(every)
+        return known
+
+    def _run_by(self, name: str, moment: Moment | None) -> int:
+        """How often the name has been bound by then."""
+        lines, now = self._rebound.get(name, ()), self._line_of(moment)
+        return len(lines) if now is None else bisect_left(lines, now)
+
+    def teach(self, memo: Memo) -> None:
+        """Have a memo ask this module what was read of its text."""
+        pieces = self.outline.pieces
+        memo.teach(NAMED, self._bound_by)
+        memo.teach(WHEN, self._run_by)
+        memo.teach(MEMBER, lambda piece, name: tuple(each for each in piece.members if each.may_bind(name)))
+        memo.teach(MEMBERS, lambda piece: tuple(piece.members))
+        memo.teach(OWNER, lambda piece: next((outer for outer in pieces if piece in outer.members), None))
+
     @contextmanager
-    def _noting(self, names: Iterable[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
-        """What is noted within is noted by all who look up one of these names."""
+    def _noting(self, names: Collection[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
+        """What is noted, or read, within is noted and read by all who look up one of these names."""
         effects = Effects()
+        read = names if self.memo is not None else ()  # other modules are read as they are
         for name in names:
             self._effects.setdefault(name, []).append(effects)
         try:
-            with interpreter.looking_up(effects, piece):
+            with interpreter.looking_up(effects, piece), interpreter.memo.under((NAMED, name) for name in read):
                 yield
         finally:
             if effects.is_empty:
@@ -207,17 +274,16 @@ class Module:
                 self._remember(name, piece.first)
         for target in self.imported.get(name, ()) if name not in self._rebound else ():
             self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
-        blocks = [piece for piece in self._blocks if name in piece.words]
-        for piece in sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first):
+        for piece in self._bound_by(name):
             if piece not in self._done:
                 self._done.add(piece)
                 names = piece.words if piece.kind == "block" else piece.names
-                with self.at(piece.first), self._noting(names, interpreter, piece):
+                with self.at(Moment(piece)), self._noting(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)
-                    for bound in self._rebound.keys() & names:
-                        self._remember(bound, piece.first)
+                    for each in self._rebound.keys() & names:
+                        self._remember(each, piece.first)
         # `x, y = ...` ran for one of its names: what rebinds the other has to run too, or it would mean the first one.
-        together = {each for piece in self._binders.get(name, ()) for each in piece.names}
+        together = {other for piece in self._binders.get(name, ()) for other in piece.names}
         for other in sorted(together & self._rebound.keys()):
             self.lookup(other, interpreter)
         if name in self._history:
@@ -254,9 +320,9 @@ class SyntaxCache:
     """
 
     limit: int = 2_000_000
-    incremental: bool = False  # keep the runs of analyses
+    incremental: bool = False  # keep what was found out of the files that are analysed
     _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
-    _replays: dict[Path, Replay] = field(factory=dict)
+    _edited: dict[Path, Module] = field(factory=dict)
 
     def outline(self, file: Path | None, source: Source) -> Outline:
         known = self._outlines.get(file) if file is not None else None
@@ -268,9 +334,17 @@ class SyntaxCache:
             self._outlines[file] = (source, result)
         return result
 
-    def replay(self, file: Path | None) -> Replay:
-        """The runs of the last analysis of a file; none yet for a text that is no file."""
-        return Replay() if file is None or not self.incremental else self._replays.setdefault(file, Replay())
+    def module(self, file: Path | None, source: Source, graph: ModuleGraph) -> Module:
+        """The module that is to be analysed; the same for all texts of a file while what was found out is kept."""
+        known = None if file is None else self._edited.get(file)
+        if known is not None:
+            known.renew(source, graph)
+            return known
+        keeps = self.incremental and file is not None
+        module = Module(source, graph, file, Memo(keeps))
+        if keeps and file is not None:
+            self._edited[file] = module
+        return module
 
     def source(self, file: Path) -> Source | None:
         known = self._outlines.get(file)
@@ -285,7 +359,7 @@ class SyntaxCache:
         size = sum(len(source.text) for source, _ in self._outlines.values())
         while size > self.limit and len(self._outlines) > 1:
             file, (source, _) = self._outlines.popitem(last=False)
-            self._replays.pop(file, None)
+            self._edited.pop(file, None)
             size -= len(source.text)
 
 
@@ -307,7 +381,7 @@ class ModuleGraph:
         known = self.syntax.source(file) if file is not None else None
         if known is not None and (known.text, known.path) == (source.text, source.path):
             source = known  # the one that the parsed pieces belong to
-        module = Module(source, self, file)
+        module = self.syntax.module(file, source, self)
         self._first = self._first or module
         if file is not None:
             self._by_file[file] = module

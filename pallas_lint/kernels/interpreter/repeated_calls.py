@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.kernels.model.values import Value
+    from pallas_lint.memo.answers import Question
 
 _NONLOCAL = re.compile("nonlocal")
 _FEW = 16  # events of a helper that are told again under the same conditions: fences and waits, not computations
@@ -50,6 +51,7 @@ class _Call:
     guards: int = 0  # how many conditions it ran under
     unseen: tuple[int, ...] = ()
     times: int = 1
+    read: frozenset[Question] | set[Question] = frozenset()  # outside kernels: what it asked of the file
 
     def is_of(self, parts: _Parts) -> bool:
         """Whether it was made with these very parts."""
@@ -168,12 +170,13 @@ class RepeatedCalls:
         ways = (same, tuple(caller.node for caller in interp.stack))
         anyhow, alike = self._known.get(same), self._known.get(ways)
         if anyhow is not None and anyhow.changes == interp.changes:
-            if anyhow.is_plain or anyhow.times >= _WAYS:
-                return anyhow.told_with(parts).value(anyhow.result)
-            if alike is not None and alike.changes == interp.changes and alike.times >= _LAUNCHES:
-                return alike.told_with(parts).value(alike.result)
+            known = anyhow if anyhow.is_plain or anyhow.times >= _WAYS else alike
+            if known is anyhow or (known is not None and known.changes == interp.changes and known.times >= _LAUNCHES):
+                interp.memo.hear(known.read)
+                return known.told_with(parts).value(known.result)
         before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.changes, interp.effects.count
-        result = self._run(interp, func, arguments)
+        with interp.memo.asking() as read:
+            result = self._run(interp, func, arguments)
         if result is None:
             return UNKNOWN
         is_plain = before == (
@@ -184,7 +187,7 @@ class RepeatedCalls:
         )
         for key, known in ((same, anyhow), (ways, alike)):
             times = 1 if known is None else known.times + 1
-            self._known[key] = _Call(result, parts, held, interp.changes, is_plain, times=times)
+            self._known[key] = _Call(result, parts, held, interp.changes, is_plain, times=times, read=read)
         return result
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
-from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.library import members, spreading
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.scope import Env, fork, repeat
 from pallas_lint.kernels.model.trace import Guard, refs_in
@@ -261,7 +261,7 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
         result: Value = UNKNOWN
         if isinstance(value, Instance):
             entered.append(value)
-            enter = expressions.attribute_of(interp, value, "__enter__", item.item)
+            enter = members.attribute_of(interp, value, "__enter__", item.item)
             result = interp.call_function(enter, Arguments()) if isinstance(enter, Func) else value
         if item.asname is not None and isinstance(item.asname.name, nodes.BaseExpression):
             interp.assign(item.asname.name, result, env)
@@ -276,7 +276,7 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
     with doubt, caught, spreading.inside(interp, spreading.on_mesh(interp, contexts)):
         ended = interp.suite(node.body, env)
     for value in reversed(entered):
-        leave = expressions.attribute_of(interp, value, "__exit__", node)
+        leave = members.attribute_of(interp, value, "__exit__", node)
         if isinstance(leave, Func):
             interp.call_function(leave, Arguments([NONE] * 3))
     return ended

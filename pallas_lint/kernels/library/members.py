@@ -8,6 +8,8 @@ from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import is_shape_struct
+from pallas_lint.kernels.model.questions import MEMBER, MEMBERS
+from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
     NONE,
@@ -206,12 +208,15 @@ def _is_decorated(func: Func, *names: str) -> bool:
 
 def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
     """What the class body, or that of a base, binds to `name`."""
+    interp.memo.read(MEMBER, cls.piece, name)
     value = cls.env.vars.get(name)
     if value is not None:
         return value
     for member in cls.piece.members:
-        if name in member.names or (member.kind == "block" and name in member.words):
-            interp.run_piece(member, cls.env)
+        if member.may_bind(name):
+            names = member.words if member.kind == "block" else member.names
+            with interp.memo.under((MEMBER, cls.piece, each) for each in names):
+                interp.run_piece(member, cls.env)
     value = cls.env.vars.get(name)
     if value is not None or depth > 8:
         return value
@@ -223,8 +228,26 @@ def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> 
     return None
 
 
-def dataclass_fields(interp: Interpreter, cls: Class) -> list[str]:
+def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Instance:
+    """What calling the class makes."""
+    instance = Instance(cls, made_by=interp.running)
+    init = class_member(interp, cls, "__init__")
+    if isinstance(init, Func):
+        interp.call_function(evolve(init, method_of=instance), arguments)
+        return instance
+    for name, value in zip(_fields(interp, cls), arguments.positional, strict=False):
+        instance.attributes[name] = value
+    instance.attributes.update(arguments.keywords)
+    for value in (*arguments.positional, *arguments.keywords.values()):
+        for ref in refs_in(value):
+            # The instance keeps the ref; what is done to it there is seen through the attribute.
+            instance.attributes.setdefault(ref.parameter, ref)
+    return instance
+
+
+def _fields(interp: Interpreter, cls: Class) -> list[str]:
     """The annotated names of a class body, in order: the parameters of a dataclass or NamedTuple."""
+    interp.memo.read(MEMBERS, cls.piece)
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
     if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
         bodies = [cls.node.body.body]

@@ -37,7 +37,7 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
     from pallas_lint.kernels.grid.blocks import Blocks
-    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.modules import Module, Moment
     from pallas_lint.kernels.library.spreading import Around
     from pallas_lint.kernels.model.kinds import Element
     from pallas_lint.kernels.model.launch_forms import LaunchForm
@@ -133,7 +133,7 @@ class Launch:
     around: list[Around] = field(factory=list)  # ... what spreads each over devices
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     certain: bool = True  # False: it stands behind a branch that the text leaves open
-    moment: int | None = None  # the line of the module that ran then, where its names are bound more than once
+    moment: Moment | None = None  # of the module, where its names are bound more than once
     scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
     returned: CallResult | None = None  # the value of the launching call
     made_by: object = None  # the run that met it
