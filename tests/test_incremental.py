@@ -18,7 +18,10 @@ from pallas_lint.syntax import outline
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pallas_lint.lint import FileResult, Judgement
+    from pallas_lint.syntax import Outline
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path("/nonexistent/edited.py")
@@ -91,9 +94,9 @@ def told(found: FileResult) -> tuple[object, ...]:
 
 
 @st.composite
-def sequences(draw: st.DrawFn) -> list[str]:
-    """A text and what a few edits make of it, one after the other; some are taken back."""
-    texts = [draw(st.sampled_from(TEXTS))]
+def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
+    """One of some texts and what a few edits make of it, one after the other; some are taken back."""
+    texts = [draw(st.sampled_from(of))]
     for _ in range(draw(st.integers(1, 6))):
         lines = texts[-1].split("\n")
         at = draw(st.integers(0, len(lines) - 1))
@@ -112,7 +115,7 @@ def sequences(draw: st.DrawFn) -> list[str]:
             block = lines[at : at + 12]
             del lines[at : at + 12]
             lines[0:0] = block
-        texts.append(texts[max(len(texts) - 2, 0)] if kind == "back" else "\n".join(lines))
+        texts.append(draw(st.sampled_from(texts)) if kind == "back" else "\n".join(lines))
     return texts
 
 
@@ -124,17 +127,43 @@ def test_edits_give_the_verdict_from_scratch(texts: list[str]) -> None:
         assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
 
 
-def test_the_outline_is_that_of_the_text() -> None:
+METHODS = "".join(f"    @case({n})\n    def test_{n}(self):\n        run({n})\n\n" for n in range(12))
+CLASSES = "\n".join(f"class Test{n}(Case):\n{METHODS}" for n in range(3))
+
+
+def pieces(found: Outline) -> list[tuple[object, ...]]:
+    return [
+        (piece.first, piece.last, piece.kind, piece.names, piece.text, len(piece.members), piece.suspect, piece.in_tree)
+        for piece in found.walk()
+    ]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(sequences((*TEXTS, CLASSES, CLASSES)))
+def test_the_outline_is_that_of_the_text(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
-    text = composed(250)
-    for edited in (text, f"{text}\n\ndef f(:\n  pass\n", text.replace("8, 128", "8, 256"), f"# é\n\n{text}"):
-        source = Source(FILE.as_posix(), edited)
-        found = project.graph().add(source, FILE).outline
-        fresh = outline(source)
-        assert [(p.first, p.last, p.kind, p.names, p.text) for p in found.walk()] == [
-            (p.first, p.last, p.kind, p.names, p.text) for p in fresh.walk()
-        ]
+    for text in (*texts, f"{texts[-1]}\n\ndef f(:\n  pass\n", f"# é\n\n{texts[-1]}", texts[0]):
+        source = Source(FILE.as_posix(), text)
+        found, fresh = project.graph().add(source, FILE).outline, outline(source)
+        assert pieces(found) == pieces(fresh)
         assert str(found.tree.root_node) == str(fresh.tree.root_node)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        pytest.param(
+            CLASSES.replace("\n    @case(5)\n    def test_5(self):\n        run(5)\n", "", 1), id="a method less"
+        ),
+        pytest.param(CLASSES.replace("(Case)", "(Case2)", 1) + CLASSES, id="a class that went comes twice"),
+        pytest.param(f"{METHODS}\n{CLASSES}", id="what stood in a class stands alone"),
+    ],
+)
+def test_statements_that_say_the_same_are_told_apart(edited: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    for text in (CLASSES, edited, CLASSES.replace("Test1(", "Test1((", 1), CLASSES, edited):
+        source = Source(FILE.as_posix(), text)
+        assert pieces(project.graph().add(source, FILE).outline) == pieces(outline(source))
 
 
 def test_an_edit_in_one_kernel_runs_only_what_enters_it() -> None:

@@ -32,7 +32,11 @@ def updated(before: Outline, source: Source) -> Outline:
     result.whole = result.whole or before.whole
     kept: dict[Piece, Piece] = {}
     result.pieces = _adopted(before.pieces, result.pieces, kept, untouched.taken)
-    _revive(before, result, kept)
+    gone = _Gone(before, result)
+    gone.put_back(result.pieces, kept)
+    for piece in result.pieces:
+        gone.put_back(piece.members, kept)
+    result.gone = gone.left
     result.imports = [(kept.get(piece, piece), bound) for piece, bound in result.imports]
     result.star_imports = [(kept.get(piece, piece), module) for piece, module in result.star_imports]
     return result
@@ -96,7 +100,9 @@ class _Untouched:
         else:
             return None
         if not self._known:
-            self._known = {(piece.first, piece.last): piece for piece in self._before.walk()}
+            # Those that are taken have moved: they stand where others stood.
+            left = (piece for piece in self._before.pieces if piece not in self.taken)
+            self._known = {(each.first, each.last): each for piece in left for each in (piece, *piece.members)}
         piece = self._known.get((first - shift, last - shift))
         if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or _is_refused(piece):
             return None
@@ -181,27 +187,29 @@ def _adopted(
     return result
 
 
-def _revive(before: Outline, result: Outline, kept: dict[Piece, Piece]) -> None:
-    """Put pieces that went lately in place of those that say the same: what was broken is mended, or typed over."""
-    present, known = set(result.walk()), set(before.walk())
-    gone = [(piece, 1) for piece in before.walk() if piece not in present]
-    gone += [(piece, ago + 1) for piece, ago in before.gone if piece not in present and ago < _TEXTS]
-    left: dict[Hashable, Piece] = {_content(piece): piece for piece, _ in reversed(gone) if not _is_refused(piece)}
-    if left:
-        _put_back(result.pieces, left, known, kept)
-        for piece in result.pieces:
-            _put_back(piece.members, left, known, kept)
-        present = set(result.walk())
-    result.gone = [(piece, ago) for piece, ago in gone if piece not in present]
+class _Gone:
+    """Pieces that went lately, to be put in place of those that say the same: code is mended, or typed over."""
 
+    def __init__(self, before: Outline, result: Outline) -> None:
+        self._present = set(result.walk())
+        self._known = set(before.walk())
+        lately = [(piece, 1) for piece in before.walk()]
+        lately += [(piece, ago + 1) for piece, ago in before.gone if ago < _TEXTS]
+        self._pieces = [(piece, ago) for piece, ago in lately if piece not in self._present]
+        self._left = {_content(piece): piece for piece, _ in reversed(self._pieces) if not _is_refused(piece)}
 
-def _put_back(
-    pieces: list[Piece], left: dict[Hashable, Piece], known: Container[Piece], kept: dict[Piece, Piece]
-) -> None:
-    for at, piece in enumerate(pieces):
-        same = None if piece in known else left.pop(_content(piece), None)
-        if same is not None:
-            pieces[at] = _moved(same, piece, kept)
+    def put_back(self, pieces: list[Piece], kept: dict[Piece, Piece]) -> None:
+        for at, piece in enumerate(pieces):
+            same = None if piece in self._known else self._left.get(_content(piece))
+            if same is not None and same not in self._present:
+                # What stood in a class stands somewhere else by now, it may be.
+                same.members = [member for member in same.members if member not in self._present]
+                pieces[at] = _moved(same, piece, kept)
+                self._present.update((same, *same.members))
+
+    @property
+    def left(self) -> list[tuple[Piece, int]]:
+        return [(piece, ago) for piece, ago in self._pieces if piece not in self._present]
 
 
 def _is_refused(piece: Piece) -> bool:
@@ -222,7 +230,7 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
 
 
 def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], taken: Container[Piece] = ()) -> Piece:
-    if old.members:
+    if new.members:
         members = _adopted(old.members, new.members, kept, taken)
         old.forget_text()  # between members may be comments
         old.members = members
