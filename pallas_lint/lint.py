@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -334,6 +333,8 @@ class _Run:
             message = f"internal error in {rule.code}: {type(error).__name__}: {error} (-v shows where)"
             if not any(known.message == message for known in self.errors):
                 self.errors.append(LintError(where, message))
+                import traceback
+
                 self.tracebacks.append(f"{where}\n{traceback.format_exc()}")
             return []
         if not found:

@@ -16,9 +16,10 @@ def main(argv: list[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"pallas-lint {__version__}")
         return 0
-    from pallas_lint.start import collect_rarely
+    from pallas_lint.start import collect_rarely, leave_garbage
 
     collect_rarely()
+    leave_garbage()
     from pallas_lint.cli import dispatch
 
     return dispatch.run(arguments)

@@ -127,14 +127,14 @@ def _with_probe(linted: _Run) -> int:
 
 def _sources(linted: _Run) -> Iterator[Source]:
     """The modules of a run that can be read; those that cannot are reported already."""
-    from pallas_lint.notebooks import notebook
+    from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
     for file in linted.files:
-        if file.shown.endswith(notebook.SUFFIX):
+        if file.shown.endswith(reading.SUFFIX):
             continue  # a notebook is no module that the probe could import
         with contextlib.suppress(SourceError):
-            yield linted.texts.get(file.shown) or notebook.read(file.path, file.shown)
+            yield linted.texts.get(file.shown) or reading.read(file.path, file.shown)
 
 
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
@@ -163,7 +163,7 @@ def _with_hints(found: Discovery) -> list[LintError]:
 
 
 def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    from pallas_lint.notebooks import notebook
+    from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
     name = options.stdin_filename or "<stdin>"
@@ -175,7 +175,7 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     try:
         if len(data) > files.LARGEST:
             raise SourceError(f"the file is larger than {files.LARGEST >> 20} MiB")
-        source = notebook.from_bytes(data, shown)
+        source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))
         return _Run(options, cwd, (file,), RunResult(files=1), errors)
@@ -222,7 +222,7 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
 
 
 def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
-    from pallas_lint.notebooks import notebook
+    from pallas_lint.notebooks import reading
     from pallas_lint.run import fixer
     from pallas_lint.text.source import SourceError
 
@@ -236,7 +236,7 @@ def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
                 if path not in inputs or path in sources:
                     continue
                 try:
-                    sources[path] = linted.texts.get(path) or notebook.read(inputs[path].path, path)
+                    sources[path] = linted.texts.get(path) or reading.read(inputs[path].path, path)
                 except SourceError:
                     continue  # reported already
     relinter = _Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
@@ -275,7 +275,7 @@ class _Relinter:
 
     def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         """All findings, with the files `changed` and those that rest on them judged again."""
-        from pallas_lint.notebooks import notebook
+        from pallas_lint.notebooks import reading
         from pallas_lint.text.source import SourceError
 
         project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
@@ -288,7 +288,7 @@ class _Relinter:
             if path not in changed and not rests_on & changed_files and not elsewhere & changed:
                 continue
             try:
-                source = sources.get(path) or notebook.read(self.inputs[path].path, path)
+                source = sources.get(path) or reading.read(self.inputs[path].path, path)
             except SourceError:
                 continue
             self.verdicts[path] = judge_source(source, self.inputs[path].settings, project)

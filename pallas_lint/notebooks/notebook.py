@@ -16,31 +16,12 @@ from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebooks import json
 from pallas_lint.notebooks.magics import blank, masked
 from pallas_lint.records import define, evolve, frozen
-from pallas_lint.text import files
 from pallas_lint.text.source import LARGEST_CODE, Replacement, Source, SourceError, SyntaxProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-SUFFIX = ".ipynb"
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half a character, Python's parsers cannot
-
-
-def read(file: Path, shown: str) -> Source:
-    """The text of a Python file or notebook. Raises SourceError with one clear sentence."""
-    if not shown.endswith(SUFFIX):
-        return Source.read(file, shown)
-    try:
-        data = files.read(file)
-    except OSError as error:
-        raise SourceError(f"cannot read the file: {error.strerror or error}") from error
-    return Notebook.from_bytes(data, shown)
-
-
-def from_bytes(data: bytes, shown: str) -> Source:
-    """The same from what a file holds. Raises SourceError."""
-    return (Notebook if shown.endswith(SUFFIX) else Source).from_bytes(data, shown)
 
 
 @frozen

@@ -34,11 +34,11 @@ class Lines:
         if path in self.missing:
             return None
         if path not in self.texts:
-            from pallas_lint.notebooks import notebook
+            from pallas_lint.notebooks import reading
             from pallas_lint.text.source import SourceError
 
             try:
-                self.texts[path] = notebook.read(self.cwd / path, path)
+                self.texts[path] = reading.read(self.cwd / path, path)
             except SourceError:
                 self.missing.add(path)
                 return None

@@ -159,7 +159,7 @@ def judge_source(source: Source, settings: Settings, project: Project) -> FileVe
 
 def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:
     """The verdicts on `tasks`, made in this process."""
-    from pallas_lint.notebooks import notebook
+    from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
     cache = Cache(bench.cache_folder, bench.cwd, bench.project) if bench.cache_folder is not None else None
@@ -167,7 +167,7 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:
     collect_rarely()
     for task in tasks:
         try:
-            source = notebook.read(task.path, task.shown)
+            source = reading.read(task.path, task.shown)
         except SourceError as error:
             verdicts.append(_failed(task.shown, error.message, error.line))
             continue

@@ -6,10 +6,10 @@ around it. It is made by `pallas_lint.syntax.reading`, and is what it is: two no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import dataclass_transform
 else:
@@ -22,6 +22,8 @@ else:
 class _Kind(type):
     """Makes slots and `__init__` of the annotations of a class: seventy times dataclasses' or attrs' would be slow."""
 
+    fields: tuple[str, ...]
+
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object]) -> _Kind:
         annotations = namespace.get("__annotations__", {})
         assert isinstance(annotations, dict)
@@ -32,11 +34,24 @@ class _Kind(type):
         fields = (*inherited, *(field for field in own if field not in ("at", "to")))
         namespace["__slots__"] = own
         namespace["fields"] = fields
+        kind = super().__new__(cls, name, bases, namespace)
         if own:
-            parameters = ", ".join(("self", "at", "to", *fields))
-            body = "; ".join(f"self.{field} = {field}" for field in ("at", "to", *fields))
-            exec(f"def __init__({parameters}): {body}", {}, namespace)
-        return super().__new__(cls, name, bases, namespace)
+            kind.__init__ = _first_init(kind)  # type: ignore[misc]
+        return kind
+
+
+def _first_init(kind: _Kind) -> Callable[..., None]:
+    """An `__init__` that compiles the one of a class: a file has nodes of half the classes."""
+
+    def __init__(self: Node, *args: object, **kwargs: object) -> None:
+        names = ("at", "to", *kind.fields)
+        body = "; ".join(f"self.{name} = {name}" for name in names)
+        made: dict[str, Any] = {}
+        exec(f"def __init__({', '.join(('self', *names))}): {body}", made)
+        kind.__init__ = made["__init__"]  # type: ignore[misc]
+        made["__init__"](self, *args, **kwargs)
+
+    return __init__
 
 
 class Node(metaclass=_Kind):

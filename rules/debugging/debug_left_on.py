@@ -9,7 +9,7 @@ from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.fixes.migration import argument_removed
 from pallas_lint.kernels.analysis.test_code import is_script, is_test
 from pallas_lint.kernels.model.launch_forms import FORMS
-from pallas_lint.notebooks.notebook import SUFFIX
+from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding

@@ -14,7 +14,7 @@ from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.options import TARGETS, OptionError
-from pallas_lint.notebooks.notebook import SUFFIX
+from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.probe import specs
 from pallas_lint.probe.session import Conditions
 from pallas_lint.records import evolve

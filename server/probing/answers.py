@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.notebooks import notebook
+from pallas_lint.notebooks import reading
 from pallas_lint.probe import stored_runs
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax.outline import outline
@@ -104,7 +104,7 @@ def _text(file: Path, asked: Asked) -> Source | None:
     """As the worker gets it: from the editor where it is not as on disk."""
     open_texts = {path.resolve(): source for path, source in asked.texts.items()}
     try:
-        return open_texts.get(file) or notebook.read(file, str(file))
+        return open_texts.get(file) or reading.read(file, str(file))
     except SourceError:
         return None
 

@@ -17,8 +17,9 @@ from pallas_lint.server.workspace.judged import Judged
 from pallas_lint.server.workspace.turns import Turns
 
 from pallas_lint.config.settings import SettingsError
-from pallas_lint.notebooks import notebook
-from pallas_lint.notebooks.notebook import SUFFIX, Notebook
+from pallas_lint.notebooks import reading
+from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.presumption import backends_named
 from pallas_lint.records import define, field
 from pallas_lint.run.project import Project
@@ -125,7 +126,7 @@ class Documents:
         if uri is not None:
             return self.source(uri)
         try:
-            return notebook.read(Path(path), path)
+            return reading.read(Path(path), path)
         except SourceError:
             return None
 

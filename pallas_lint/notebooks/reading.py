@@ -1,0 +1,33 @@
+"""The sources of files, whether modules or notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.text import files
+from pallas_lint.text.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUFFIX = ".ipynb"
+
+
+def read(file: Path, shown: str) -> Source:
+    """The text of a Python file or notebook. Raises SourceError with one clear sentence."""
+    if not shown.endswith(SUFFIX):
+        return Source.read(file, shown)
+    try:
+        data = files.read(file)
+    except OSError as error:
+        raise SourceError(f"cannot read the file: {error.strerror or error}") from error
+    return from_bytes(data, shown)
+
+
+def from_bytes(data: bytes, shown: str) -> Source:
+    """The same from what a file holds. Raises SourceError."""
+    if not shown.endswith(SUFFIX):
+        return Source.from_bytes(data, shown)
+    from pallas_lint.notebooks.notebook import Notebook  # most runs meet none
+
+    return Notebook.from_bytes(data, shown)
