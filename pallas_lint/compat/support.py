@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
@@ -81,6 +80,8 @@ def nearest(query: str) -> list[str]:
         for version in (compat.oldest(), compat.newest()):
             for name in sorted(compat.names_in(module, version)):
                 pool.setdefault(name.lower(), f"{module}.{name}")
+    import difflib
+
     return [short(pool[name]) for name in difflib.get_close_matches(last, pool, n=3, cutoff=0.6)]
 
 

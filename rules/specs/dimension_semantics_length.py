@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import up_to
@@ -193,6 +192,8 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
     always = context.everywhere(fails)
     site, own = semantics_site(launch, axis)
     known = [each for each in _WORDS if each != spelled]
+    import difflib
+
     near = difflib.get_close_matches(spelled.lower(), known, n=1)
     fixes: list[Fix] = []
     if near and own is not None and isinstance(own.node, nodes.SimpleString) and spelled not in _WORDS:

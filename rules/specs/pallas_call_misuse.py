@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
@@ -192,6 +191,8 @@ class PallasCallMisuse(Rule):
                 continue
             parameters = compat.parameters(name.name, failing[-1])
             real = parameters.names if parameters is not None else ()
+            import difflib
+
             near = difflib.get_close_matches(keyword.name, real, n=1, cutoff=0.75)
             fixes = []
             if near and use.keyword(near[0]) is None:

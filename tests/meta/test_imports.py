@@ -210,3 +210,13 @@ def test_a_run_that_has_nothing_to_say_does_without_libcst() -> None:
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", str(ROOT / "tests/working"))
     assert "tree_sitter" in loaded
     assert "libcst" not in loaded
+    bare = loaded_by("--version")
+    assert not (loaded - bare) & {
+        "difflib",
+        "gzip",
+        "inspect",
+        "packaging",
+        "tempfile",
+        "traceback",
+        "tree_sitter_python",
+    }
