@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # A `pallas_call` on CUDA that names no backend is a Triton kernel, but a Mosaic GPU one in between.
 CUDA_MOSAIC, CUDA_TRITON_AGAIN = (0, 9), (0, 11, 2)
-_LEADING_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(?:a|b|rc|dev|post)\d*)*(?:\+[\w.]+)?\s*\Z")
+# A string, compiled when first used: most versions are numbers alone.
+_LEADING_NUMBERS = r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(?:a|b|rc|dev|post)\d*)*(?:\+[\w.]+)?\s*\Z"
 
 
 class UnknownVersionError(ValueError):
@@ -25,10 +26,13 @@ class UnknownVersionError(ValueError):
 @functools.cache
 def parse(version: str) -> tuple[int, ...]:
     """Numbers of a version, without pre-release, development and local parts."""
-    found = _LEADING_NUMBERS.match(version)
-    if found is None:
-        raise UnknownVersionError(f"`{version}` is not a jax version")
-    numbers = [int(part) for part in found.group(1).split(".")]
+    plain = ranges.numbers_of(version)
+    if plain is None:
+        found = re.match(_LEADING_NUMBERS, version)
+        if found is None:
+            raise UnknownVersionError(f"`{version}` is not a jax version")
+        plain = tuple(map(int, found.group(1).split(".")))
+    numbers = list(plain)
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()  # 0.10 and 0.10.0 are one version
     return tuple(numbers)
