@@ -1,4 +1,4 @@
-"""How many examples a property gets: few in every run, many in the slow one."""
+"""How many examples a property gets: few in every run, many at night."""
 
 from __future__ import annotations
 

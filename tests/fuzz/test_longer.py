@@ -15,23 +15,13 @@ HERE = Path(__file__).parent
 FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name != Path(__file__).name)
 
 
-def run(name: str, times: str, profile: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(HERE / name)]
-    environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, times)}
-    ran = subprocess.run(
-        [*command, f"--hypothesis-profile={profile}"],
-        cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FILES)
-def test_longer(name: str) -> None:
-    run(name, "1", "ci")
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", FILES)
 def test_examples_that_nobody_has_seen(name: str) -> None:
-    run(name, "30", "default")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(HERE / name)]
+    environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, "30")}
+    ran = subprocess.run(
+        [*command, "--hypothesis-profile=default"],
+        cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
