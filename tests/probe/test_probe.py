@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.probe.running import KERNELS, WITHOUT_COMPILER, X, jax_version, line_of, probe, run
+from tests.probe.running import KERNELS, WITHOUT_COMPILER, Probed, X, jax_version, line_of, probe, run
 from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.client import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -32,61 +36,65 @@ pytestmark = pytest.mark.slow
         ("matmul", ["f32[256,256]", "f32[256,256]", "bm=128"], set()),
     ],
 )
-def test_running_it(function: str, arguments: list[str], codes: set[str]) -> None:
-    report, done = probe(function, *arguments, *WITHOUT_COMPILER)
-    assert {finding["code"] for finding in report["findings"]} == codes, report["findings"]
-    assert done.returncode == bool(codes)
+def test_running_it(worker: Worker, function: str, arguments: list[str], codes: set[str]) -> None:
+    probed = Probed(worker, function, *arguments, stage="interpret")
+    assert set(probed.codes) == codes, probed.findings
+    assert probed.launches and not probed.errors
+
+
+@pytest.mark.parametrize(("function", "codes"), [("good", []), ("out_of_range", ["PAL307"])])
+def test_the_command(function: str, codes: list[str]) -> None:
+    report, done = probe(function, X, *WITHOUT_COMPILER)
+    assert [finding["code"] for finding in report["findings"]] == codes
     assert all(finding["origin"] == "probe" for finding in report["findings"])
+    assert done.returncode == bool(codes)
 
 
-def test_blocks_that_are_left_and_added_to_again() -> None:
-    report, _ = probe("revisited", X, *WITHOUT_COMPILER)
-    assert "PAL403" in {finding["code"] for finding in report["findings"]}
+def test_blocks_that_are_left_and_added_to_again(worker: Worker) -> None:
+    assert "PAL403" in Probed(worker, "revisited", X, stage="interpret").codes
 
 
-def test_tracing_fails_at_the_line() -> None:
-    report, _ = probe("python_if", X, "--stage", "trace")
-    (finding,) = report["findings"]
-    assert (finding["code"], finding["start"]["line"]) == ("PAL502", line_of("if x_ref[0, 0] > 0"))
+def test_tracing_fails_at_the_line(worker: Worker) -> None:
+    assert Probed(worker, "python_if", X, stage="trace").places == [("PAL502", line_of("if x_ref[0, 0] > 0"))]
 
 
-def test_lowering_fails_at_the_line() -> None:
-    report, _ = probe("no_lowering", X, "--target", "tpu", "--stage", "lower")
-    (finding,) = report["findings"]
-    assert (finding["code"], finding["start"]["line"]) == ("PAL101", line_of("jnp.cumsum(x_ref"))
-    assert (finding["backend"], finding["kernel"]) == ("tpu", "_cumsum")
-    assert probe("no_lowering", X, "--target", "triton", "--stage", "lower")[1].returncode == 0
+def test_lowering_fails_at_the_line(worker: Worker) -> None:
+    probed = Probed(worker, "no_lowering", X, targets=("tpu",), stage="lower")
+    (finding,) = probed.findings
+    assert probed.places == [("PAL101", line_of("jnp.cumsum(x_ref"))]
+    assert (finding.backend, finding.kernel) == ("tpu", "_cumsum")
+    assert Probed(worker, "no_lowering", X, targets=("triton",), stage="lower").codes == []
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "code", "line"),
+    ("function", "shape", "stage", "code", "line"),
     [
-        ("map_of_another_grid", [X, "--stage", "trace"], "PAL302", "# map_of_another_grid"),
-        ("past_the_end", [X, "--stage", "interpret"], "PAL412", "# past_the_end"),
-        ("read_too_early", ["f32[8,128]", "--stage", "interpret"], "PAL905", "# read_too_early"),
-        ("strided", [X, "--stage", "lower"], "PAL208", "# strided"),
+        ("map_of_another_grid", X, "trace", "PAL302", "# map_of_another_grid"),
+        ("past_the_end", X, "interpret", "PAL412", "# past_the_end"),
+        ("read_too_early", "f32[8,128]", "interpret", "PAL905", "# read_too_early"),
+        ("strided", X, "lower", "PAL208", "# strided"),
     ],
 )
-def test_one_cause_is_one_finding_at_its_line(function: str, arguments: list[str], code: str, line: str) -> None:
+def test_one_cause_is_one_finding_at_its_line(
+    worker: Worker, function: str, shape: str, stage: str, code: str, line: str
+) -> None:
     if jax_version() < (0, 8):
         pytest.xfail("the interpreter of older releases sees less")
-    report, _ = probe(function, *arguments)
-    found = [(finding["code"], finding["start"]["line"]) for finding in report["findings"]]
-    assert found == [(code, line_of(line))]
+    assert Probed(worker, function, shape, stage=stage).places == [(code, line_of(line))]
 
 
 @pytest.mark.parametrize(
     ("load_to", "store_to", "line"),
     [(150, 150, None), (149, 100, None), (151, 150, "# mask_of_a_load"), (150, 151, "# mask_of_a_store")],
 )
-def test_a_mask_lets_through_what_counts(load_to: int, store_to: int, line: str | None) -> None:
+def test_a_mask_lets_through_what_counts(worker: Worker, load_to: int, store_to: int, line: str | None) -> None:
     """An index array past the end, and a slice: right where the mask is false there."""
     if jax_version() < (0, 10):
         pytest.xfail("checkify sees no accesses of refs in older releases")
-    told = [f"load_to={load_to}", f"store_to={store_to}", *WITHOUT_COMPILER]
-    report, _ = probe("copied_in_parts", "f32[150]", *told)
-    found = [(finding["code"], finding["start"]["line"]) for finding in report["findings"]]
-    assert [each for each in found if each[0] != "PAL907"] == ([("PAL412", line_of(line))] if line else [])
+    told = [f"load_to={load_to}", f"store_to={store_to}"]
+    probed = Probed(worker, "copied_in_parts", "f32[150]", *told, stage="interpret")
+    assert probed.launches
+    assert [each for each in probed.places if each[0] != "PAL907"] == ([("PAL412", line_of(line))] if line else [])
 
 
 @pytest.mark.parametrize(
@@ -97,23 +105,21 @@ def test_a_mask_lets_through_what_counts(load_to: int, store_to: int, line: str 
         ("read_before_it_arrives", "f32[64,64]", ["PAL905"]),
     ],
 )
-def test_races_of_mosaic_gpu(function: str, shape: str, codes: list[str]) -> None:
+def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: list[str]) -> None:
     if jax_version() < (0, 11):
         pytest.xfail("older releases have no interpreter of Mosaic GPU kernels that looks for races")
-    done = run(f"mosaic_gpu.py::{function}", shape, "--python", python(), *WITHOUT_COMPILER, "--output-format", "json")
-    report = json.loads(done.stdout)
-    stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
-    assert stages["interpret"] is (not codes)
-    assert [finding["code"] for finding in report["findings"]] == codes
+    probed = Probed(worker, f"mosaic_gpu.py::{function}", shape, stage="interpret")
+    assert probed.stages["interpret", None] is (not codes)
+    assert probed.codes == codes
 
 
-def test_compiler_options_belong_to_the_outermost_jit() -> None:
+def test_compiler_options_belong_to_the_outermost_jit(worker: Worker) -> None:
     for function, codes in {"with_compiler_options": [], "with_options_within": ["PAL901"]}.items():
         if codes and jax_version() < (0, 8):
             continue  # jax takes them anywhere
-        report, _ = probe(function, X, "--stage", "trace")
-        assert [finding["code"] for finding in report["findings"]] == codes
-        assert bool(report["launches"]) is not bool(codes)
+        probed = Probed(worker, function, X, stage="trace")
+        assert probed.codes == codes
+        assert bool(probed.launches) is not bool(codes)
 
 
 def test_launches_are_described() -> None:
@@ -127,10 +133,8 @@ def test_launches_are_described() -> None:
     assert launch["line"] > line_of("def matmul(")
 
 
-def test_memory_is_judged_before_the_compiler_is_asked() -> None:
-    report, done = probe("too_large", "f32[4096,4096]", "--target", "tpu:v5e", "--stage", "compile")
-    assert "PAL213" in {finding["code"] for finding in report["findings"]}
-    assert done.returncode == 1
+def test_memory_is_judged_before_the_compiler_is_asked(worker: Worker) -> None:
+    assert "PAL213" in Probed(worker, "too_large", "f32[4096,4096]", targets=("tpu:v5e",), stage="compile").codes
 
 
 def test_the_real_compiler() -> None:
@@ -142,36 +146,46 @@ def test_the_real_compiler() -> None:
     assert done.returncode == 0
 
 
-def test_a_compiler_that_crashes_costs_one_verdict() -> None:
+def test_a_compiler_that_crashes_costs_one_verdict(worker: Worker) -> None:
     if jax_version() < (0, 12):
         pytest.xfail("another libtpu crashes on other operations")
-    report, _ = probe("crash", "bf16[8,128]", "--target", "tpu:v5e", "--target", "triton", "--stage", "compile")
-    (finding,) = [finding for finding in report["findings"] if finding["code"] == "PAL904"]
-    assert finding["start"]["line"] == line_of("jnp.argmax(x_ref")
-    stages = {(stage["stage"], stage["target"]): stage["ok"] for stage in report["launches"][0]["stages"]}
-    assert stages["lower", "triton"] is True, "the other target goes on"
+    probed = Probed(worker, "crash", "bf16[8,128]", targets=("tpu:v5e", "triton"), stage="compile")
+    assert [each for each in probed.places if each[0] == "PAL904"] == [("PAL904", line_of("jnp.argmax(x_ref"))]
+    assert probed.stages["lower", "triton"] is True, "the other target goes on"
 
 
-def test_a_reference() -> None:
-    arguments = ["f32[256,256]", "f32[256,256]", "bm=128", "--stage", "trace"]
-    assert probe("matmul", *arguments, "--reference", "product")[1].returncode == 0
-    report, _ = probe("matmul", *arguments, "--reference", "shifted")
-    assert [finding["code"] for finding in report["findings"]] == ["PAL908"]
+def test_a_reference(worker: Worker) -> None:
+    arguments = ["f32[256,256]", "f32[256,256]", "bm=128"]
+    assert Probed(worker, "matmul", *arguments, stage="trace", reference="product").codes == []
+    assert Probed(worker, "matmul", *arguments, stage="trace", reference="shifted").codes == ["PAL908"]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "conditions", "words"),
+    [
+        ("forever", [X], {"timeout": 8.0}, "stopped after 8 s"),
+        ("leaves", [X], {}, "ended itself with status 7"),
+        ("good", [X, X], {}, "cannot be called so"),
+        ("missing", [X], {}, "missing"),
+        ("Params", ["f32[4]"], {}, "cannot be called so"),
+    ],
+)
+def test_bad_functions_get_one_sentence(
+    worker: Worker, function: str, arguments: list[str], conditions: dict[str, Any], words: str
+) -> None:
+    probed = Probed(worker, function, *arguments, **conditions)
+    (error,) = probed.errors
+    assert words in error.message and "\n" not in error.message
 
 
 @pytest.mark.parametrize(
     ("function", "arguments", "words"),
     [
-        ("forever", [X, "--timeout", "8"], "stopped after 8 s"),
-        ("leaves", [X], "ended itself with status 7"),
         ("eats", [X, "--memory-limit", "700M"], "more memory than --memory-limit allows"),
         ("good", [], "cannot be called so"),
-        ("good", [X, X], "cannot be called so"),
-        ("missing", [X], "missing"),
-        ("Params", ["f32[4]"], "cannot be called so"),
     ],
 )
-def test_bad_functions_get_one_sentence(function: str, arguments: list[str], words: str) -> None:
+def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments: list[str], words: str) -> None:
     done = run(f"kernels.py::{function}", *arguments, "--python", python())
     assert done.returncode == 2, done.stdout
     assert words in done.stderr and "Traceback" not in done.stderr
@@ -273,7 +287,7 @@ def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
 def test_settings_and_comments_hold_for_the_pytest_plugin(
     tmp_path: Path, settings: str, comment: str, told: bool
 ) -> None:
-    (tmp_path / "pallas-lint.toml").write_text(settings)
+    (tmp_path / "pallas-lint.toml").write_text(f'[probe]\nstage = "grid"\n{settings}')
     done = run_tests(tmp_path, comment + KERNELS.read_text())
     assert "2 launches of 2 kernels examined" in done.stdout, done.stdout + done.stderr
     assert ("PAL404" in done.stdout) is told

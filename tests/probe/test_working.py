@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pallas_lint.finding import Severity
-from pallas_lint.probe.client import Worker
-from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
-from pallas_lint.probe.specs import parse_target
-from pallas_lint.report.lines import Lines
-from tests.rules.interpreted import python
+from tests.probe.running import Probed, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pallas_lint.probe.client import Worker
 
 pytestmark = pytest.mark.slow
-HERE = Path(__file__).parent
-X = "f32[32,128]"
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with Worker(python(), HERE) as worker:
-        yield Session(worker, HERE, Conditions(("tpu:v5e",), "lower"))
 
 
 @pytest.mark.parametrize(
@@ -49,8 +35,7 @@ def session() -> Iterator[Session]:
         ("to_the_neighbour", [X]),
     ],
 )
-def test_working_kernels(session: Session, function: str, arguments: list[str]) -> None:
-    result = session.probe(parse_target(f"working.py::{function}", arguments))
-    findings, errors = findings_of(result, HERE, Lines(HERE).line)
-    assert result.launches and not errors
-    assert [finding for finding in findings if finding.severity is not Severity.INFO] == []
+def test_working_kernels(worker: Worker, function: str, arguments: list[str]) -> None:
+    probed = Probed(worker, f"working.py::{function}", *arguments, targets=("tpu:v5e",), stage="lower")
+    assert probed.launches and not probed.errors
+    assert [finding for finding in probed.findings if finding.severity is not Severity.INFO] == []
