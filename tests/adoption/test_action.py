@@ -29,7 +29,7 @@ def run_action(project: Path, temporary: Path, **inputs: str) -> tuple[int, str,
             text = text.replace(f"${{{{ inputs.{name} }}}}", value)
         return text.replace("${{ github.action_path }}", str(ROOT))
 
-    told = temporary / "output"
+    told = project.parent / "output"
     told.touch()
     status, out = 0, ""
     for step in action["runs"]["steps"]:
@@ -49,25 +49,15 @@ def run_action(project: Path, temporary: Path, **inputs: str) -> tuple[int, str,
     return status, out, told.read_text()
 
 
-def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path) -> None:
-    project, temporary = tmp_path / "project", tmp_path / "runner"
-    (project / "src dir").mkdir(parents=True)
-    temporary.mkdir()
-    (project / "src dir" / "a.py").write_text(KERNEL)
-    (project / "b.py").write_text(KERNEL)
-    options = {"python": sys.executable, "args": "--isolated --jax-version 0.10.2", "sarif_file": "out.sarif"}
-    status, out, told = run_action(project, temporary, **options)
-    assert status == 1
-    assert told == "status=1\n"
-    assert [line.split(" ")[0] for line in out.splitlines()] == ["::error", "::error"]
-    assert '"version": "2.1.0"' in (project / "out.sarif").read_text()
-    (project / "b.py").write_text("x = 1\n")
-    assert run_action(project, temporary, **options, paths="b.py")[0] == 0
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runner's folder: what the action installs lies there after the first run."""
+    return tmp_path_factory.mktemp("runner")
 
 
-def test_the_checkout_is_data(tmp_path: Path) -> None:
-    project, temporary = tmp_path / "project", tmp_path / "runner"
-    temporary.mkdir()
+def test_the_checkout_is_data(tmp_path: Path, runner: Path) -> None:
+    assert not (runner / "pallas-lint").exists(), "the first run installs, among the files of the checkout"
+    project = tmp_path / "project"
     project.mkdir()
     for name in ("venv", "pip", "ensurepip", "json", "pallas_lint", "attrs"):
         (project / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
@@ -79,12 +69,27 @@ def test_the_checkout_is_data(tmp_path: Path) -> None:
     # A pattern in args is the linter's, not the shell's; one in paths is the shell's.
     args = "--isolated --jax-version 0.10.2 --force-exclude --exclude made*"
     options = {"python": sys.executable, "args": args, "sarif_file": "out.sarif"}
-    status, out, _ = run_action(project, temporary, **options, paths="-* *.py")
+    status, out, _ = run_action(project, runner, **options, paths="-* *.py")
     assert status == 1
     assert [line.split(" ")[0] for line in out.splitlines()] == ["::error"]
     assert (project / "a.py").read_text() == KERNEL
     assert (tmp_path / "outside").read_text() == "kept"
     assert not (tmp_path / "ran").exists()
+
+
+def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path, runner: Path) -> None:
+    project = tmp_path / "project"
+    (project / "src dir").mkdir(parents=True)
+    (project / "src dir" / "a.py").write_text(KERNEL)
+    (project / "b.py").write_text(KERNEL)
+    options = {"python": sys.executable, "args": "--isolated --jax-version 0.10.2", "sarif_file": "out.sarif"}
+    status, out, told = run_action(project, runner, **options)
+    assert status == 1
+    assert told == "status=1\n"
+    assert [line.split(" ")[0] for line in out.splitlines()] == ["::error", "::error"]
+    assert '"version": "2.1.0"' in (project / "out.sarif").read_text()
+    (project / "b.py").write_text("x = 1\n")
+    assert run_action(project, runner, **options, paths="b.py")[0] == 0
 
 
 def test_the_action_and_the_workflows_are_valid() -> None:
