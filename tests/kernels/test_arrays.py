@@ -12,7 +12,7 @@ import pytest
 from pallas_lint.kernels.library.arrays import infer
 from pallas_lint.kernels.model.dtypes import from_name
 from pallas_lint.kernels.model.values import Array, Const, DType, Seq, Value
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 F32, BF16, F16 = ("float32", (16, 128)), ("bfloat16", (16, 128)), ("float16", (16, 128))
 I32, I8, BOOL = ("int32", (16, 128)), ("int8", (16, 128)), ("bool", (16, 128))
@@ -154,7 +154,7 @@ def test_nothing_inferred_is_wrong() -> None:
         input=json.dumps(CASES),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=300,
         check=False,
     )

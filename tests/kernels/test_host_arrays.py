@@ -17,7 +17,7 @@ from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.testing import codes, lint
 from pallas_lint.text.source import Source
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 _SETUP = "x, rng = jnp.zeros((16, 128)), np.random.default_rng(0)"
 MADE: dict[str, tuple[tuple[int, ...], str]] = {
@@ -149,7 +149,7 @@ def test_jax_makes_the_same() -> None:
         input=json.dumps([_SETUP, list(MADE)]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=600,
         check=False,
     )

@@ -23,7 +23,7 @@ from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.text.source import Source
 from tests.kernels.expressions import EXPRESSIONS, PREPARATION, REFS
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 _PRELUDE = """\
 import functools
@@ -95,7 +95,7 @@ def real(expressions: list[str], refs: dict[str, tuple[tuple[int, ...], str]] = 
         input=json.dumps([_PRELUDE, refs, PREPARATION, expressions]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=600,
         check=False,
     )

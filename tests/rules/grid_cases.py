@@ -11,7 +11,7 @@ import os
 import subprocess
 import textwrap
 
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 PRELUDE = """\
 import functools
@@ -73,7 +73,7 @@ except ImportError:
     from jax._src.pallas.mosaic.interpret.interpret_pallas_call import reset_tpu_interpret_mode_state as reset
 real = pl.pallas_call
 found = []
-cores, cases = json.load(sys.stdin)
+cores, plain, cases = json.load(sys.stdin)
 fields = {field.name for field in dataclasses.fields(pltpu.InterpretParams)}
 names = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
 field = next(name for name in names if name in fields)
@@ -88,7 +88,8 @@ for code, grid, out_map in cases:
         block = int(where(*step)[0])
         wanted[block] = wanted.get(block, 0) + x[at * 8 : at * 8 + 8]
     verdict = []
-    for interpret in (True, pltpu.InterpretParams(uninitialized_memory="nan", **{field: cores})):
+    interpreters = [pltpu.InterpretParams(uninitialized_memory="nan", **{field: cores})]
+    for interpret in [True] * plain + interpreters:
         pl.pallas_call = lambda *args, **kw: real(*args, **{**kw, "interpret": interpret})
         try:
             out = np.asarray(scope["f"](jnp.asarray(x)))
@@ -103,17 +104,22 @@ print(json.dumps([jax.__version__, found]))
 """
 
 
-def run(cases: list[tuple[str, tuple[int, ...], str]], cores: int = 1) -> tuple[str, list[tuple[str, str]]]:
-    """For each (code, grid, output map) what `interpret=True` and the TPU interpreter say: right, wrong, Revisited."""
+def run(
+    cases: list[tuple[str, tuple[int, ...], str]], cores: int = 1, plain: bool = False
+) -> tuple[str, list[tuple[str, ...]]]:
+    """For each (code, grid, output map) what the TPU interpreter says: right, wrong, Revisited.
+
+    Before it, with `plain`, what `interpret=True` says.
+    """
     done = subprocess.run(
         [python(), "-c", _RUNNER],
-        input=json.dumps([cores, cases]),
+        input=json.dumps([cores, plain, cases]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     version, found = json.loads(done.stdout)
-    return version, [(first, second) for first, second in found]
+    return version, [tuple(verdicts) for verdicts in found]

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 RUNNER = Path(__file__).with_name("launch_runner.py")
 
@@ -60,7 +60,7 @@ def outcomes(jobs: list[Job], interpreter: str | None = None, timeout: float = 9
             input=json.dumps([asdict(job) for job in waiting]),
             capture_output=True,
             text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+            env={**os.environ, **ENVIRONMENT},
             timeout=timeout,
             check=False,
         )

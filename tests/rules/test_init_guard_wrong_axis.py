@@ -336,5 +336,5 @@ def test_a_state_is_updated_for_the_next_block() -> None:
 def test_as_the_tpu_interpreter_says() -> None:
     cases = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]
     _, verdicts = run(cases)
-    got = {name: verdict for name, (_, verdict) in zip(CASES, verdicts, strict=True)}
+    got = {name: verdict for name, (verdict,) in zip(CASES, verdicts, strict=True)}
     assert got == {name: "wrong" if wrong else "right" for name, (_, _, wrong) in CASES.items()}

@@ -125,7 +125,7 @@ def test_as_two_cores_show() -> None:
     ]
     _, verdicts = run(cases, cores=2)
     got = dict(zip((name for name, case in CASES.items() if case[1] != (A, A, A)), verdicts, strict=True))
-    for name, (_, verdict) in got.items():
+    for name, (verdict,) in got.items():
         # It only runs grids of which the parallel axes come first.
         wanted = "right" if CASES[name][2] is None else "wrong" if CASES[name][1][0] == P else "prefix of the grid"
         assert wanted in verdict, (name, verdict)

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from pallas_lint.testing import lint
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 PRELUDE = """\
 import functools
@@ -124,7 +124,7 @@ def test_interpret_mode_shows_nan_where_flagged() -> None:
     modules = {**PARTIAL, **WHOLE, **NEVER}
     done = subprocess.run(
         [python(), "-c", _RUNNER], input=json.dumps(modules), capture_output=True, text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, timeout=600, check=False,
+        env={**os.environ, **ENVIRONMENT}, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 from pallas_lint.testing import fixed, lint
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 PRELUDE = """\
 import functools
@@ -168,7 +168,7 @@ def test_fixed_code_computes_the_same() -> None:
     codes = {name: [code, fixed(code, select="PAL408")] for name, code in MOVING.items()}
     done = subprocess.run(
         [python(), "-c", _RUNNER], input=json.dumps(codes), capture_output=True, text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, timeout=600, check=False,
+        env={**os.environ, **ENVIRONMENT}, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     for name, (before, after) in json.loads(done.stdout).items():

@@ -112,7 +112,7 @@ def test_where_it_is_silent() -> None:
 @pytest.mark.slow
 def test_as_the_tpu_interpreter_says() -> None:
     cases = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]
-    _, verdicts = run(cases)
+    _, verdicts = run(cases, plain=True)
     got = dict(zip(CASES, verdicts, strict=True))
     for name, (body, _, severity) in CASES.items():
         assert got[name][1] == ("right" if severity is None else "Revisited"), (name, got[name])

@@ -11,7 +11,7 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.testing import fixed, lines, lint
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 from tests.rules.kernels import line_of
 
 _MODULE = """\
@@ -117,15 +117,15 @@ CALLS: list[Case] = [
 ]  # fmt: skip
 
 _RUNNER = """
-import json, sys
+import itertools, json, sys
 import numpy as np
 import jax, jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 found = []
-given, cases = json.load(sys.stdin)
-for shape, dtype, body in cases:
+dtypes, cases = json.load(sys.stdin)
+for given, (shape, dtype, body) in itertools.product(dtypes, cases):
     scope = dict(globals())
     exec("def kernel(x_ref, o_ref):\\n" + "\\n".join("    " + line for line in body.splitlines()), scope)
     out = jax.ShapeDtypeStruct(eval(shape), getattr(jnp, dtype))
@@ -149,27 +149,27 @@ def found(case: Case, version: str = "0.12.0.1") -> bool:
     return bool(lint(module(case), version, select="PAL506"))
 
 
-def traced(cases: list[Case], dtype: str = "float32") -> tuple[str, list[str]]:
-    """The release of jax, and for each case the error that it raises when `x` is of this dtype, or an empty text."""
+def traced(cases: list[Case], dtypes: list[str]) -> tuple[str, list[list[str]]]:
+    """The release of jax; for each dtype of `x` the error that each case raises, or an empty text."""
     done = subprocess.run(
         [python(), "-c", _RUNNER],
-        input=json.dumps([dtype, cases]),
+        input=json.dumps([dtypes, cases]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     version, errors = json.loads(done.stdout)
-    return version, errors
+    return version, [errors[at : at + len(cases)] for at in range(0, len(errors), len(cases))]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cases", [SHAPES, DTYPES, ADDED, CALLS], ids=["shapes", "dtypes", "added", "calls"])
 def test_as_traced(cases: list[Case]) -> None:
     """Every store that is flagged is refused by jax for that reason; nearly all that are refused are flagged."""
-    version, errors = traced(cases)
+    version, (errors,) = traced(cases, ["float32"])
     judged = [(case, error, found(case, version)) for case, error in zip(cases, errors, strict=True)]
     sound = (*_OURS, "no attribute 'store'")  # what pltpu has since 0.7
     wrong = [(case, error) for case, error, flagged in judged if flagged and not any(text in error for text in sound)]
@@ -199,11 +199,10 @@ UNTOLD: list[Case] = [
 @pytest.mark.slow
 def test_of_a_kind_as_traced() -> None:
     """The text does not tell the dtype of `x`: what is flagged is refused by jax, whatever it is."""
-    results = [traced(UNTOLD, dtype) for dtype in DTYPES_OF_REFS]
-    version = results[0][0]
+    version, results = traced(UNTOLD, DTYPES_OF_REFS)
     wrong, missed, flagged = [], [], 0
     for at, case in enumerate(UNTOLD):
-        errors = [errors[at] for _, errors in results]
+        errors = [each[at] for each in results]
         code = module(case).replace("(x.astype(jnp.float32))", "(x)")
         if lint(code, version, select="PAL506"):
             flagged += 1

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from pallas_lint.testing import fixed, lines, lint
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 from tests.rules.kernels import line_of
 
 PRELUDE = """\
@@ -126,7 +126,7 @@ print(json.dumps(found))
 def poisoned(modules: dict[str, str]) -> dict[str, bool]:
     done = subprocess.run(
         [python(), "-c", _RUNNER], input=json.dumps(modules), capture_output=True, text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, timeout=600, check=False,
+        env={**os.environ, **ENVIRONMENT}, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, bool] = json.loads(done.stdout)

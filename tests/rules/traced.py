@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 # Abstract operands; the linter reads the same text.
 PRELUDE = """\
@@ -53,7 +53,7 @@ def outcomes(cases: dict[str, str]) -> dict[str, str | None]:
         input=json.dumps([PRELUDE, cases]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=600,
         check=False,
     )

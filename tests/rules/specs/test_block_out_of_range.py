@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from pallas_lint.testing import lint
-from tests.rules.interpreted import python
+from tests.rules.interpreted import ENVIRONMENT, python
 
 
 def module(in_map: str, block: str = "(8, 128)", shape: str = "(32, 256)", grid: str = "(4, 2)") -> str:
@@ -144,7 +144,7 @@ def test_as_the_tpu_interpreter_says() -> None:
         input=json.dumps([module(*arguments) for arguments, _ in CASES.values()]),
         capture_output=True,
         text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **ENVIRONMENT},
         timeout=900,
         check=False,
     )
