@@ -15,6 +15,7 @@ import pytest
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.lint import lint_source
+from pallas_lint.run import cache
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import Project, concerns_pallas, discover
 from pallas_lint.run.runner import combine, run
@@ -182,6 +183,25 @@ def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(tm
     (tmp_path / "file").write_text("")
     Cache(tmp_path / "file", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
     Cache(tmp_path / "no" / "such", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
+
+
+@pytest.mark.parametrize("rules", ["tool/rules", "rules"])  # of an installed copy, of a checkout
+def test_a_tool_of_which_any_file_has_changed_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: str
+) -> None:
+    files = [tmp_path / name for name in ("tool/run/cache.py", "tool/compat/data/apis.json.gz", f"{rules}/a/rule.py")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    monkeypatch.setattr(cache, "__file__", str(files[0]))
+    monkeypatch.setattr(cache, "_folder_of", lambda _: tmp_path / rules)
+    known = []
+    for number, file in enumerate([None, *files]):
+        if file is not None:
+            os.utime(file, ns=(0, 2_000_000_000_000_000_000 + number))
+        monkeypatch.setattr(cache, "_tool", None)
+        known.append(cache.tool_fingerprint())
+    assert len({*known}) == len(known)
 
 
 def test_cached_entries_are_json_only(tmp_path: Path) -> None:
