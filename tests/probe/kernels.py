@@ -1,6 +1,7 @@
 """Functions to probe, good and bad; read by the tests in this folder, run only by the probe's worker."""
 
 import functools
+import inspect
 import os
 import pathlib
 import subprocess
@@ -39,7 +40,9 @@ def good(x):
     return _launch(copy, x, lambda i: (i, 0), lambda i: (i, 0))
 
 
-with_compiler_options = jax.jit(good, compiler_options={"xla_tpu_scoped_vmem_limit_kib": "65536"})
+_TAKES_OPTIONS = "compiler_options" in inspect.signature(jax.jit).parameters  # from 0.5 on
+_OPTIONS = {"compiler_options": {"xla_tpu_scoped_vmem_limit_kib": "65536"}} if _TAKES_OPTIONS else {}
+with_compiler_options = jax.jit(good, **_OPTIONS)
 
 
 @jax.jit
