@@ -23,7 +23,7 @@ from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
 from .launches.launch import Launch, describe
 from .launches.recorder import Record, Recorder
-from .stages import bisect, interpret, lowering
+from .stages import bisect, gpu_interpreter, interpret, lowering, quick_compiles
 from .tasks import stage, task
 
 T = TypeVar("T")
@@ -45,6 +45,7 @@ class _Job:
         self.emit = emit
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
+        self.program: Any = None  # the function's jaxpr
         self.stages = stages_to(request.get("stage"))
 
     def run(self) -> None:
@@ -61,7 +62,7 @@ class _Job:
         else:
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
-                failed=set(self.request.get("failed", ())), whole=partial(self._is_finite, function),
+                failed=set(self.request.get("failed", ())), whole=partial(self._is_finite, function, records),
             )  # fmt: skip
             if self.request.get("reference"):
                 self._reference(function)
@@ -77,14 +78,15 @@ class _Job:
             jax.block_until_ready(call(*[jax.numpy.asarray(value) for value in interpret.values(leaves)]))
             jax.effects_barrier()
 
-    def _is_finite(self, function: Callable[..., Any]) -> bool | None:
+    def _is_finite(self, function: Callable[..., Any], records: list[Record]) -> bool | None:
         """Whether all that the whole function returns is finite, kernels in interpret mode; None: not to be told."""
         import jax
 
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
         filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
         try:
-            results = jax.tree_util.tree_leaves(self._interpreted(function, *filled))
+            with quick_compiles.of_program(self.program), gpu_interpreter.left_alone(map(describe, records)):
+                results = jax.tree_util.tree_leaves(self._interpreted(function, *filled))
         except Exception:
             return None
         if not all(interpret.is_floating(result) for result in results):
@@ -210,7 +212,7 @@ class _Job:
             for kind in kinds:
                 try:
                     with devices.told(devices.parse(kind)), compiler_options() as begun:
-                        jax.make_jaxpr(call)(*given.leaves)
+                        self.program = jax.make_jaxpr(call)(*given.leaves)
                     break
                 except Exception as error:
                     if kind == kinds[-1] or "SparseCore" not in str(error):

@@ -8,6 +8,7 @@ goes on with the others: a compiler that aborts costs one verdict, not the run.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -61,10 +62,14 @@ def _prepare() -> str | None:
     from . import environment
 
     environment.set_variables()
+    gc.disable()  # it would go through the thousands of functions that are being imported, again and again
     try:
         environment.import_jax()
     except environment.Unusable as error:
         return str(error)
+    finally:
+        gc.freeze()  # nor do the children look at what stays anyway
+        gc.enable()
     return None
 
 

@@ -7,6 +7,7 @@ carry MLIR locations instead.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -20,6 +21,7 @@ _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
 _MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
 
 
+@functools.cache
 def _folders() -> tuple[str, ...]:
     import jax
     import jaxlib

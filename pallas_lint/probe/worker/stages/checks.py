@@ -15,6 +15,7 @@ from ...protocol import Checked, Place
 from .. import environment
 from ..launches import locate
 from ..launches.launch import Launch
+from . import quick_compiles
 
 
 def examine(launch: Launch, values: list[Any]) -> list[Checked]:
@@ -27,8 +28,9 @@ def examine(launch: Launch, values: list[Any]) -> list[Checked]:
             return launch.record.bind(*given, interpret=True)
         return _inlined(launch, given)
 
-    error, _ = jax.jit(checkify.checkify(call, errors=checkify.all_checks))(*values)
-    text = error.get()
+    with quick_compiles.of_launch(launch):
+        error, _ = jax.jit(checkify.checkify(call, errors=checkify.all_checks))(*values)
+        text = error.get()
     if text is None:
         return []
     raised = error.get_exception()

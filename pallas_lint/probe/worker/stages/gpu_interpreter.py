@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import devices, environment
@@ -21,6 +22,24 @@ def parameters(*, races: bool = True) -> Any:
         return None
     fields = getattr(make, "__dataclass_fields__", {})
     return make(**({"detect_races": races} if "detect_races" in fields else {}))
+
+
+@contextlib.contextmanager
+def left_alone(launches: Iterable[Launch]) -> Iterator[None]:
+    """Context in which these launches run, and jax does not import this interpreter to find that it is not asked for.
+
+    From 0.10 on it does, for every launch that is interpreted; all of Mosaic GPU comes along, which takes longer than
+    many a kernel. Where it cannot be imported jax goes on without.
+    """
+    name = f"{_INTERNALS}.interpret_pallas_call"
+    if name in sys.modules or any(launch.backend == "mosaic_gpu" for launch in launches):
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 @contextlib.contextmanager

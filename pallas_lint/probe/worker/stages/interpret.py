@@ -11,7 +11,7 @@ from ...protocol import Difference, InInterpreter, Place, Race, Raised, RunProbl
 from .. import devices, environment
 from ..launches import locate
 from ..launches.launch import Launch
-from . import gpu_interpreter
+from . import gpu_interpreter, quick_compiles
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
@@ -98,7 +98,8 @@ def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any
     def call(*given: Any) -> Any:
         return launch.record.bind(*given, interpret=interpret, **changes)
 
-    return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
+    with quick_compiles.of_launch(launch), gpu_interpreter.left_alone([launch]):
+        return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
 
 
 def examine(launch: Launch) -> tuple[list[RunProblem], str]:
