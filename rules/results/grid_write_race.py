@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
-from pallas_lint.kernels.facts.dataflow import inputs, is_among
+from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models
@@ -175,9 +175,10 @@ class GridWriteRace(Rule):
         given = any(name not in ("arbitrary", None) for name in blocks.grid.semantics)
         if None in blocks.grid.semantics and context.target is not None and context.target.backend != "triton":
             return
+        flow = Flow(trace)
         for ref in trace.refs:
             block = blocks.of(ref) if ref.role == "out" else None
-            uses = uses_of(ref, trace) if block is not None and block.sure else None
+            uses = uses_of(ref, trace, flow) if block is not None and block.sure else None
             if block is None or not uses:
                 continue
             for axis in range(blocks.grid.rank):

@@ -8,7 +8,7 @@ from pallas_lint.finding import Severity, Span
 from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.aliases import claimed
 from pallas_lint.kernels.facts.buffer_uses import starts_unwritten
-from pallas_lint.kernels.facts.dataflow import derived, inputs, is_among, reaches_result
+from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among, reaches_result
 from pallas_lint.kernels.facts.writes import starts_fresh
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.launch import Launch
@@ -228,7 +228,8 @@ class UninitialisedAccumulator(Rule):
     def _check(
         self, ref: Ref, trace: KernelTrace, launch: Launch, context: Context, *, aliased: bool = False
     ) -> Iterator[Finding]:
-        found = _first_read(ref, trace)
+        flow = Flow(trace)
+        found = _first_read(ref, trace, flow)
         if found is None:
             return
         read, ever_written = found
@@ -250,12 +251,12 @@ class UninitialisedAccumulator(Rule):
             read.site,
             message,
             help="it starts with whatever the memory held (NaN in interpret mode): write it on the first visit",
-            severity=Severity.ERROR if read.certain and not _is_replaced(read, trace) else Severity.WARNING,
+            severity=Severity.ERROR if read.certain and not _is_replaced(read, flow) else Severity.WARNING,
             fixes=_fixes(ref, read, trace, launch, context),
         )
 
 
-def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
+def _first_read(ref: Ref, trace: KernelTrace, flow: Flow) -> tuple[Access, bool] | None:
     """The first use of unwritten memory, and whether the kernel writes the buffer at all later on."""
     conditional: Access | None = None
     for at, event in enumerate(trace.events):
@@ -267,7 +268,7 @@ def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
             return None
         if event.kind == "load" and not reaches_result(event, trace):
             continue
-        if all(guard.kind == "loop" for guard in event.guards) and not _is_used_at_times(event, trace):
+        if all(guard.kind == "loop" for guard in event.guards) and not _is_used_at_times(event, flow):
             return event, _written(ref, trace)
         conditional = conditional or event
     if conditional is None or trace.seen_until is not None or conditional.kind != "accumulate":
@@ -275,12 +276,12 @@ def _first_read(ref: Ref, trace: KernelTrace) -> tuple[Access, bool] | None:
     return conditional, False
 
 
-def _is_used_at_times(read: Access, trace: KernelTrace) -> bool:
+def _is_used_at_times(read: Access, flow: Flow) -> bool:
     """Whether what was loaded is stored under conditions only: the load may be for nothing on the first visit."""
     if read.kind != "load":
         return False
-    tainted = derived(read, trace)
-    stores = [event for event in trace.accesses() if event.kind != "load" and is_among(event.value, tainted)]
+    tainted = flow.derived(read)
+    stores = [event for event in flow.trace.accesses() if event.kind != "load" and is_among(event.value, tainted)]
     return bool(stores) and all(any(guard.kind in ("when", "cond") for guard in store.guards) for store in stores)
 
 
@@ -291,20 +292,20 @@ def _written(ref: Ref, trace: KernelTrace) -> bool:
     )
 
 
-def _is_replaced(read: Access, trace: KernelTrace) -> bool:
+def _is_replaced(read: Access, flow: Flow) -> bool:
     """Whether the buffer later gets a value that owes nothing to what was read.
 
     Such a buffer carries something from one grid step to the next; the first step may be the one that nobody uses.
     """
     if read.kind != "load":
         return False
-    tainted = derived(read, trace)
+    tainted = flow.derived(read)
     return any(
         isinstance(event, Access)
         and event.kind == "store"
         and event.ref.buffer == read.ref.buffer
         and not is_among(event.value, tainted)
-        for event in trace.events
+        for event in flow.trace.events
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.kernels.facts.dataflow import SELECTING, derived, is_among, is_obscure, only_shape, operands
+from pallas_lint.kernels.facts.dataflow import SELECTING, Flow, is_among, is_obscure, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_simulation import Tried
 from pallas_lint.kernels.model.trace import Access, is_full_index
@@ -44,7 +44,7 @@ class BufferUse:
         return tuple(guard for guard in self.access.guards if guard.kind not in ("loop", "checkify"))
 
 
-def uses_of(ref: Ref, trace: KernelTrace) -> list[BufferUse] | None:
+def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:
     """Everything that the kernel does to a buffer, in order; None where code that is not seen may do more."""
     if trace.seen_until is not None or not trace.complete:
         return None
@@ -56,9 +56,9 @@ def uses_of(ref: Ref, trace: KernelTrace) -> list[BufferUse] | None:
         if event.kind == "escape":
             return None
         if event.kind == "load":
-            if only_shape(event, trace):
+            if flow.only_shape(event):
                 continue
-            tainted = derived(event, trace)
+            tainted = flow.derived(event)
             if _is_selected(tainted, trace):
                 return None
             loads.append((event, tainted))
@@ -148,9 +148,7 @@ class Buffer:
 
 def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
     """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
-    if launch not in trace.buffers:
-        trace.buffers[launch] = _buffers_of(trace, launch, analysis)
-    return trace.buffers[launch]
+    return analysis.memo.answer(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
 
 
 def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
@@ -158,10 +156,11 @@ def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[
     if blocks is None:
         return []
     refs = {ref.buffer: ref for ref in trace.refs if ref.role in ("out", "scratch") and not ref.view}
+    flow = Flow(trace)
     uses = {
         key: found
         for key, ref in refs.items()
-        if starts_unwritten(ref, launch) and (found := uses_of(ref, trace)) is not None
+        if starts_unwritten(ref, launch) and (found := uses_of(ref, trace, flow)) is not None
     }
     outputs = {
         key: block for key, ref in refs.items() if key in uses and (block := _placed(blocks.of(ref))) is not None

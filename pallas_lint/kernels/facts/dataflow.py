@@ -88,29 +88,20 @@ class Flow:
                 found.setdefault(each, []).append(access)
         return found
 
+    def derived(self, load: Access) -> set[Same]:
+        """The identities of what was loaded and of all that operations made of it."""
+        tainted = {Same(load.value)}
+        for taken, result in self.steps:
+            if not taken.isdisjoint(tainted):
+                tainted.add(result)
+        return tainted
 
-def _flow(trace: KernelTrace) -> Flow:
-    known = trace.flow
-    if known is None or known[0] != len(trace.events):
-        known = trace.flow = len(trace.events), Flow(trace)
-    return known[1]
-
-
-def derived(load: Access, trace: KernelTrace) -> set[Same]:
-    """The identities of what was loaded and of all that operations made of it."""
-    tainted = {Same(load.value)}
-    for taken, result in _flow(trace).steps:
-        if not taken.isdisjoint(tainted):
-            tainted.add(result)
-    return tainted
-
-
-def only_shape(load: Access, trace: KernelTrace) -> bool:
-    """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
-    loaded, flow = Same(load.value), _flow(trace)
-    if loaded not in flow.mentioned:
-        return False  # where it goes is not seen
-    return loaded not in flow.taken and all(access is load for access in flow.accesses.get(loaded, ()))
+    def only_shape(self, load: Access) -> bool:
+        """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
+        loaded = Same(load.value)
+        if loaded not in self.mentioned:
+            return False  # where it goes is not seen
+        return loaded not in self.taken and all(access is load for access in self.accesses.get(loaded, ()))
 
 
 def reaches_result(load: Access, trace: KernelTrace) -> bool:

@@ -231,9 +231,7 @@ class Blocks:
 
 def blocks_of(launch: Launch, analysis: Analysis) -> Blocks | None:
     """The blocks of a launch that has been analysed; None where its grid is not known. Without a grid: one step."""
-    if launch.blocks is None:
-        launch.blocks = (_blocks_of(launch, analysis.interpreter),)
-    return launch.blocks[0]
+    return analysis.memo.answer(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
 
 
 def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:

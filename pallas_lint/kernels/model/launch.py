@@ -36,7 +36,6 @@ from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.grid.blocks import Blocks
     from pallas_lint.kernels.interpreter.modules import Module, Moment
     from pallas_lint.kernels.library.spreading import Around
     from pallas_lint.kernels.model.kinds import Element
@@ -140,7 +139,6 @@ class Launch:
     expects_failure: bool = False  # it stands in `with pytest.raises(...)`
     failing_calls: int = 0  # how many calls of the result stand there
     caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
-    blocks: tuple[Blocks | None] | None = None  # once `blocks.blocks_of` was asked, when the analysis was done
 
     @property
     def callee(self) -> Site:

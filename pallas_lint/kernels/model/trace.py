@@ -10,8 +10,6 @@ from pallas_lint.records import define, field, frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.facts.buffer_uses import Buffer
-    from pallas_lint.kernels.facts.dataflow import Flow
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Instance
     from pallas_lint.syntax import Site
@@ -170,10 +168,6 @@ class KernelTrace:
     seen_until: int | None = None
     unseen: list[int] = field(factory=list)  # the same for every time that happened
     returned: Value = UNKNOWN
-    # What `uses.buffers_of` found once the trace was complete, by the launch's id: several rules ask.
-    buffers: dict[Launch, list[Buffer]] = field(factory=dict, init=False, repr=False)
-    # What `dataflow` found out when there were so many events.
-    flow: tuple[int, Flow] | None = field(default=None, init=False, repr=False)
     scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
 
     def owns(self, ref: Ref) -> bool:
