@@ -308,7 +308,6 @@ class _Run:
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
         if self.kept is not None and own:
-            self.kept.read_uses()
             for piece in self.module.outline.walk():
                 self._go_on()
                 yield from self.kept.of_piece(piece, partial(self._uses_checked, own))

@@ -42,6 +42,7 @@ class Memo:
     grounds: list[Any] = field(factory=list)  # of the last texts
     _text: int = 0
     _known: dict[Hashable, list[Answer[Any]]] = field(factory=dict, init=False)
+    _interned: dict[Hashable, Any] = field(factory=dict, init=False)
     _tellers: dict[Hashable, Callable[..., object]] = field(factory=dict)
     _asking: list[set[Question]] = field(factory=list)  # what was read so far for the answers that are looked for
     _under: dict[Question, list[set[Question]]] = field(factory=dict)
@@ -60,6 +61,13 @@ class Memo:
     def teach(self, kind: Hashable, teller: Callable[..., object]) -> None:
         """How questions of a kind are answered in the text at hand."""
         self._tellers[kind] = teller
+
+    def interned(self, kind: Hashable, value: _T) -> _T:
+        """The value of the text before where it is equal: comparing it with what is kept is then quick."""
+        before = self._interned.get(kind)
+        if before != value:
+            self._interned[kind] = before = value
+        return before
 
     def forget(self) -> None:
         """Nothing is known any more."""
@@ -115,7 +123,8 @@ class Memo:
         return None
 
     def _is_as_it_was(self, read: dict[Question, object]) -> bool:
-        return all(self._tell(question) == told for question, told in read.items())
+        tellers = self._tellers  # of every answer after every edit
+        return all(tellers[question[0]](*question[1:]) == told for question, told in read.items())
 
     def keep(self, about: Hashable, value: _T, read: Iterable[Question]) -> Answer[_T]:
         """Remember what was found out."""
@@ -149,5 +158,4 @@ class Memo:
         return found
 
     def _tell(self, question: Question) -> object:
-        kind, *about = question
-        return self._tellers[kind](*about)
+        return self._tellers[question[0]](*question[1:])

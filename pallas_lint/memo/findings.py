@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 # The kinds of questions on which findings rest, besides those of the runs, and how each goes on.
-SETTINGS = "settings"
-STORED = "stored"  # the names of jax that something in the file assigns
-BOUND = "bound"  # what imports bind, as the uses of names see it
+FILE = "file"  # settings, what imports bind, and the names of jax that something assigns
+BOUND = "bound"  # what imports bind, where nothing hides it
 NEIGHBOURS = "neighbours"  # launch: those that share something with it, and itself
 ASKED_BY_ALL = "asked by all"
 PRESUMED = "presumed"  # launch: the backend that it is taken to be for
@@ -84,7 +83,6 @@ class KeptFindings:
     analysis: Analysis
     asked: Callable[[], object]  # changes where a rule fails, or looks at all of the file: such findings are not kept
     _places: _Lines | None = field(default=None, init=False)
-    _specs: dict[Piece, list[CallResult]] = field(factory=dict, init=False)  # those made in each piece
     _uses: dict[Piece, tuple[list[Use], frozenset[str]]] = field(factory=dict, init=False)
 
     @classmethod
@@ -99,18 +97,22 @@ class KeptFindings:
     def _teach(self, settings: Settings) -> None:
         """Have the memo ask what findings rest on."""
         analysis, memo = self.analysis, self.analysis.memo
-        for made in analysis.outcome.effects.specs_made:
-            self._specs.setdefault(made.site.piece, []).append(made)
-        neighbours = _neighbours(analysis.launches)
-        asked, bound = _asked_by_all(analysis), tuple(analysis.module.uses.bound.items())
-        memo.teach(SETTINGS, lambda: Same(settings))
-        memo.teach(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
-        memo.teach(ASKED_BY_ALL, lambda: asked)
-        memo.teach(PRESUMED, analysis.presumed.get)
-        memo.teach(STORED, lambda: analysis.module.uses.stored)
+        uses = analysis.module.uses
+        bound = memo.interned(BOUND, tuple(uses.bound.items()))
         memo.teach(BOUND, lambda: bound)
+        self._read_uses()
+        file = memo.interned(FILE, (Same(settings), bound, uses.stored))
+        asked = memo.interned(ASKED_BY_ALL, _asked_by_all(analysis))
+        neighbours = _neighbours(analysis.launches)
+        specs: dict[Piece, tuple[Same, ...]] = {}
+        for made in analysis.outcome.effects.specs_made:
+            specs[made.site.piece] = (*specs.get(made.site.piece, ()), Same(made))
+        memo.teach(FILE, lambda: file)
+        memo.teach(ASKED_BY_ALL, lambda: asked)
+        memo.teach(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
+        memo.teach(PRESUMED, analysis.presumed.get)
+        memo.teach(SPECS, lambda piece: specs.get(piece, ()))
         memo.teach(GUARDING, lambda: tuple(analysis.guards.asking_pieces))
-        memo.teach(SPECS, lambda piece: tuple(map(Same, self._specs.get(piece, ()))))
 
     def of_launch(self, launch: Launch, find: Callable[[], list[Finding]]) -> list[Finding]:
         """What is to be said of a launch; `find` finds it out."""
@@ -141,7 +143,7 @@ class KeptFindings:
 
         if not piece.in_tree:  # what stands in a broken tree depends on what is broken
             return found()[0]
-        return self._said(piece, ((STORED,), (BOUND,), (SPECS, piece)), found).findings
+        return self._said(piece, ((SPECS, piece),), found).findings
 
     def _said(
         self, about: Hashable, questions: Iterable[Question], find: Callable[[], tuple[list[Finding], Any]]
@@ -152,7 +154,7 @@ class KeptFindings:
             return known.value
         before = self.asked()
         with memo.asking() as read:
-            memo.read(SETTINGS)
+            memo.read(FILE)
             for question in questions:
                 memo.read(*question)
             findings, beside = find()
@@ -170,7 +172,7 @@ class KeptFindings:
 
     # -- uses of names ---------------------------------------------------------------------------------------------
 
-    def read_uses(self) -> None:
+    def _read_uses(self) -> None:
         """Tell all uses what names of jax something in the file assigns: nothing is said of their uses anywhere."""
         module, memo = self.analysis.module, self.analysis.memo
         stored: set[str] = set()
@@ -201,7 +203,7 @@ class KeptFindings:
 
 
 def _about(launch: Launch) -> Iterable[Question]:
-    return (NEIGHBOURS, launch), (ASKED_BY_ALL,), (STORED,), (PRESUMED, launch)
+    return (NEIGHBOURS, launch), (ASKED_BY_ALL,), (PRESUMED, launch)
 
 
 class _Lines:
