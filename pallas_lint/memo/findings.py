@@ -16,7 +16,7 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.questions import GUARDING
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Frame
+from pallas_lint.kernels.model.values import Call
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _asked_by_all(analysis: Analysis) -> Hashable:
     """What any launch may be asked about that others say: sizes that are none of a single run's."""
     notes = analysis.outcome.effects
     shared = (
-        frozenset(size.text for size in sizes if not isinstance(size.owner, Frame | KernelTrace))
+        frozenset(size.text for size in sizes if not isinstance(size.owner, Call | KernelTrace))
         for sizes in (notes.remainders, notes.divisors)
     )
     return tuple(shared), frozenset(notes.checkified), analysis.outcome.checkified_unknown

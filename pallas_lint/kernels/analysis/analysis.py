@@ -107,7 +107,6 @@ def analyse(
     """
     everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
     interpreter = Interpreter(module.graph, module, versions, everywhere)
-    interpreter.module = module
     runs = Runs(interpreter, module, is_stale)
     runs.begin()
     roots = _roots(module)
@@ -236,8 +235,6 @@ def _run_root(
             spreading.run_handed_out(interp)
     except TOO_MUCH:
         interp.outcome.cut.append(piece)
-        interp.kernel, interp.launch, interp.guards, interp.uncertain = None, None, (), 0
-        interp.stack.clear()
     before_kernels()
     launching.run_pending(interp)
     interp.assumptions = everywhere

@@ -114,7 +114,7 @@ class VersionGuards:
         interpreter, module = self._for_version(version)
         interpreter.steps = 0
         try:
-            with interpreter.outside_kernels():
+            with interpreter.inside(interpreter.outside_kernels(module, interpreter.frame.piece)):
                 value = interpreter.evaluate(node, module.env)
         except TOO_MUCH:
             return None
@@ -131,8 +131,5 @@ class VersionGuards:
                 module = Module(module.source, module.graph, module.file, module.memo)
                 module.outline = self.module.outline
                 interpreter = Interpreter(module.graph, module, (version,), self.interpreter.assumptions)
-                interpreter.module = module
-            if module.outline.pieces and not hasattr(interpreter, "piece"):
-                interpreter.piece = module.outline.pieces[0]
             self._interpreters[version] = interpreter, module
         return self._interpreters[version]

@@ -395,7 +395,9 @@ def _run(interpreter: Interpreter, index_map: IndexMap, arguments: Arguments) ->
         return UNKNOWN
     with interpreter.reading(index_map.func, index_map.launch):
         # Operations keep where they came from in kernels only.
-        interpreter.kernel = KernelTrace(index_map.func.name, index_map.site_of(index_map.func.node), index_map.launch)
+        interpreter.frame.kernel = KernelTrace(
+            index_map.func.name, index_map.site_of(index_map.func.node), index_map.launch
+        )
         try:
             return interpreter.call_function(index_map.func, arguments)
         except TOO_MUCH:

@@ -208,7 +208,7 @@ def _iterate(
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = interp.evaluate(clause.iter, env)
     items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.turns * len(items) <= _MOST_TURNS
+    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.frame.turns * len(items) <= _MOST_TURNS
     if items is None or not exact:
         items = (element_of(iterable, interp, clause),)
     with interp.turning(len(items)):
@@ -349,7 +349,7 @@ def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
 
 
 def _lambda(interp: Interpreter, node: nodes.Lambda, env: Env) -> Value:
-    return Func("<lambda>", node, interp.piece, env.module, env)
+    return Func("<lambda>", node, interp.frame.piece, env.module, env)
 
 
 def _named(interp: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:

@@ -19,22 +19,23 @@ from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.frame import Frame
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.trace import Guard, KernelTrace, refs_in
+from pallas_lint.kernels.model.trace import Guard, refs_in
 from pallas_lint.kernels.model.values import (
     HEAVIEST,
     NONE,
     UNKNOWN,
     Array,
+    Call,
     CallResult,
     Class,
     Const,
     Dictionary,
     External,
-    Frame,
     Func,
     Instance,
     OneOf,
@@ -46,7 +47,7 @@ from pallas_lint.kernels.model.values import (
 )
 from pallas_lint.memo.answers import Answer, Memo
 from pallas_lint.records import Factory, define, evolve, field
-from pallas_lint.syntax import nodes
+from pallas_lint.syntax import Piece, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
-    from pallas_lint.syntax import Piece, Site
+    from pallas_lint.syntax import Site
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
@@ -78,25 +79,18 @@ class Interpreter(Recorder):
     # How often it traced a kernel for a launch site.
     contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
     effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it
-    piece: Piece = field(init=False)
-    module: Module = field(init=False)
-    kernel: KernelTrace | None = None
-    launch: Launch | None = None  # over whose grid the code at hand runs: a pipeline's body has one of its own
-    guards: tuple[Guard, ...] = ()
-    around: Around = field(factory=Around)  # what spreads the code at hand over devices
+    frame: Frame = Factory(
+        lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), Around()), takes_self=True
+    )
     handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
     hidden: tuple[nodes.Node, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
-    uncertain: int = 0  # how many undecided branches or unknown callers enclose the code at hand
     running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
     running_piece: Piece | None = None  # ... of this root
     entangled: bool = False  # a run changed what another made: neither can be told without the other
     steps: int = 0  # since the last root or kernel began
     budget: int = _BUDGET
-    turns: int = 1  # how often the loops around the code at hand run it
     spent: int = 0
-    stack: list[Func] = field(factory=list)
-    scope: Env | None = None  # of the call that runs: what its guards said holds for whom it calls
     changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
     _calls: RepeatedCalls = field(factory=RepeatedCalls)
     # Functions of a module's top level that were named outside kernels while one ran, by both.
@@ -124,24 +118,22 @@ class Interpreter(Recorder):
 
     def run_piece(self, piece: Piece, env: Env) -> None:
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
-        before, run = getattr(self, "module", env.module), self.running
-        self.module = env.module
-        launches = len(self.outcome.launches)
+        run, launches = self.running, len(self.outcome.launches)
         if piece is not self.running_piece:
             self.running = TOP_LEVEL
-        with self._within(piece), self.outside_kernels():
+        with self.inside(self.outside_kernels(env.module, piece)):
             if piece.kind == "class" and piece.members:
                 self._bind_outlined_class(piece, env)
             else:
                 self._block(piece.body, env)
-        self.module, self.running = before, run
+        self.running = run
         if piece is not self.running_piece and len(self.outcome.launches) != launches:
             self.entangled = True
 
     @property
     def told(self) -> Facts:
         """What the guards of the call that runs, and of those that called it, say of symbols."""
-        return {} if self.scope is None else self.scope.known()
+        return {} if self.frame.scope is None else self.frame.scope.known()
 
     @property
     def taken(self) -> int:
@@ -154,24 +146,17 @@ class Interpreter(Recorder):
         return self.taken >= _TOTAL
 
     @contextmanager
-    def outside_kernels(self) -> Iterator[None]:
-        """What a module's top level computes is no operation of the kernel that happens to look it up first."""
-        before = self.kernel, self.launch, self.guards, self.uncertain
-        self.kernel, self.launch, self.guards, self.uncertain = None, None, (), 0
-        try:
-            with spreading.inside(self, Around()):
-                yield
-        finally:
-            self.kernel, self.launch, self.guards, self.uncertain = before
-
-    @contextmanager
-    def _within(self, piece: Piece) -> Iterator[None]:
-        before = getattr(self, "piece", piece), self.guards, self.uncertain
-        self.piece = piece
+    def inside(self, frame: Frame) -> Iterator[None]:
+        """Code within runs in that frame."""
+        before, self.frame = self.frame, frame
         try:
             yield
         finally:
-            self.piece, self.guards, self.uncertain = before
+            self.frame = before
+
+    def outside_kernels(self, module: Module, piece: Piece) -> Frame:
+        """What a module's top level computes is no operation of the kernel that happens to look it up first."""
+        return Frame(module, piece, Around(), self.frame.stack, self.frame.scope, turns=self.frame.turns)
 
     @contextmanager
     def reading(self, func: Func, launch: Launch | None) -> Iterator[None]:
@@ -179,11 +164,9 @@ class Interpreter(Recorder):
 
         A launch keeps what is found out: what that rests on belongs to what the run that met the launch rests on.
         """
-        before, self.module = self.module, func.module
         self.begin()
-        with self.memo.asking() as read, self._within(func.piece), self.outside_kernels():
+        with self.memo.asking() as read, self.inside(self.outside_kernels(func.module, func.piece)):
             yield
-        self.module = before
         for answer in self.runs.get(launch, ()) if launch is not None else ():
             self.memo.add(answer, read)
 
@@ -232,32 +215,32 @@ class Interpreter(Recorder):
     @contextmanager
     def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
         """Events within carry `guard`; `uncertain`: whether they happen at all is open at trace time."""
-        before, doubts = self.guards, self.uncertain
-        self.guards, self.uncertain = (*before, guard), doubts + uncertain
+        before, doubts = self.frame.guards, self.frame.uncertain
+        self.frame.guards, self.frame.uncertain = (*before, guard), doubts + uncertain
         try:
             yield
         finally:
-            self.guards = before  # a turn of a loop may be left early; after the loop that no longer counts
-            self.uncertain = doubts if guard.kind == "loop" else self.uncertain - uncertain
+            self.frame.guards = before  # a turn of a loop may be left early; after the loop that no longer counts
+            self.frame.uncertain = doubts if guard.kind == "loop" else self.frame.uncertain - uncertain
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
         """Code within may never run in a kernel: an unknown function got it as a callback."""
-        self.uncertain += 1
+        self.frame.uncertain += 1
         try:
             yield
         finally:
-            self.uncertain -= 1
+            self.frame.uncertain -= 1
 
     @contextmanager
     def turning(self, times: int) -> Iterator[None]:
         """Code within is run so often for each time that the code around is."""
-        before = self.turns
-        self.turns *= times
+        before = self.frame.turns
+        self.frame.turns *= times
         try:
             yield
         finally:
-            self.turns = before
+            self.frame.turns = before
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -270,7 +253,7 @@ class Interpreter(Recorder):
         if isinstance(callee, CallResult):
             if callee.function.startswith("method:") and isinstance(callee.args[0], CallResult):
                 # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
-                return members.call_method(self, callee, arguments, node, Env(self.module))
+                return members.call_method(self, callee, arguments, node, Env(self.frame.module))
             return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
             return members.instance_of(self, callee, arguments)
@@ -315,18 +298,18 @@ class Interpreter(Recorder):
 
     def call_unknown(self, func: Func, caller: str = "") -> Value:
         """Run a function whose caller (`caller`, where its name is known), and so arguments, are not known."""
-        with self.maybe(), spreading.inside(self, spreading.unknown(self, caller)):
+        with self.maybe(), spreading.within(self, spreading.unknown(self, caller)):
             return self.call_function(func, Arguments(open=True))
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
-        if len(self.stack) >= _DEPTH or sum(other.node is func.node for other in self.stack) >= 2:
+        if len(self.frame.stack) >= _DEPTH or sum(other.node is func.node for other in self.frame.stack) >= 2:
             self.lose_sight()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if func.piece.has(FORMS.over_blocks):
-                self.effects.not_entered.append((func, tuple(self.stack)))
-                if self.around.shard_map is not None and not self.around.hidden:
-                    with spreading.inside(self, evolve(self.around, abroad=True)):
+                self.effects.not_entered.append((func, self.frame.stack))
+                if self.frame.around.shard_map is not None and not self.frame.around.hidden:
+                    with spreading.within(self, evolve(self.frame.around, abroad=True)):
                         return self._calls.call(self, func, arguments)
             return UNKNOWN
         return self._calls.call(self, func, arguments)
@@ -341,21 +324,19 @@ class Interpreter(Recorder):
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""
-        env = Env(func.module, func.env, kernel=self.kernel, frame=Frame(self.kernel is not None), facts=self.told)
-        self._bind_parameters(func, arguments, env)
+        caller = self.frame
+        env = Env(func.module, func.env, kernel=caller.kernel, call=Call(caller.kernel is not None), facts=self.told)
+        with self.inside(evolve(caller, piece=func.piece)):
+            self._bind_parameters(func, arguments, env)
         self.outcome.entered[func.node] = func.piece
-        self.stack.append(func)
-        before, self.module, self.scope = (self.module, self.scope), func.module, env
-        try:
-            with self._within(func.piece), spreading.inside(self, spreading.entered(self, func)):
-                if isinstance(func.node, nodes.Lambda):
-                    return self.evaluate(func.node.body, env)
-                if func.node.asynchronous is not None:
-                    return UNKNOWN
-                falls_through = not self.suite(func.node.body, env)
-        finally:
-            self.stack.pop()
-            self.module, self.scope = before
+        around, stack = spreading.entered(self, func), (*caller.stack, func)
+        frame = evolve(caller, module=func.module, piece=func.piece, around=around, stack=stack, scope=env)
+        with self.inside(frame):
+            if isinstance(func.node, nodes.Lambda):
+                return self.evaluate(func.node.body, env)
+            if func.node.asynchronous is not None:
+                return UNKNOWN
+            falls_through = not self.suite(func.node.body, env)
         results = env.returns if not falls_through else [*env.returns, NONE]
         if not results:
             return UNKNOWN
@@ -371,21 +352,20 @@ class Interpreter(Recorder):
         open_ = arguments.open or func.open_keywords
         if func.method_of is not None:
             given.insert(0, func.method_of)
-        with self._within(func.piece):
-            for parameter in (*parameters.posonly_params, *parameters.params):
-                name = parameter.name.value
-                if given:
-                    value = given.pop(0)
-                    env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value)
-                else:
-                    env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
-            if isinstance(parameters.star_arg, nodes.Param):
-                self.assign(parameters.star_arg.name, Seq(tuple(given), open=arguments.open), env)
-            for parameter in parameters.kwonly_params:
-                env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
-            if parameters.star_kwarg is not None:
-                rest = tuple((Const(name), value) for name, value in keywords.items())
-                self.assign(parameters.star_kwarg.name, Dictionary(rest, open=open_), env)
+        for parameter in (*parameters.posonly_params, *parameters.params):
+            name = parameter.name.value
+            if given:
+                value = given.pop(0)
+                env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value)
+            else:
+                env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+        if isinstance(parameters.star_arg, nodes.Param):
+            self.assign(parameters.star_arg.name, Seq(tuple(given), open=arguments.open), env)
+        for parameter in parameters.kwonly_params:
+            env.vars[parameter.name.value] = self._keyword_value(func, parameter, keywords, env, open_=open_)
+        if parameters.star_kwarg is not None:
+            rest = tuple((Const(name), value) for name, value in keywords.items())
+            self.assign(parameters.star_kwarg.name, Dictionary(rest, open=open_), env)
 
     def _keyword_value(
         self, func: Func, parameter: nodes.Param, keywords: dict[str, Value], env: Env, *, open_: bool
@@ -398,14 +378,14 @@ class Interpreter(Recorder):
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
         # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
         if default is not None:
-            return Sym(name, env.frame, default) if open_ else default
-        return jit.traced(func, name, Sym(name, env.frame))
+            return Sym(name, env.call, default) if open_ else default
+        return jit.traced(func, name, Sym(name, env.call))
 
     # -- questions ---------------------------------------------------------------------------------------------
 
     def is_from_outside(self, value: Value) -> bool:
         """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
-        return isinstance(value, Sym) and isinstance(value.owner, Frame) and not value.owner.in_kernel
+        return isinstance(value, Sym) and isinstance(value.owner, Call) and not value.owner.in_kernel
 
     def api_present(self, name: str) -> bool | None:
         """Whether jax has `name` in the versions in question; None where they differ or it is not known."""
@@ -458,9 +438,9 @@ class Interpreter(Recorder):
 
     def define(self, node: nodes.FunctionDef, env: Env) -> None:
         """A def statement: bind the function, decorators applied from the innermost out."""
-        value: Value = Func(node.name.value, node, self.piece, env.module, env)
-        if self.kernel is None and self.stack and self.running is not TOP_LEVEL:
-            self.outcome.inner.append((env, node, self.piece, self.stack[0].node))
+        value: Value = Func(node.name.value, node, self.frame.piece, env.module, env)
+        if self.kernel is None and self.frame.stack and self.running is not TOP_LEVEL:
+            self.outcome.inner.append((env, node, self.frame.piece, self.frame.stack[0].node))
         # The name is bound first so that a kernel run by a decorator sees itself.
         for decorator in reversed(node.decorators):
             value = self._decorate(decorator, value, env)

@@ -92,8 +92,8 @@ class RepeatedCalls:
             func,
             arguments.kinds,
             interp.kernel,
-            interp.launch,
-            interp.uncertain > 0,
+            interp.frame.launch,
+            interp.frame.uncertain > 0,
             _pattern(parts, held),
             SameEach(held),
         )
@@ -101,7 +101,7 @@ class RepeatedCalls:
             return self._outside(interp, func, arguments, (*alike, *_circumstances(interp)), parts, held)
         # What a nested function closes over may have changed in between.
         here = (
-            (func, arguments.key, interp.kernel, interp.launch, interp.uncertain > 0, interp.guards)
+            (func, arguments.key, interp.kernel, interp.frame.launch, interp.frame.uncertain > 0, interp.frame.guards)
             if func.env.parent is None
             else None
         )
@@ -160,14 +160,14 @@ class RepeatedCalls:
             return None
         is_plain = len(interp.outcome.launches) == launches and interp.changes == changes
         lost = tuple(at - first for at in kernel.unseen[unseen:])
-        last, guards = len(kernel.events), len(interp.guards)
+        last, guards = len(kernel.events), len(interp.frame.guards)
         return _Call(result, parts, held, interp.changes, is_plain, first, last, guards, lost, times)
 
     def _outside(
         self, interp: Interpreter, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
     ) -> Value:
         """Outside kernels a call may launch: that counts once more for a second call, and for others on the way."""
-        ways = (same, tuple(caller.node for caller in interp.stack))
+        ways = (same, tuple(caller.node for caller in interp.frame.stack))
         anyhow, alike = self._known.get(same), self._known.get(ways)
         if anyhow is not None and anyhow.changes == interp.changes:
             known = anyhow if anyhow.is_plain or anyhow.times >= _WAYS else alike
@@ -230,9 +230,9 @@ def _circumstances(interp: Interpreter) -> tuple[Hashable, ...]:
     """What launches depend on besides their arguments: when and in what they are met, and whether they are to fail."""
     return (
         interp.running,
-        interp.module.moment,
+        interp.frame.module.moment,
         interp.calling,
-        interp.around,
+        interp.frame.around,
         interp.fails_on_purpose,
         interp.is_caught,
     )
@@ -244,10 +244,10 @@ def _again(interp: Interpreter, kernel: KernelTrace, call: _Call, parts: _Parts)
     told = kernel.events[call.first : call.last]
     interp.count(len(told))
     telling = call.told_with(parts)
-    events = [telling.event(event, interp.guards, call.guards) for event in told]
+    events = [telling.event(event, interp.frame.guards, call.guards) for event in told]
     if len(events) > _MOST:
         # Each event once, under a condition that stands for all those under which it happens.
-        somehow = (*interp.guards, Guard("if", UNKNOWN, events[0].site))
+        somehow = (*interp.frame.guards, Guard("if", UNKNOWN, events[0].site))
         once = {_what(event): event for event in events}
         events = [_somehow(event, somehow) for event in once.values()]
         unseen = call.unseen[:1]
@@ -256,7 +256,13 @@ def _again(interp: Interpreter, kernel: KernelTrace, call: _Call, parts: _Parts)
         interp.lose_sight(first + at)
     result = telling.value(call.result)
     return evolve(
-        call, result=result, parts=parts, first=first, last=len(kernel.events), guards=len(interp.guards), unseen=unseen
+        call,
+        result=result,
+        parts=parts,
+        first=first,
+        last=len(kernel.events),
+        guards=len(interp.frame.guards),
+        unseen=unseen,
     )
 
 

@@ -161,8 +161,8 @@ def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
     if left and not ended and interp.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
-        interp.guards = (*interp.guards, Guard("if", condition, site, not left[0]))
-        interp.uncertain += 1
+        interp.frame.guards = (*interp.frame.guards, Guard("if", condition, site, not left[0]))
+        interp.frame.uncertain += 1
     return ended
 
 
@@ -172,7 +172,7 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> None:
         interp.demand("iterate", iterable, node.iter)
     guard = Guard("loop", iterable, interp.site(node.iter))
     items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    if items is not None and len(items) <= _MOST_ITEMS and interp.turns * len(items) <= _MOST_TURNS:
+    if items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS:
         # Short known sequences (lists of refs and specs, mostly) are run element by element.
         with interp.turning(len(items)):
             for item in items:
@@ -204,7 +204,7 @@ def _while(interp: Interpreter, node: nodes.While, env: Env) -> None:
 
 def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> None:
     """Run the body of a loop for any of its turns: once, and once more with what it changed."""
-    again = interp.turns * 2 <= _MOST_TURNS
+    again = interp.frame.turns * 2 <= _MOST_TURNS
     with interp.turning(2 if again else 1):
         if not repeat(env, body, again=again):
             interp.lose_sight()
@@ -252,7 +252,7 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
     for item in node.items:
         value = interp.evaluate(item.item, env)
         contexts.append(value)
-        failure = interp.piece.search(_EXPECTS_FAILURE, item.item)
+        failure = interp.frame.piece.search(_EXPECTS_FAILURE, item.item)
         if failure is not None and interp.calling and interp.kernel is None:
             interp.handed.clear()
             return False  # what is called in there is not meant to work
@@ -268,12 +268,12 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
     if raises:
         _meant_to_fail(interp, node, env)
         return False
-    suppressed = interp.kernel is None and any(interp.piece.search(_SUPPRESSES, item.item) for item in node.items)
+    suppressed = interp.kernel is None and any(interp.frame.piece.search(_SUPPRESSES, item.item) for item in node.items)
     doubt, caught = (
         interp.maybe() if computed else nullcontext(),
         _caught(interp, node) if suppressed else nullcontext(),
     )
-    with doubt, caught, spreading.inside(interp, spreading.on_mesh(interp, contexts)):
+    with doubt, caught, spreading.within(interp, spreading.on_mesh(interp, contexts)):
         ended = interp.suite(node.body, env)
     for value in reversed(entered):
         leave = members.attribute_of(interp, value, "__exit__", node)
@@ -291,7 +291,7 @@ def _meant_to_fail(interp: Interpreter, node: nodes.With, env: Env) -> None:
     with interp.under(Guard("raises", UNKNOWN, interp.site(node))):
         interp.suite(node.body, env)
     for func in interp.outcome.entered.keys() - before:
-        if interp.outcome.entered[func] is not interp.piece:
+        if interp.outcome.entered[func] is not interp.frame.piece:
             del interp.outcome.entered[func]  # a function of others, which is still to be judged for itself
 
 
@@ -319,7 +319,7 @@ def _function_def(interp: Interpreter, node: nodes.FunctionDef, env: Env) -> Non
 def _class_def(interp: Interpreter, node: nodes.ClassDef, env: Env) -> None:
     bases = tuple(interp.evaluate(base.value, env) for base in node.bases)
     inside = Env(env.module, env, is_class=True)
-    env.bind(node.name.value, Class(node.name.value, node, interp.piece, env.module, inside, bases))
+    env.bind(node.name.value, Class(node.name.value, node, interp.frame.piece, env.module, inside, bases))
     interp.suite(node.body, inside)
 
 

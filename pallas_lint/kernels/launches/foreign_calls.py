@@ -74,7 +74,7 @@ def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
     made = interp.made(name, arguments, node)
-    found = ForeignCall(form, made, interp.module)
+    found = ForeignCall(form, made, interp.frame.module)
     keep(interp.outcome.foreign_calls, found)
     if form.operands == "here":
         found.operands, found.operands_open = list(arguments.positional), arguments.open

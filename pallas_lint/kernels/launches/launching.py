@@ -57,24 +57,24 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         form,
         api,
         site,
-        interp.module,
+        interp.frame.module,
         next((named[name] for name in KERNEL if name in named), UNKNOWN),
         named,
         open_,
-        scope=interp.stack[-1].name if interp.stack else "",
+        scope=interp.frame.stack[-1].name if interp.frame.stack else "",
         assumptions=interp.assumptions,
         beside_grid_spec=beside,
-        callers=tuple(interp.stack),
-        certain=interp.uncertain == 0,
-        moment=interp.module.moment,
+        callers=interp.frame.stack,
+        certain=interp.frame.uncertain == 0,
+        moment=interp.frame.module.moment,
         made_by=interp.running,
         expects_failure=interp.fails_on_purpose,
     )
-    if interp.around.abroad:
+    if interp.frame.around.abroad:
         interp.effects.abroad.append(result)  # its own module judges its kernel
     else:
         interp.outcome.launches.append(result)
-    if interp.kernel is None and not interp.around.abroad:
+    if interp.kernel is None and not interp.frame.around.abroad:
         interp.pending.append(result)
     elif interp.kernel is not None and not form.may_nest:
         interp.lose_sight()  # programs within a kernel are not run
@@ -139,8 +139,8 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
         run_here(interp, result, arguments)
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
-    result.called_by.append(tuple(interp.stack))
-    result.around.append(evolve(interp.around, sure=interp.uncertain == 0))
+    result.called_by.append(interp.frame.stack)
+    result.around.append(evolve(interp.frame.around, sure=interp.frame.uncertain == 0))
     result.failing_calls += interp.fails_on_purpose
     if interp.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
@@ -243,16 +243,14 @@ def _run_pipeline_kernel(interp: Interpreter, result: Launch, made: CallResult) 
 
 def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
     """Run code as part of the kernel that `trace` records."""
-    before = (interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack)
-    interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack = trace, trace.launch, (), 0, []
     interp.begin()
-    try:
-        trace.returned = run() or UNKNOWN
-    except TOO_MUCH:
-        trace.complete = False
-        interp.outcome.cut.append(interp.running_piece or trace.site.piece)
-    finally:
-        interp.kernel, interp.launch, interp.guards, interp.uncertain, interp.stack = before
+    frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, stack=())
+    with interp.inside(frame):
+        try:
+            trace.returned = run() or UNKNOWN
+        except TOO_MUCH:
+            trace.complete = False
+            interp.outcome.cut.append(interp.running_piece or trace.site.piece)
 
 
 def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
@@ -284,13 +282,13 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
 @contextmanager
 def _over_grid_of(interp: Interpreter, result: Launch) -> Iterator[None]:
     """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
-    before = interp.launch
+    before = interp.frame.launch
     if result.form.is_inner and result.form.counts_programs:
-        interp.launch = result
+        interp.frame.launch = result
     try:
         yield
     finally:
-        interp.launch = before
+        interp.frame.launch = before
 
 
 def _definition_site(func: Func) -> Site:

@@ -303,7 +303,7 @@ def _importorskip(interp: Interpreter, name: str, arguments: Arguments, node: no
 
 
 def _super(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    method_of = interp.stack[-1].method_of if interp.stack else None
+    method_of = interp.frame.stack[-1].method_of if interp.frame.stack else None
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]
         if isinstance(base, Class):

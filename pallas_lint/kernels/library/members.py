@@ -97,7 +97,7 @@ def _external_attribute(interp: Interpreter, owner: External, name: str, node: n
     number = NAMED_NUMBERS.get(dotted)
     if number is not None:
         return number
-    if interp.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
+    if interp.frame.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(interp, owner.name, name)
         if value is not None:
             return value
@@ -112,7 +112,7 @@ def _submodule(interp: Interpreter, owner: External, name: str) -> Value:
 
 def _project_attribute(interp: Interpreter, dotted: str, name: str) -> Value | None:
     """`package.module.name` spelled in full after `import package.module`."""
-    importer = interp.module
+    importer = interp.frame.module
     module = None if importer is None else interp.graph.find(dotted, importer)
     if module is None or importer is None:
         return None

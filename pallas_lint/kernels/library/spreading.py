@@ -67,13 +67,13 @@ class Around:
 
 
 @contextmanager
-def inside(interp: Interpreter, around: Around) -> Iterator[None]:
+def within(interp: Interpreter, around: Around) -> Iterator[None]:
     """Code within runs in that."""
-    before, interp.around = interp.around, around
+    before, interp.frame.around = interp.frame.around, around
     try:
         yield
     finally:
-        interp.around = before
+        interp.frame.around = before
 
 
 # -- entering --------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def inside(interp: Interpreter, around: Around) -> Iterator[None]:
 
 def entered(interp: Interpreter, func: Func) -> Around:
     """What the body of a function runs in."""
-    around = interp.around
+    around = interp.frame.around
     if func.program is not None:
         interp.handed.pop(Same(func.program), None)
         around = _in_program(around, *func.program)
@@ -96,7 +96,7 @@ def _in_program(around: Around, *shardings: Value) -> Around:
 
 def unknown(interp: Interpreter, name: str = "") -> Around:
     """What a function runs in that something unknown got, or the jax function of that name."""
-    return interp.around if name.startswith(_HARMLESS) else evolve(interp.around, hidden=True)
+    return interp.frame.around if name.startswith(_HARMLESS) else evolve(interp.frame.around, hidden=True)
 
 
 def decorated(value: Value, decorator: Value) -> Value:
@@ -109,7 +109,11 @@ def on_mesh(interp: Interpreter, contexts: list[Value]) -> Around:
     """What the body of a `with` statement runs in."""
     setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
     # In a `jit` it is too late to set one.
-    return _in_program(interp.around, *setting) if setting and interp.around.program is None else interp.around
+    return (
+        _in_program(interp.frame.around, *setting)
+        if setting and interp.frame.around.program is None
+        else interp.frame.around
+    )
 
 
 def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
@@ -119,16 +123,16 @@ def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
     sharding = arguments.get("device", 1) or arguments.get("shardings", 1) or arguments.get("out_shardings", 1)
     if sharding is None or not any(True for _ in _meshes(sharding)):
         return None
-    if interp.around.program is not None and interp.around.shard_map is None:
-        interp.around.program.shardings.append(sharding)
+    if interp.frame.around.program is not None and interp.frame.around.shard_map is None:
+        interp.frame.around.program.shardings.append(sharding)
     value = arguments.positional[0]
     return evolve(value, sharding=sharding) if isinstance(value, Array) else None
 
 
 def mapped(interp: Interpreter, made: CallResult) -> CallResult:
     """A `shard_map` of a function was made: where nobody is seen to call it, somebody else will."""
-    if interp.around.program is not None and interp.around.shard_map is None:
-        interp.around.program.shardings.append(made)
+    if interp.frame.around.program is not None and interp.frame.around.shard_map is None:
+        interp.frame.around.program.shardings.append(made)
     hand_out(interp, made, made)
     return made
 
@@ -142,9 +146,9 @@ def hand_out(interp: Interpreter, key: object, value: Value) -> None:
 def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     interp.handed.pop(Same(made), None)
-    around = interp.around
-    within = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
-    with inside(interp, within):
+    around = interp.frame.around
+    mapped = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
+    with within(interp, mapped):
         for option in options(made.argument("f", 0) or UNKNOWN):
             if isinstance(option, Func | CallResult):
                 interp.call(option, Arguments(open=True), node)
@@ -160,7 +164,7 @@ def jitted(interp: Interpreter, made: CallResult) -> CallResult:
 def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `jax.jit` made of such a value."""
     interp.handed.pop(Same(made), None)
-    with inside(interp, _in_program(interp.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
+    with within(interp, _in_program(interp.frame.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
         return interp.call(made.args[0], arguments, node)
 
 

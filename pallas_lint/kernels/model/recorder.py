@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.model.arguments import Arguments
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.frame import Frame
     from pallas_lint.kernels.model.scope import Env
-    from pallas_lint.kernels.model.trace import Asking, Event, Guard, KernelTrace
+    from pallas_lint.kernels.model.trace import Asking, Event, KernelTrace
     from pallas_lint.syntax import Piece
 
 
@@ -39,13 +39,8 @@ class Recorder:
 
     __slots__ = ()
 
-    piece: Piece
-    kernel: KernelTrace | None
-    launch: Launch | None
-    guards: tuple[Guard, ...]
-    uncertain: int
+    frame: Frame
     hidden: tuple[nodes.Node, Value] | None
-    stack: list[Func]
     running: object
     entangled: bool
     changes: int
@@ -53,8 +48,13 @@ class Recorder:
     effects: Effects
     named: dict[tuple[nodes.Node, nodes.Node], Func]
 
+    @property
+    def kernel(self) -> KernelTrace | None:
+        """The kernel that is being traced; None outside of any."""
+        return self.frame.kernel
+
     def site(self, node: nodes.Node) -> Site:
-        return Site(self.piece, node)
+        return Site(self.frame.piece, node)
 
     def record(self, event: Event) -> None:
         if self.kernel is not None:
@@ -63,41 +63,41 @@ class Recorder:
     def access(self, kind: str, ref: Ref, index: Value, node: nodes.Node | Site, value: Value = UNKNOWN) -> None:
         site = node if isinstance(node, Site) else self.site(node)
         self.record(
-            Access(kind, ref, index, site, value, self.guards, self.uncertain == 0)  # type: ignore[arg-type]
+            Access(kind, ref, index, site, value, self.frame.guards, self.frame.uncertain == 0)  # type: ignore[arg-type]
         )
 
     def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
         """Keep a call of a function that belongs into kernels, met where there is none."""
-        op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.uncertain == 0)
-        self.effects.outside.append((op, tuple(self.stack)))
+        op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.frame.uncertain == 0)
+        self.effects.outside.append((op, self.frame.stack))
 
     def demand(self, kind: Asking, value: Value, node: nodes.Node, name: str = "") -> None:
         """Python asks what a value is; recorded where the value may be a traced one."""
         if self.kernel is None:
             return
-        certain = self.uncertain == 0
+        certain = self.frame.uncertain == 0
         if value is UNKNOWN and self.hidden is not None and self.hidden[0] is node:
             value, certain = self.hidden[1], False  # the right side of an `and` whose left side is open
         found = [option for option in options(value) if isinstance(option, Array | Ref)]
         traced = [option for option in found if isinstance(option, Ref) or not option.host]
         if traced:
             certain &= not isinstance(value, OneOf)
-            self.record(Concretization(kind, traced[0], self.site(node), name, self.guards, certain))
+            self.record(Concretization(kind, traced[0], self.site(node), name, self.frame.guards, certain))
 
     @property
     def fails_on_purpose(self) -> bool:
         """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
-        if any(guard.kind == "raises" for guard in self.guards):
+        if any(guard.kind == "raises" for guard in self.frame.guards):
             return True
-        if not self.stack or not isinstance(self.stack[0].node, nodes.FunctionDef):
+        if not self.frame.stack or not isinstance(self.frame.stack[0].node, nodes.FunctionDef):
             return False
-        piece, decorators = self.stack[0].piece, self.stack[0].node.decorators
+        piece, decorators = self.frame.stack[0].piece, self.frame.stack[0].node.decorators
         return any(piece.search(_FAILING, decorator) for decorator in decorators)
 
     @property
     def is_caught(self) -> bool:
         """Whether somebody is prepared for the code at hand to raise."""
-        return any(guard.kind == "caught" for guard in self.guards)
+        return any(guard.kind == "caught" for guard in self.frame.guards)
 
     def lose_sight(self, at: int | None = None) -> None:
         """Code runs of which nothing is known: what it closes over may be read or written. `at`: before which event."""
@@ -120,10 +120,10 @@ class Recorder:
             tuple(arguments.keywords.items()),
             result,
             form,  # type: ignore[arg-type]
-            self.guards,
-            self.uncertain == 0,
+            self.frame.guards,
+            self.frame.uncertain == 0,
             arguments.open,
-            self.launch,
+            self.frame.launch,
         )
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result
@@ -144,8 +144,8 @@ class Recorder:
         """A function of a module's top level was looked up."""
         if self.effects.lookup:
             self.effects.named[func.node] = func
-        elif self.kernel is None and self.stack:
-            self.named[self.stack[0].node, func.node] = func
+        elif self.kernel is None and self.frame.stack:
+            self.named[self.frame.stack[0].node, func.node] = func
 
     @contextmanager
     def looking_up(self, notes: Effects, piece: Piece | None = None) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.values import UNKNOWN, Frame, Sym, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Call, Sym, Value
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Env:
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
     kernel: KernelTrace | None = None  # the kernel that this call is part of
-    frame: Frame = field(factory=Frame)  # what owns the symbols that stand for its parameters
+    call: Call = field(factory=Call)  # what owns the symbols that stand for its parameters
     fails: bool = False  # what ended the last block that was left was a `raise`
     # What symbols surely are here: `assert x.shape[1] == 1` went before, or before the call.
     facts: Facts = field(factory=dict)

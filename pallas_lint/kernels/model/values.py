@@ -76,7 +76,7 @@ NAMED_NUMBERS = {
 
 
 @frozen(eq=False)
-class Frame:
+class Call:
     """One call of a function, as the owner of the symbols that it binds.
 
     They hold it, so that no other call is ever taken for it. `in_kernel`: the call is part of a kernel.
