@@ -30,3 +30,11 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_that_run_once() -> Iterator[None]:
+    """What jax runs in tests it runs once: to make that quick takes XLA longer than to run it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        yield
