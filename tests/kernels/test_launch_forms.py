@@ -87,3 +87,16 @@ def test_files_with_launches_are_not_passed_over() -> None:
     for row in FORMS.rows:
         assert all(concerns_pallas(name.encode()) for name in row.names)
     assert all(concerns_pallas(word.encode()) for word in FOREIGN_WORDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{name}(" for row in FORMS.rows if row.pattern is None for name in row.last_parts),
+        "pl.kernel(", "@pl.kernel,", "partial(kernel,", "f(mpmd_map)", "pl.run_scoped (", "pl.BlockSpec(", "GridSpec (",
+    ],
+)  # fmt: skip
+def test_words_are_looked_for_before_the_pattern(text: str) -> None:
+    assert FORMS.preparing.search(text)
+    assert FORMS.may_prepare(text)
+    assert not FORMS.may_prepare("call(BlockDim, grid)")

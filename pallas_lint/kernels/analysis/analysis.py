@@ -146,7 +146,6 @@ def _roots(module: Module) -> list[Piece]:
         return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
     leading |= _launches_by_name(module) | _renamed(module)
     leading.add("checkify")
-    telling = (FORMS.preparing, *((FOREIGN_CALL,) if foreign else ()))
     return [
         piece
         for piece in module.outline.walk()
@@ -155,7 +154,8 @@ def _roots(module: Module) -> list[Piece]:
         and (
             not leading.isdisjoint(piece.words)
             or (not _DERIVERS.isdisjoint(piece.words) and piece.has(_DERIVING))
-            or any(piece.has(words) for words in telling)
+            or (FORMS.may_prepare(piece.text) and piece.has(FORMS.preparing))
+            or (foreign and piece.has(FOREIGN_CALL))
         )
     ]
 

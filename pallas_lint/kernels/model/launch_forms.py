@@ -213,6 +213,16 @@ class LaunchForms:
         return re.compile(rf"{_either(self.rows)}|\brun_scoped\s*[(,]|BlockSpec\s*\(|GridSpec\s*\(")
 
     @cached_property
+    def preparing_words(self) -> tuple[str, ...]:
+        """One of these stands wherever `preparing` matches. They are looked for far more quickly."""
+        named = (row.last_parts if row.pattern is None else map(last_part, row.all_words) for row in self.rows)
+        return (*dict.fromkeys(word for words in named for word in words), "run_scoped", "BlockSpec", "GridSpec")
+
+    def may_prepare(self, text: str) -> bool:
+        """Whether it is worth while to look whether something is launched or prepared in a text."""
+        return any(word in text for word in self.preparing_words)
+
+    @cached_property
     def launching(self) -> re.Pattern[str]:
         """Matches in functions that launch what can stand outside of kernels."""
         return re.compile(_either(row for row in self.rows if not row.is_inner))
