@@ -65,6 +65,7 @@ def oldest() -> str:
     return known_versions()[0]
 
 
+@functools.cache
 def nearest(version: str) -> str:
     """The known version that stands for `version`: itself, or its lower neighbour."""
     index = position(version, known_versions())

@@ -256,8 +256,8 @@ class RemovedApi(Rule):
         if use.call is None or not name.name.startswith(PALLAS) or name.node.id != use.node.id or not use.positional:
             return
         given = len(use.positional)
-        taken = {v: positions(name.name, v) for v in compat.known_versions()}
-        gone = [v for v in context.versions if (taken[v] or given) < given and _once(taken, v, given)]
+        taken = {version: positions(name.name, version) for version in context.versions}
+        gone = [v for v in context.versions if (taken[v] or given) < given and _once(name.name, v, given)]
         failing = tuple(version for version in reached(name, context) if version in gone) if gone else ()
         if not failing:
             return
@@ -386,10 +386,10 @@ def _gone(spans: tuple[tuple[str, str | None], ...], version: str) -> str:
     return ends[-1] if ends else version
 
 
-def _once(taken: dict[str, int | None], version: str, given: int) -> bool:
+def _once(callable_: str, version: str, given: int) -> bool:
     """Whether a version before this one took `given` positional arguments."""
     known = compat.known_versions()
-    return any((taken[other] or 0) >= given for other in known[: known.index(version)])
+    return any((positions(callable_, other) or 0) >= given for other in known[: known.index(version)])
 
 
 def _takes(callable_: str, keyword: str, version: str) -> bool:
