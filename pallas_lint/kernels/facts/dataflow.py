@@ -77,7 +77,8 @@ class Flow:
     @cached_property
     def mentioned(self) -> frozenset[Same]:
         """The same with what gives an operation its shape only."""
-        return frozenset(each for op in self.trace.ops() for value in operands(op) for each in _identities(value))
+        shapes = (value for op in self.trace.ops() if op.name in LIKE for value in operands(op))
+        return self.taken.union(*map(_identities, shapes))
 
     @cached_property
     def accesses(self) -> dict[Same, list[Access]]:

@@ -179,12 +179,13 @@ class Interpreter(Recorder):
     def evaluate(self, node: nodes.BaseExpression, env: Env) -> Value:
         handler = expressions.HANDLERS.get(node.__class__)
         value = UNKNOWN if handler is None else handler(self, node, env)
-        if node.__class__ is nodes.Name:
-            self.count(1)
-        else:
+        self.steps += 1
+        if node.__class__ is not nodes.Name:
             weight = weight_of(value)
-            self.count(1 + weight // _WEIGHT)
+            self.steps += weight // _WEIGHT
             value = value if weight <= HEAVIEST else UNKNOWN
+        if self.steps > self.budget:
+            raise OutOfBudget
         return env.meaning(value) if value.__class__ is Sym else value
 
     def _block(self, body: Sequence[nodes.Node], env: Env) -> bool:

@@ -33,6 +33,7 @@ _OFTEN = 64
 _LONG = 2000
 _LAUNCHES = 2  # calls outside kernels, by the same functions, that are made in earnest: so many launches are traced
 _WAYS = 8  # the same by whatever functions
+_MADE = (Array, Ref)
 _Held = tuple[object, ...]
 _Parts = tuple["Array | Ref", ...]
 
@@ -206,7 +207,7 @@ def _pattern(parts: _Parts, held: _Held) -> Hashable:
     """Of equal parts what a call may ask for: which are the same, what a closure finds bound, what is traced."""
     if not parts:
         return ()
-    bound = {Same(identity(value)) for value in held if isinstance(value, Array | Ref)}
+    bound = {Same(identity(value)) for value in held if isinstance(value, _MADE)}
     first: dict[Same, int] = {}
     pattern: list[Hashable] = []
     for at, part in enumerate(parts):

@@ -76,6 +76,7 @@ def promoted(operands: Iterable[Kinds]) -> Kinds:
     return reduce(_higher, operands)
 
 
+@cache
 def _higher(first: Kinds, second: Kinds) -> Kinds:
     numbers = {max(a, b, key=_RANK.__getitem__) for a in first - {"other"} for b in second - {"other"}}
     return frozenset(numbers) | (first & second & {"other"})
