@@ -145,6 +145,7 @@ def _add_statements(
                 continue
         if previous is not None and shares_line:
             # `a = 1; b = 2`: statements that share a line are one piece.
+            previous.in_file = None
             previous.last = max(previous.last, last)
             previous.names += _bound_names(node)
             previous.suspect |= node.has_error
@@ -154,6 +155,8 @@ def _add_statements(
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
         piece.in_tree = in_tree and not node.has_error
+        if result.whole is not None and result.earlier is None:
+            piece.in_file = node
         if node.has_error:
             piece.error_at = _first_error(node, source)
         piece.deep = _deeper_than(node, _DEEPEST) or (node.has_error and _brackets(piece.text) > _DEEPEST)
@@ -189,6 +192,7 @@ def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree:
     if body is None or colon is None or body.start_point.row <= colon.end_point.row:
         return
     piece.header_end = piece.source.offset(_position(piece.source, colon.end_point))
+    piece.in_file = None  # only the header is read
     piece.deep = any(_deeper_than(child, _DEEPEST) for child in definition.children if child.id != body.id)
     _add_statements(result, piece.source, body.children, piece.members, nested=True, in_tree=in_tree)
 

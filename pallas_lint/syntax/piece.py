@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.finding import Position, Span
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import nodes
-from pallas_lint.syntax.reading import read
 from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import libcst as cst
+    import tree_sitter
 
     from pallas_lint.text.source import Source
 
@@ -49,6 +49,8 @@ class Piece:
     in_tree: bool = True  # it is a statement of the file's tree, not one that was found in what is broken
     deep: bool = False  # nested deeper than can be parsed and walked
     members: list[Piece] = field(factory=list)
+    # Its only statement in the tree of the whole file, until it is read or the file is edited: nodes hold their tree.
+    in_file: tree_sitter.Node | None = field(default=None, init=False, repr=False)
     _had: dict[re.Pattern[str], bool] = field(factory=dict, init=False)
 
     @cached_property
@@ -116,8 +118,11 @@ class Piece:
         """By tree-sitter; by libcst where that finds an error, or anything that Python's grammar may not know."""
         if self.deep:
             return SyntaxProblem(self.error_at or Position(self.first, 1), _TOO_DEEP, limit=not self.suspect)
+        from pallas_lint.syntax.reading import read  # and with it tree-sitter
+
         text = self._parsed_text
-        found = None if self.suspect else read(text)
+        known, self.in_file = self.in_file, None
+        found = None if self.suspect else read(text, known, len(_WRAPPER) if self.nested else 0)
         if found is not None:
             return found
         if isinstance(self._parsed, SyntaxProblem):

@@ -27,6 +27,8 @@ _TEXTS = 12  # so many texts ago a piece was there that may come back
 
 def updated(before: Outline, source: Source) -> Outline:
     """The same as `outline(source)`, with pieces of `before` in it; `before` is used up."""
+    for piece in before.walk():
+        piece.in_file = None
     untouched = _Untouched(before, source)
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole

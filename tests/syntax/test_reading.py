@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pallas_lint.syntax import nodes, outline
+from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.literals import without_warnings
 from pallas_lint.syntax.reading import read
 from pallas_lint.syntax.reading.from_libcst import converted
+from pallas_lint.syntax.update import updated
 from pallas_lint.text.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,6 +160,56 @@ def test_the_place_is_that_of_the_text() -> None:
 def test_a_sample_of_real_code() -> None:
     texts = pieces_of(random.Random(7).sample(sorted(OURS), 40) + random.Random(7).sample(STANDARD, 20))
     assert sum(map(compared, texts)) > 0.99 * len(texts)
+
+
+def check_in_file(text: str) -> None:
+    """What is read in the tree of the whole file is what is read of each piece alone."""
+    for piece in outline(Source("a.py", text)).walk():
+        alone = read(piece._parsed_text)
+        assert not piece.members or piece.in_file is None
+        found = None if piece.suspect else piece.module
+        if found is not None and alone is not None:
+            assert differences(found, alone) == []
+            assert [(each.at, each.to) for each in walk(found)] == [(each.at, each.to) for each in walk(alone)]
+        else:
+            assert alone is None
+        assert piece.in_file is None
+
+
+MEMBERS = "".join(f"    x{number} = {number}\n" for number in range(45))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# é\nx = 'é'  # ü\n\n@a.é\n# between\ndef f(é):\n    return é[1:]  # é\n",
+        f"'é'\nclass C(é):\n{MEMBERS}\n    # é\n    @p\n    def f(self): return 'é', 1\n    a = 1; b = 2\n",
+        f"class C:\n{MEMBERS}".replace("    ", "\t") + "\tif a:\n\t\tb\n\telse:\n\t\tc\n\n\tlast = (1,\n2)\n",
+        "a = 1; b = 2;\nc = 3;\n;\n",
+        "a = 1; b = 2;\nc = 3;\nd = 4 # e\n",
+        "x = 1\n\f\ny = f(x)\n\fdef g(): pass\n",
+        "x = \\\n    1\n\\\ny = 2\nif x: \\\n  y\n",
+        "if x:\n    a\n  # comment\nelse:\n    b\n\n\n\nprint(a)",
+        "class C:\n    def f(self): pass\n",
+        "async def f():\n    async with a as b, c: await d\nmatch x:\n    case [1, *_]: y\ntype A = int\n",
+    ],
+)
+def test_the_tree_of_the_file_gives_what_a_piece_alone_gives(text: str, newline: str) -> None:
+    check_in_file(text.replace("\n", newline))
+
+
+def test_real_code_in_the_tree_of_the_file() -> None:
+    for path in random.Random(8).sample(sorted(OURS), 30) + random.Random(8).sample(STANDARD, 10):
+        check_in_file(path.read_text("utf-8"))
+
+
+def test_no_piece_keeps_the_tree_of_a_text_that_was_edited() -> None:
+    before = outline(Source("a.py", f"x = 1\ny = 2\nclass C:\n{MEMBERS}z = 3\n"))
+    assert [piece.in_file is not None for piece in before.pieces] == [True, True, False, True]
+    after = updated(before, Source("a.py", f"x = 1\nnew = 2\ny = 3\nclass C:\n{MEMBERS}\nz = 3\n"))
+    assert all(piece.in_file is None for piece in (*before.walk(), *after.walk(), *(gone for gone, _ in after.gone)))
+    assert all(piece.module is not None for piece in after.walk())
 
 
 @pytest.mark.slow

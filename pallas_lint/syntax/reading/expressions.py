@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.tokens import (
     Reader,
     Text,
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _STAR = ord("*")
-UNARY: dict[str, type[nodes.BaseUnaryOp]] = {"-": nodes.Minus, "+": nodes.Plus, "~": nodes.BitInvert}
-BINARY: dict[str, type[nodes.BaseBinaryOp]] = {
+_UNARY = kinds.by_kind({"-": nodes.Minus, "+": nodes.Plus, "~": nodes.BitInvert})
+BINARY_BY_SYMBOL: dict[str, type[nodes.BaseBinaryOp]] = {
     "+": nodes.Add,
     "-": nodes.Subtract,
     "*": nodes.Multiply,
@@ -38,19 +39,22 @@ BINARY: dict[str, type[nodes.BaseBinaryOp]] = {
     "|": nodes.BitOr,
     "^": nodes.BitXor,
 }
-BOOLEAN: dict[str, type[nodes.BaseBooleanOp]] = {"and": nodes.And, "or": nodes.Or}
-COMPARISON: dict[str, type[nodes.BaseCompOp]] = {
-    "==": nodes.Equal,
-    "!=": nodes.NotEqual,
-    "<": nodes.LessThan,
-    "<=": nodes.LessThanEqual,
-    ">": nodes.GreaterThan,
-    ">=": nodes.GreaterThanEqual,
-    "in": nodes.In,
-    "not in": nodes.NotIn,
-    "is": nodes.Is,
-    "is not": nodes.IsNot,
-}
+_BINARY = kinds.by_kind(BINARY_BY_SYMBOL)
+_BOOLEAN = kinds.by_kind({"and": nodes.And, "or": nodes.Or})
+_COMPARISON = kinds.by_kind(
+    {
+        "==": nodes.Equal,
+        "!=": nodes.NotEqual,
+        "<": nodes.LessThan,
+        "<=": nodes.LessThanEqual,
+        ">": nodes.GreaterThan,
+        ">=": nodes.GreaterThanEqual,
+        "in": nodes.In,
+        "not in": nodes.NotIn,
+        "is": nodes.Is,
+        "is not": nodes.IsNot,
+    }
+)
 
 
 def _ellipsis(text: Text, node: Node) -> nodes.Ellipsis:
@@ -62,13 +66,13 @@ def _constant(text: Text, node: Node) -> nodes.Name:
 
 
 # What cannot stand without parentheses where Python wants something that binds tighter. tree-sitter's grammar lets it.
-_LOOSER_THAN_OR = frozenset({"conditional_expression", "lambda"})
-_LOOSER_THAN_STAR = _LOOSER_THAN_OR | {"boolean_operator", "comparison_operator", "not_operator"}
-_LOOSER_THAN_AWAIT = _LOOSER_THAN_STAR | {"await", "binary_operator", "unary_operator"}
+_LOOSER_THAN_OR = frozenset({kinds.CONDITIONAL_EXPRESSION, kinds.LAMBDA})
+_LOOSER_THAN_STAR = _LOOSER_THAN_OR | {kinds.BOOLEAN_OPERATOR, kinds.COMPARISON_OPERATOR, kinds.NOT_OPERATOR}
+_LOOSER_THAN_AWAIT = _LOOSER_THAN_STAR | {kinds.AWAIT, kinds.BINARY_OPERATOR, kinds.UNARY_OPERATOR}
 
 
-def _tighter(text: Text, node: Node, looser: frozenset[str]) -> nodes.BaseExpression:
-    if node.type in looser:
+def _tighter(text: Text, node: Node, looser: frozenset[int]) -> nodes.BaseExpression:
+    if node.kind_id in looser:
         raise ValueError
     return expression(text, node)
 
@@ -88,8 +92,8 @@ def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.Base
 
     tree-sitter sees `*a.b` as an attribute of `*a` where it stands in a list.
     """
-    kind = node.type
-    if kind in ("list_splat", "list_splat_pattern"):
+    kind = node.kind_id
+    if kind in (kinds.LIST_SPLAT, kinds.LIST_SPLAT_PATTERN):
         _, value = exactly(node, 2)
         return expression(text, value) if in_call else _tighter(text, value, _LOOSER_THAN_STAR)
     inner = _behind_star(text, node.children[0])
@@ -104,7 +108,7 @@ def _tuple_of(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.T
 
 def open_tuple(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
     """`a, b` without parentheses, between which alone `a, b := c` may stand."""
-    if any(child.type == "named_expression" for child in children):
+    if any(child.kind_id == kinds.NAMED_EXPRESSION for child in children):
         raise ValueError
     return _tuple_of(text, children, at, to)
 
@@ -137,7 +141,7 @@ def _set(text: Text, node: Node) -> nodes.Set:
 def _dictionary(text: Text, node: Node) -> nodes.Dict:
     elements: list[nodes.DictElement | nodes.StarredDictElement] = []
     for child in separated(node.children[1:-1]):
-        if child.type == "dictionary_splat":
+        if child.kind_id == kinds.DICTIONARY_SPLAT:
             _, value = exactly(child, 2)
             unpacked = _tighter(text, value, _LOOSER_THAN_STAR)
             elements.append(nodes.StarredDictElement(child.start_byte, child.end_byte, unpacked))
@@ -148,7 +152,7 @@ def _dictionary(text: Text, node: Node) -> nodes.Dict:
 
 def _pair(text: Text, node: Node) -> tuple[nodes.BaseExpression, nodes.BaseExpression]:
     key, colon, value = exactly(node, 3)
-    if colon.type != ":":
+    if colon.kind_id != kinds.COLON:
         raise ValueError
     return expression(text, key), expression(text, value)
 
@@ -178,11 +182,11 @@ def _clauses(text: Text, clauses: list[Node]) -> nodes.CompFor:
     """The first `for` of a comprehension, with its conditions and the `for` inside it."""
     first, *rest = clauses
     *head, target, _, iterable = parts(first)
-    if [token.type for token in head] not in (["for"], ["async", "for"]):
+    if [token.kind_id for token in head] not in ([kinds.FOR], [kinds.ASYNC, kinds.FOR]):
         raise ValueError
     async_ = asynchronous(head)
     ifs: list[nodes.CompIf] = []
-    while rest and rest[0].type == "if_clause":
+    while rest and rest[0].kind_id == kinds.IF_CLAUSE:
         condition = rest.pop(0)
         _, test = exactly(condition, 2)
         ifs.append(nodes.CompIf(condition.start_byte, condition.end_byte, _tighter(text, test, _LOOSER_THAN_OR)))
@@ -193,7 +197,7 @@ def _clauses(text: Text, clauses: list[Node]) -> nodes.CompFor:
 
 
 def asynchronous(head: list[Node]) -> nodes.Asynchronous | None:
-    return nodes.Asynchronous(head[0].start_byte, head[0].end_byte) if head[0].type == "async" else None
+    return nodes.Asynchronous(head[0].start_byte, head[0].end_byte) if head[0].kind_id == kinds.ASYNC else None
 
 
 # -- operators -----------------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def asynchronous(head: list[Node]) -> nodes.Asynchronous | None:
 
 def _unary(text: Text, node: Node) -> nodes.UnaryOperation:
     token, operand = exactly(node, 2)
-    operator = UNARY[token.type](token.start_byte, token.end_byte)
+    operator = _UNARY[token.kind_id](token.start_byte, token.end_byte)
     return nodes.UnaryOperation(node.start_byte, node.end_byte, operator, expression(text, operand))
 
 
@@ -213,7 +217,7 @@ def _not(text: Text, node: Node) -> nodes.UnaryOperation:
 
 def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
     left, token, right = exactly(node, 3)
-    operator = BINARY[token.type](token.start_byte, token.end_byte)
+    operator = _BINARY[token.kind_id](token.start_byte, token.end_byte)
     return nodes.BinaryOperation(
         node.start_byte, node.end_byte, expression(text, left), operator, expression(text, right)
     )
@@ -221,7 +225,7 @@ def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
 
 def _boolean(text: Text, node: Node) -> nodes.BooleanOperation:
     left, token, right = exactly(node, 3)
-    operator = BOOLEAN[token.type](token.start_byte, token.end_byte)
+    operator = _BOOLEAN[token.kind_id](token.start_byte, token.end_byte)
     first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (left, right))
     return nodes.BooleanOperation(node.start_byte, node.end_byte, first, operator, second)
 
@@ -230,7 +234,7 @@ def _comparison(text: Text, node: Node) -> nodes.Comparison:
     left, *rest = parts(node)
     targets: list[nodes.ComparisonTarget] = []
     for token, operand in zip(rest[::2], rest[1::2], strict=True):
-        operator = COMPARISON[token.type](token.start_byte, token.end_byte)
+        operator = _COMPARISON[token.kind_id](token.start_byte, token.end_byte)
         targets.append(nodes.ComparisonTarget(token.start_byte, operand.end_byte, operator, expression(text, operand)))
     return nodes.Comparison(node.start_byte, node.end_byte, expression(text, left), targets)
 
@@ -243,7 +247,7 @@ def _conditional(text: Text, node: Node) -> nodes.IfExp:
 
 def named(text: Text, node: Node) -> nodes.BaseExpression:
     """An expression where `name := value` may stand without parentheses."""
-    if node.type != "named_expression":
+    if node.kind_id != kinds.NAMED_EXPRESSION:
         return expression(text, node)
     target, _, value = exactly(node, 3)
     return nodes.NamedExpr(node.start_byte, node.end_byte, only_name(text, target), expression(text, value))
@@ -256,7 +260,7 @@ def _await(text: Text, node: Node) -> nodes.Await:
 
 def yielded(text: Text, node: Node) -> nodes.BaseExpression:
     """An expression where `yield` may stand without parentheses."""
-    if node.type != "yield":
+    if node.kind_id != kinds.YIELD:
         return expression(text, node)
     _, *rest = parts(node)
     value: nodes.BaseExpression | nodes.From | None = None
@@ -269,14 +273,14 @@ def yielded(text: Text, node: Node) -> nodes.BaseExpression:
 
 
 def from_(text: Text, token: Node, item: Node) -> nodes.From:
-    if token.type != "from":
+    if token.kind_id != kinds.FROM:
         raise ValueError
     return nodes.From(token.start_byte, item.end_byte, expression(text, item))
 
 
 def _parenthesized(text: Text, node: Node) -> nodes.BaseExpression:
     _, inner, _ = exactly(node, 3)
-    return yielded(text, inner) if inner.type == "yield" else named(text, inner)
+    return yielded(text, inner) if inner.kind_id == kinds.YIELD else named(text, inner)
 
 
 # -- attributes, subscripts, calls ---------------------------------------------------------------------------------
@@ -290,7 +294,7 @@ def _attribute(text: Text, node: Node, owner: nodes.BaseExpression | None = None
 
 def _subscript(text: Text, node: Node, owner: nodes.BaseExpression | None = None) -> nodes.Subscript:
     value, bracket, *inside, _ = parts(node)
-    if bracket.type != "[":
+    if bracket.kind_id != kinds.BRACKET:
         raise ValueError
     slices = subscript_elements(text, inside)
     return nodes.Subscript(node.start_byte, node.end_byte, owner or expression(text, value), slices)
@@ -298,16 +302,16 @@ def _subscript(text: Text, node: Node, owner: nodes.BaseExpression | None = None
 
 def subscript_elements(text: Text, inside: list[Node]) -> list[nodes.SubscriptElement]:
     indices = [_index(text, child) for child in separated(inside)]
-    last = len(indices) - (inside[-1].type != ",")
+    last = len(indices) - (inside[-1].kind_id != kinds.COMMA)
     return [nodes.SubscriptElement(each.at, each.to, each, at < last) for at, each in enumerate(indices)]
 
 
 def _index(text: Text, node: Node) -> nodes.Index | nodes.Slice:
     at, to = node.start_byte, node.end_byte
-    if node.type == "slice":
+    if node.kind_id == kinds.SLICE:
         bounds: list[nodes.BaseExpression | None] = [None]
         for child in parts(node):
-            if child.type == ":":
+            if child.kind_id == kinds.COLON:
                 bounds.append(None)
             elif bounds[-1] is None:
                 bounds[-1] = expression(text, child)
@@ -322,7 +326,7 @@ def _index(text: Text, node: Node) -> nodes.Index | nodes.Slice:
 
 def _call(text: Text, node: Node, callee: nodes.BaseExpression | None = None) -> nodes.Call:
     func, given = exactly(node, 2)
-    if given.type == "generator_expression":
+    if given.kind_id == kinds.GENERATOR_EXPRESSION:
         generator = _generator(text, given)
         args = [nodes.Arg(generator.at, generator.to, generator, None, "")]
     else:
@@ -335,12 +339,12 @@ def arguments(text: Text, node: Node) -> list[nodes.Arg]:
     found: list[nodes.Arg] = []
     positional, starred_ = True, True  # whether such an argument may still come
     for child in separated(node.children[1:-1]):
-        at, to, kind = child.start_byte, child.end_byte, child.type
-        if kind == "keyword_argument":
+        at, to, kind = child.start_byte, child.end_byte, child.kind_id
+        if kind == kinds.KEYWORD_ARGUMENT:
             keyword, _, value = exactly(child, 3)
             found.append(nodes.Arg(at, to, expression(text, value), only_name(text, keyword), ""))
             positional = False
-        elif kind == "dictionary_splat":
+        elif kind == kinds.DICTIONARY_SPLAT:
             _, value = exactly(child, 2)
             found.append(nodes.Arg(at, to, expression(text, value), None, "**"))
             positional = starred_ = False
@@ -355,10 +359,11 @@ def arguments(text: Text, node: Node) -> list[nodes.Arg]:
     return found
 
 
-_PRIMARIES: dict[str, Callable[[Text, Node, nodes.BaseExpression], nodes.BaseExpression]] = {
-    "attribute": _attribute,
-    "subscript": _subscript,
-    "call": _call,
+_Primary: TypeAlias = "Callable[[Text, Node, nodes.BaseExpression], nodes.BaseExpression]"
+_PRIMARIES: dict[int, _Primary] = {
+    kinds.ATTRIBUTE: _attribute,
+    kinds.SUBSCRIPT: _subscript,
+    kinds.CALL: _call,
 }
 READERS: dict[str, Reader] = {
     "identifier": name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.tokens import Text, dotted_name, exactly, only_name, parts, separated
 
 if TYPE_CHECKING:
@@ -16,16 +17,16 @@ def import_(text: Text, node: Node) -> nodes.Import:
 
 
 def _aliases(text: Text, children: list[Node]) -> list[nodes.ImportAlias]:
-    if children[0].type == "(":
+    if children[0].kind_id == kinds.PARENTHESIS:
         children = children[1:-1]
-    elif children[-1].type == ",":
+    elif children[-1].kind_id == kinds.COMMA:
         raise ValueError
     return [_alias(text, child) for child in separated(children)]
 
 
 def _alias(text: Text, node: Node) -> nodes.ImportAlias:
     at, to = node.start_byte, node.end_byte
-    if node.type == "dotted_name":
+    if node.kind_id == kinds.DOTTED_NAME:
         return nodes.ImportAlias(at, to, dotted_name(text, node), None)
     original, as_, alias = exactly(node, 3)
     return nodes.ImportAlias(at, to, dotted_name(text, original), as_name(text, as_, only_name(text, alias)))
@@ -39,18 +40,18 @@ def import_from(text: Text, node: Node) -> nodes.ImportFrom:
     _, source, _, *rest = parts(node)
     relative: list[nodes.Dot] = []
     module: nodes.Attribute | nodes.Name | None = None
-    if source.type == "relative_import":
+    if source.kind_id == kinds.RELATIVE_IMPORT:
         prefix, *dotted = parts(source)
         relative = [nodes.Dot(child.start_byte, child.end_byte) for child in prefix.children]
         if dotted:
             (name,) = dotted
             module = dotted_name(text, name)
-    elif source.type == "__future__":
+    elif source.kind_id == kinds.FUTURE:
         module = nodes.Name(source.start_byte, source.end_byte, "__future__")
     else:
         module = dotted_name(text, source)
     names: list[nodes.ImportAlias] | nodes.ImportStar
-    if rest[0].type == "wildcard_import":
+    if rest[0].kind_id == kinds.WILDCARD_IMPORT:
         (star,) = rest
         names = nodes.ImportStar(star.start_byte, star.end_byte)
     else:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.tokens import Reader, Text, expression, parts
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _string(text: Text, node: Node) -> nodes.SimpleString | nodes.FormattedStrin
 def _formatted_parts(text: Text, children: Iterable[Node], at: int, to: int) -> list[nodes.BaseFormattedStringContent]:
     found: list[nodes.BaseFormattedStringContent] = []
     for child in children:
-        if child.type in ("interpolation", "format_expression"):
+        if child.kind_id in (kinds.INTERPOLATION, kinds.FORMAT_EXPRESSION):
             if child.start_byte > at:
                 found.append(_formatted_text(text, at, child.start_byte))
             found.append(_interpolation(text, child))
@@ -70,19 +71,19 @@ def _formatted_text(text: Text, at: int, to: int) -> nodes.FormattedStringText:
 
 def _interpolation(text: Text, node: Node) -> nodes.FormattedStringExpression:
     _, inner, *rest = parts(node)
-    if inner.type == "named_expression" or b"lambda" in text[inner.start_byte : inner.end_byte]:
+    if inner.kind_id == kinds.NAMED_EXPRESSION or b"lambda" in text[inner.start_byte : inner.end_byte]:
         raise ValueError  # to Python `=`, or the colon, begins the format here
     equal = conversion = None
     spec: list[nodes.BaseFormattedStringContent] | None = None
     for child in rest[:-1]:
-        if child.type == "=":
+        if child.kind_id == kinds.EQUALS:
             equal = nodes.AssignEqual(child.start_byte, child.end_byte)
-        elif child.type == "type_conversion":
+        elif child.kind_id == kinds.TYPE_CONVERSION:
             conversion = text.of(child)[1:]
-        elif child.type == "format_specifier":
+        elif child.kind_id == kinds.FORMAT_SPECIFIER:
             spec = _formatted_parts(text, child.children[1:], child.start_byte + 1, child.end_byte)
         else:
-            raise ValueError(child.type)
+            raise ValueError(text.of(child))
     value = expression(text, inner)
     return nodes.FormattedStringExpression(node.start_byte, node.end_byte, value, conversion, spec, equal)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.tokens import Text, dotted_name, exactly, expression, only_name, parts, separated
 
 if TYPE_CHECKING:
@@ -23,24 +24,24 @@ def pattern_of(text: Text, head: list[Node]) -> nodes.MatchPattern:
 
 def pattern(text: Text, node: Node) -> nodes.MatchPattern:
     """Of a `case_pattern`, or of what stands in one."""
-    if node.type == "case_pattern":
+    if node.kind_id == kinds.CASE_PATTERN:
         children = parts(node)
         if len(children) > 1:
             return _value(text, node)  # a negative number
         (node,) = children
-    return _PATTERNS[node.type](text, node)
+    return _PATTERNS[node.kind_id](text, node)
 
 
 def _value(text: Text, node: Node) -> nodes.MatchValue:
-    value = _literal(text, parts(node) if node.type == "case_pattern" else [node])
+    value = _literal(text, parts(node) if node.kind_id == kinds.CASE_PATTERN else [node])
     return nodes.MatchValue(node.start_byte, node.end_byte, value)
 
 
 def _literal(text: Text, tokens: list[Node]) -> nodes.BaseExpression:
     """A number with its sign, or the sum of two."""
-    if tokens[0].type == "complex_pattern":
+    if tokens[0].kind_id == kinds.COMPLEX_PATTERN:
         tokens = parts(tokens[0])
-    if tokens[0].type == "-":
+    if tokens[0].kind_id == kinds.MINUS:
         operand = expression(text, tokens[1])
         minus = nodes.Minus(tokens[0].start_byte, tokens[0].end_byte)
         result: nodes.BaseExpression = nodes.UnaryOperation(minus.at, operand.to, minus, operand)
@@ -49,7 +50,7 @@ def _literal(text: Text, tokens: list[Node]) -> nodes.BaseExpression:
         result, rest = expression(text, tokens[0]), tokens[1:]
     if rest:
         token, right = rest
-        kind = {"+": nodes.Add, "-": nodes.Subtract}[token.type]
+        kind = _SIGNS[token.kind_id]
         operand = expression(text, right)
         if not isinstance(operand, nodes.Imaginary):
             raise ValueError
@@ -84,7 +85,7 @@ def _as(text: Text, node: Node) -> nodes.MatchAs:
 def _union(text: Text, node: Node) -> nodes.MatchOr:
     groups: list[list[Node]] = [[]]
     for child in parts(node):
-        if child.type == "|":
+        if child.kind_id == kinds.BAR:
             groups.append([])
         else:
             groups[-1].append(child)
@@ -94,7 +95,7 @@ def _union(text: Text, node: Node) -> nodes.MatchOr:
         inner = (
             nodes.MatchValue(at, to, _literal(text, group))
             if len(group) > 1
-            else _PATTERNS[group[0].type](text, group[0])
+            else _PATTERNS[group[0].kind_id](text, group[0])
         )
         elements.append(nodes.MatchOrElement(at, to, inner))
     return nodes.MatchOr(node.start_byte, node.end_byte, elements)
@@ -102,12 +103,12 @@ def _union(text: Text, node: Node) -> nodes.MatchOr:
 
 def _sequence_element(text: Text, node: Node) -> nodes.MatchSequenceElement | nodes.MatchStar:
     at, to = node.start_byte, node.end_byte
-    (only,) = parts(node) if node.type == "case_pattern" and node.child_count == 1 else (node,)
-    if only.type == "splat_pattern":
+    (only,) = parts(node) if node.kind_id == kinds.CASE_PATTERN and node.child_count == 1 else (node,)
+    if only.kind_id == kinds.SPLAT_PATTERN:
         star, name = exactly(only, 2)
-        if star.type != "*":
+        if star.kind_id != kinds.STAR:
             raise ValueError
-        return nodes.MatchStar(at, to, None if name.type == "_" else only_name(text, name))
+        return nodes.MatchStar(at, to, None if name.kind_id == kinds.UNDERSCORE else only_name(text, name))
     return nodes.MatchSequenceElement(at, to, pattern(text, node))
 
 
@@ -126,19 +127,19 @@ def _tuple(text: Text, node: Node) -> nodes.MatchPattern:
 
 def _class(text: Text, node: Node) -> nodes.MatchClass:
     named, opening, *inside, _ = parts(node)
-    if opening.type != "(":
+    if opening.kind_id != kinds.PARENTHESIS:
         raise ValueError
     patterns: list[nodes.MatchSequenceElement] = []
     keywords: list[nodes.MatchKeywordElement] = []
     for child in separated(inside):
         (only,) = parts(child) if child.child_count == 1 else (child,)
-        if only.type == "keyword_pattern":
+        if only.kind_id == kinds.KEYWORD_PATTERN:
             key, _, *value = parts(only)
             inner: nodes.MatchPattern
             if len(value) > 1:
                 inner = nodes.MatchValue(value[0].start_byte, value[-1].end_byte, _literal(text, value))
             else:
-                inner = _PATTERNS[value[0].type](text, value[0])
+                inner = _PATTERNS[value[0].kind_id](text, value[0])
             keywords.append(nodes.MatchKeywordElement(only.start_byte, only.end_byte, only_name(text, key), inner))
         elif keywords:
             raise ValueError
@@ -150,25 +151,26 @@ def _class(text: Text, node: Node) -> nodes.MatchClass:
 def _mapping(text: Text, node: Node) -> nodes.MatchMapping:
     elements: list[nodes.MatchMappingElement] = []
     rest = None
-    inside = [child for child in parts(node)[1:-1] if child.type != ","]
+    inside = [child for child in parts(node)[1:-1] if child.kind_id != kinds.COMMA]
     while inside:
         first = inside.pop(0)
-        if first.type == "splat_pattern":
+        if first.kind_id == kinds.SPLAT_PATTERN:
             star, name = exactly(first, 2)
-            if star.type != "**" or inside:
+            if star.kind_id != kinds.DOUBLE_STAR or inside:
                 raise ValueError
             rest = only_name(text, name)
             break
         key = [first]
-        while inside[0].type != ":":
+        while inside[0].kind_id != kinds.COLON:
             key.append(inside.pop(0))
         _, value = inside.pop(0), inside.pop(0)
-        spelled = dotted_name(text, first) if first.type == "dotted_name" else _literal(text, key)
+        spelled = dotted_name(text, first) if first.kind_id == kinds.DOTTED_NAME else _literal(text, key)
         elements.append(nodes.MatchMappingElement(first.start_byte, value.end_byte, spelled, pattern(text, value)))
     return nodes.MatchMapping(node.start_byte, node.end_byte, elements, rest)
 
 
-_PATTERNS: dict[str, Callable[[Text, Node], nodes.MatchPattern]] = {
+_SIGNS: dict[int, type[nodes.Add | nodes.Subtract]] = kinds.by_kind({"+": nodes.Add, "-": nodes.Subtract})
+_READERS: dict[str, Callable[[Text, Node], nodes.MatchPattern]] = {
     "integer": _value,
     "float": _value,
     "string": _value,
@@ -186,3 +188,4 @@ _PATTERNS: dict[str, Callable[[Text, Node], nodes.MatchPattern]] = {
     "class_pattern": _class,
     "dict_pattern": _mapping,
 }
+_PATTERNS = kinds.by_kind(_READERS)

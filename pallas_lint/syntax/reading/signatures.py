@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.expressions import subscript_elements
 from pallas_lint.syntax.reading.tokens import Reader, Text, exactly, expression, only_name, parts, separated
 
@@ -33,11 +34,11 @@ def parameters(text: Text, children: Iterable[Node], at: int, to: int) -> nodes.
     for child in children:
         if rest is not None:
             raise ValueError  # nothing may follow `**kwargs`
-        if child.type == "positional_separator":
+        if child.kind_id == kinds.POSITIONAL_SEPARATOR:
             if positional_only or not plain or star is not None:
                 raise ValueError
             positional_only, plain = plain, []
-        elif child.type == "keyword_separator":
+        elif child.kind_id == kinds.KEYWORD_SEPARATOR:
             if star is not None:
                 raise ValueError
             star = nodes.ParamStar(child.start_byte, child.end_byte)
@@ -61,22 +62,22 @@ def parameters(text: Text, children: Iterable[Node], at: int, to: int) -> nodes.
     return nodes.Parameters(at, to, plain, star, keyword_only, rest, positional_only)
 
 
-_STARS = {"list_splat_pattern": "*", "dictionary_splat_pattern": "**"}
+_STARS = {kinds.LIST_SPLAT_PATTERN: "*", kinds.DICTIONARY_SPLAT_PATTERN: "**"}
 
 
 def _parameter(text: Text, node: Node) -> nodes.Param:
     annotation = default = None
     named = node
-    if node.type == "default_parameter":
+    if node.kind_id == kinds.DEFAULT_PARAMETER:
         named, _, value = exactly(node, 3)
         default = expression(text, value)
-    elif node.type == "typed_parameter":
+    elif node.kind_id == kinds.TYPED_PARAMETER:
         named, _, type_ = exactly(node, 3)
         annotation = annotated(text, type_)
-    elif node.type == "typed_default_parameter":
+    elif node.kind_id == kinds.TYPED_DEFAULT_PARAMETER:
         named, _, type_, _, value = exactly(node, 5)
         annotation, default = annotated(text, type_), expression(text, value)
-    at, to, star = named.start_byte, named.end_byte, _STARS.get(named.type, "")
+    at, to, star = named.start_byte, named.end_byte, _STARS.get(named.kind_id, "")
     if star:
         if default is not None:
             raise ValueError
@@ -88,7 +89,7 @@ def _parameter(text: Text, node: Node) -> nodes.Param:
 
 def annotated(text: Text, node: Node) -> nodes.Annotation:
     (inner,) = exactly(node, 1)
-    read = _starred_type if inner.type == "splat_type" else expression
+    read = _starred_type if inner.kind_id == kinds.SPLAT_TYPE else expression
     return nodes.Annotation(node.start_byte, node.end_byte, read(text, inner))
 
 
@@ -115,18 +116,20 @@ def _union_type(text: Text, node: Node) -> nodes.BaseExpression:
 
 def _united(node: Node) -> list[Node]:
     """The operands of `|`, with the tokens between them."""
-    if node.type == "type":
+    if node.kind_id == kinds.TYPE:
         (inner,) = exactly(node, 1)
-        return _united(inner) if inner.type in ("union_type", "binary_operator") else [node]
-    if node.type != "union_type" and not (node.type == "binary_operator" and exactly(node, 3)[1].type == "|"):
+        return _united(inner) if inner.kind_id in (kinds.UNION_TYPE, kinds.BINARY_OPERATOR) else [node]
+    if node.kind_id != kinds.UNION_TYPE and not (
+        node.kind_id == kinds.BINARY_OPERATOR and exactly(node, 3)[1].kind_id == kinds.BAR
+    ):
         return [node]
     left, token, right = exactly(node, 3)
-    return [*_united(left), token, *(_united(right) if right.type == "type" else [right])]
+    return [*_united(left), token, *(_united(right) if right.kind_id == kinds.TYPE else [right])]
 
 
 def _starred_type(text: Text, node: Node) -> nodes.StarredElement:
     star, value = exactly(node, 2)
-    if star.type != "*":
+    if star.kind_id != kinds.STAR:
         raise ValueError
     return nodes.StarredElement(node.start_byte, node.end_byte, expression(text, value))
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
-from pallas_lint.syntax.reading.expressions import BINARY, arguments, asynchronous, from_, named, open_tuple, yielded
+from pallas_lint.syntax.reading import kinds
+from pallas_lint.syntax.reading.expressions import (
+    BINARY_BY_SYMBOL,
+    arguments,
+    asynchronous,
+    from_,
+    named,
+    open_tuple,
+    yielded,
+)
 from pallas_lint.syntax.reading.imports import as_name, import_, import_from
 from pallas_lint.syntax.reading.match_patterns import pattern_of
 from pallas_lint.syntax.reading.signatures import annotated, parameters
@@ -25,8 +34,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-_AUGMENTED: dict[str, type[nodes.BaseAugOp]] = {
-    f"{symbol}=": getattr(nodes, f"{kind.__name__}Assign") for symbol, kind in BINARY.items()
+_AUGMENTED: dict[int, type[nodes.BaseAugOp]] = {
+    kinds.kind(f"{symbol}="): getattr(nodes, f"{kind.__name__}Assign") for symbol, kind in BINARY_BY_SYMBOL.items()
 }
 _UP_TO_LINE_END = re.compile(rb"[ \t\f]*(?:#[^\n]*|\r(?=\n))?(\n)?")
 
@@ -38,8 +47,8 @@ def block(text: Text, children: Sequence[Node], indent: bytes | None = None) -> 
     goes_on = False
     end = 0
     for child in children:
-        kind = child.type
-        small = SMALL.get(kind)
+        kind = child.kind_id
+        small = _SMALL.get(kind)
         if small is not None:
             if goes_on and _same_line(text, end, child.start_byte):
                 line.append(small(text, child))
@@ -48,11 +57,11 @@ def block(text: Text, children: Sequence[Node], indent: bytes | None = None) -> 
                 line = [small(text, child)]
                 found.append(nodes.SimpleStatementLine(0, 0, line))
             goes_on = False
-        elif kind == ";":
+        elif kind == kinds.SEMICOLON:
             goes_on, end = True, child.end_byte
-        elif kind != "comment":
+        elif kind != kinds.COMMENT:
             indent = text.begin(child, indent)
-            found.append(COMPOUND[kind](text, child))
+            found.append(_COMPOUND[kind](text, child))
             goes_on = False
     for statement in found:
         if statement.__class__ is nodes.SimpleStatementLine:
@@ -70,7 +79,7 @@ def _same_line(text: Text, at: int, to: int) -> bool:
 
 def _suite(text: Text, colon: Node, node: Node) -> nodes.IndentedBlock | nodes.SimpleStatementSuite:
     if _same_line(text, colon.end_byte, node.start_byte):
-        body = [SMALL[child.type](text, child) for child in parts(node) if child.type != ";"]
+        body = [_SMALL[child.kind_id](text, child) for child in parts(node) if child.kind_id != kinds.SEMICOLON]
         return nodes.SimpleStatementSuite(body[0].at, body[-1].to, body)
     statements = block(text, node.children)
     return nodes.IndentedBlock(statements[0].at, statements[-1].to, statements)
@@ -85,11 +94,11 @@ def _expression_statement(text: Text, node: Node) -> nodes.BaseSmallStatement:
     if len(children) > 1:
         return nodes.Expr(at, to, open_tuple(text, children, at, to))
     (child,) = children
-    if child.type == "assignment":
+    if child.kind_id == kinds.ASSIGNMENT:
         return _assignment(text, child)
-    if child.type == "augmented_assignment":
+    if child.kind_id == kinds.AUGMENTED_ASSIGNMENT:
         target, token, value = exactly(child, 3)
-        operator = _AUGMENTED[token.type](token.start_byte, token.end_byte)
+        operator = _AUGMENTED[token.kind_id](token.start_byte, token.end_byte)
         return nodes.AugAssign(at, to, _single(expression(text, target)), operator, yielded(text, value))
     return nodes.Expr(at, to, yielded(text, child))
 
@@ -97,10 +106,10 @@ def _expression_statement(text: Text, node: Node) -> nodes.BaseSmallStatement:
 def _assignment(text: Text, node: Node) -> nodes.BaseSmallStatement:
     at, to = node.start_byte, node.end_byte
     targets: list[nodes.AssignTarget] = []
-    while node.type == "assignment":
+    while node.kind_id == kinds.ASSIGNMENT:
         children = parts(node)
         target = children[0]
-        if children[1].type == ":":
+        if children[1].kind_id == kinds.COLON:
             if targets:
                 raise ValueError
             annotation = _plainly_annotated(text, children[2])
@@ -156,7 +165,7 @@ def _raise(text: Text, node: Node) -> nodes.Raise:
 
 
 def _not_open(value: nodes.BaseExpression, node: Node) -> nodes.BaseExpression:
-    if node.type == "expression_list":
+    if node.kind_id == kinds.EXPRESSION_LIST:
         raise ValueError
     return value
 
@@ -199,7 +208,7 @@ def _clauses(text: Text, clauses: list[Node]) -> nodes.If | nodes.Else | None:
     if not clauses:
         return None
     first, *rest = clauses
-    if first.type == "else_clause":
+    if first.kind_id == kinds.ELSE_CLAUSE:
         if rest:
             raise ValueError
         return _else(text, first)
@@ -236,7 +245,7 @@ def _orelse(text: Text, owner: Node, clauses: list[Node]) -> nodes.Else | None:
     if not clauses:
         return None
     (clause,) = clauses
-    if clause.type != "else_clause":
+    if clause.kind_id != kinds.ELSE_CLAUSE:
         raise ValueError
     return _else(text, _clause(text, owner, clause))
 
@@ -266,15 +275,15 @@ def _try(text: Text, node: Node) -> nodes.BaseStatement:
         _clause(text, node, clause)
     handlers: list[nodes.ExceptHandler] = []
     star_handlers: list[nodes.ExceptStarHandler] = []
-    while clauses and clauses[0].type == "except_clause":
+    while clauses and clauses[0].kind_id == kinds.EXCEPT_CLAUSE:
         handler = _handler(text, clauses.pop(0))
         (handlers if isinstance(handler, nodes.ExceptHandler) else star_handlers).append(handler)  # type: ignore[arg-type]
-    orelse = _else(text, clauses.pop(0)) if clauses and clauses[0].type == "else_clause" else None
+    orelse = _else(text, clauses.pop(0)) if clauses and clauses[0].kind_id == kinds.ELSE_CLAUSE else None
     finalbody = None
     if clauses:
         (last,) = clauses
         token, colon, body = parts(last)
-        if token.type != "finally":
+        if token.kind_id != kinds.FINALLY:
             raise ValueError
         final = _suite(text, colon, body)
         finalbody = nodes.Finally(last.start_byte, final.to, final)
@@ -288,14 +297,14 @@ def _try(text: Text, node: Node) -> nodes.BaseStatement:
 
 def _handler(text: Text, node: Node) -> nodes.ExceptHandler | nodes.ExceptStarHandler:
     _, *head, colon, body = parts(node)
-    star = bool(head) and head[0].type == "*"
+    star = bool(head) and head[0].kind_id == kinds.STAR
     if star:
         del head[0]
     suite = _suite(text, colon, body)
     kind = name = None
     if head:
         (caught,) = head
-        if caught.type == "as_pattern":
+        if caught.kind_id == kinds.AS_PATTERN:
             caught, as_, target = exactly(caught, 3)
             (alias,) = exactly(target, 1)
             name = as_name(text, as_, only_name(text, alias))
@@ -314,9 +323,9 @@ def _with(text: Text, node: Node) -> nodes.With:
         del children[0]
     _, clause, colon, body = children
     inside = parts(clause)
-    if inside[0].type == "(":
+    if inside[0].kind_id == kinds.PARENTHESIS:
         inside = inside[1:-1]
-    elif inside[-1].type == ",":
+    elif inside[-1].kind_id == kinds.COMMA:
         raise ValueError
     items = [_with_item(text, child) for child in separated(inside)]
     if len(inside) == 1 and not isinstance(items[0].item, nodes.Yield):
@@ -328,7 +337,7 @@ def _with(text: Text, node: Node) -> nodes.With:
 def _without_parentheses(item: Node) -> tuple[int, int]:
     """Where the sole item of a `with` stands: the outer parentheses are the statement's."""
     (value,) = exactly(item, 1)
-    if value.type == "parenthesized_expression":
+    if value.kind_id == kinds.PARENTHESIZED_EXPRESSION:
         _, value, _ = exactly(value, 3)
     return value.start_byte, value.end_byte
 
@@ -336,7 +345,7 @@ def _without_parentheses(item: Node) -> tuple[int, int]:
 def _with_item(text: Text, node: Node) -> nodes.WithItem:
     (value,) = exactly(node, 1)
     name = None
-    if value.type == "as_pattern":
+    if value.kind_id == kinds.AS_PATTERN:
         value, as_, target = exactly(value, 3)
         (alias,) = exactly(target, 1)
         name = nodes.AsName(as_.start_byte, target.end_byte, _target(expression(text, alias)))  # type: ignore[arg-type]
@@ -352,7 +361,7 @@ def _decorated(text: Text, node: Node) -> nodes.BaseStatement:
     for decorator in decorators:
         _, value = exactly(decorator, 2)
         found.append(nodes.Decorator(decorator.start_byte, value.end_byte, named(text, value)))
-    kind = _function if definition.type == "function_definition" else _class
+    kind = _function if definition.kind_id == kinds.FUNCTION_DEFINITION else _class
     return kind(text, definition, found)
 
 
@@ -362,7 +371,7 @@ def _function(text: Text, node: Node, decorators: list[nodes.Decorator] | None =
     if async_ is not None:
         del children[0]
     _, name, *head, colon, body = children
-    generic = _type_parameters(text, head.pop(0)) if head[0].type == "type_parameter" else None
+    generic = _type_parameters(text, head.pop(0)) if head[0].kind_id == kinds.TYPE_PARAMETER else None
     given, *arrow = head
     returns = None
     if arrow:
@@ -379,7 +388,7 @@ def _function(text: Text, node: Node, decorators: list[nodes.Decorator] | None =
 
 def _class(text: Text, node: Node, decorators: list[nodes.Decorator] | None = None) -> nodes.ClassDef:
     _, name, *head, colon, body = parts(node)
-    generic = _type_parameters(text, head.pop(0)) if head and head[0].type == "type_parameter" else None
+    generic = _type_parameters(text, head.pop(0)) if head and head[0].kind_id == kinds.TYPE_PARAMETER else None
     args: list[nodes.Arg] = []
     if head:
         (given,) = head
@@ -398,20 +407,23 @@ def _type_parameters(text: Text, node: Node) -> nodes.TypeParameters:
     return nodes.TypeParameters(node.start_byte, node.end_byte, params)
 
 
-_UNPACKED: dict[str, type[nodes.TypeVarTuple | nodes.ParamSpec]] = {"*": nodes.TypeVarTuple, "**": nodes.ParamSpec}
+_UNPACKED: dict[int, type[nodes.TypeVarTuple | nodes.ParamSpec]] = {
+    kinds.STAR: nodes.TypeVarTuple,
+    kinds.DOUBLE_STAR: nodes.ParamSpec,
+}
 
 
 def _type_parameter(text: Text, node: Node) -> nodes.TypeParam:
     at, to = node.start_byte, node.end_byte
     (inner,) = exactly(node, 1)
     param: nodes.TypeVar | nodes.TypeVarTuple | nodes.ParamSpec
-    if inner.type == "constrained_type":
+    if inner.kind_id == kinds.CONSTRAINED_TYPE:
         named, _, bound = exactly(inner, 3)
         (only,) = exactly(named, 1)
         param = nodes.TypeVar(at, to, only_name(text, only), expression(text, bound))
-    elif inner.type in ("splat_type", "list_splat"):
+    elif inner.kind_id in (kinds.SPLAT_TYPE, kinds.LIST_SPLAT):
         stars, named = exactly(inner, 2)
-        kind = _UNPACKED[stars.type]
+        kind = _UNPACKED[stars.kind_id]
         param = kind(at, to, only_name(text, named))
     else:
         param = nodes.TypeVar(at, to, only_name(text, inner), None)
@@ -422,7 +434,7 @@ def _type_alias(text: Text, node: Node) -> nodes.TypeAlias:
     _, left, _, right = exactly(node, 4)
     (named,) = exactly(left, 1)
     generic = None
-    if named.type == "generic_type":
+    if named.kind_id == kinds.GENERIC_TYPE:
         named, given = exactly(named, 2)
         generic = _type_parameters(text, given)
     value = expression(text, right)
@@ -448,14 +460,14 @@ def _match(text: Text, node: Node) -> nodes.Match:
 def _case(text: Text, node: Node) -> nodes.MatchCase:
     _, *head, colon, body = parts(node)
     guard = None
-    if head[-1].type == "if_clause":
+    if head[-1].kind_id == kinds.IF_CLAUSE:
         _, test = exactly(head.pop(), 2)
         guard = named(text, test)
     suite = _suite(text, colon, body)
     return nodes.MatchCase(node.start_byte, suite.to, pattern_of(text, head), suite, guard)
 
 
-SMALL: dict[str, Callable[[Text, Node], nodes.BaseSmallStatement]] = {
+_SMALL_READERS: dict[str, Callable[[Text, Node], nodes.BaseSmallStatement]] = {
     "expression_statement": _expression_statement,
     "return_statement": _return,
     "raise_statement": _raise,
@@ -471,7 +483,7 @@ SMALL: dict[str, Callable[[Text, Node], nodes.BaseSmallStatement]] = {
     "future_import_statement": import_from,
     "type_alias_statement": _type_alias,
 }
-COMPOUND: dict[str, Callable[[Text, Node], nodes.BaseStatement]] = {
+_COMPOUND_READERS: dict[str, Callable[[Text, Node], nodes.BaseStatement]] = {
     "if_statement": _if,
     "for_statement": _for,
     "while_statement": _while,
@@ -482,3 +494,4 @@ COMPOUND: dict[str, Callable[[Text, Node], nodes.BaseStatement]] = {
     "class_definition": _class,
     "match_statement": _match,
 }
+_SMALL, _COMPOUND = kinds.by_kind(_SMALL_READERS), kinds.by_kind(_COMPOUND_READERS)

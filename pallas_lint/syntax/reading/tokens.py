@@ -10,6 +10,7 @@ from keyword import kwlist
 from typing import TYPE_CHECKING, TypeAlias
 
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.reading import kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _KEYWORDS = frozenset(kwlist)
-_EXTRAS = ("comment", "line_continuation")
 
 
 class Text(bytes):
@@ -39,18 +39,18 @@ class Text(bytes):
 
 
 Reader: TypeAlias = "Callable[[Text, Node], nodes.BaseExpression]"
-# What reads each kind of expression, by tree-sitter's name for it. Expressions hold expressions of all kinds, so that
+# What reads each kind of expression, by tree-sitter's number for it. Expressions hold expressions of all kinds, so that
 # the package fills this with what its modules have.
-EXPRESSIONS: dict[str, Reader] = {}
+EXPRESSIONS: dict[int, Reader] = {}
 
 
 def expression(text: Text, node: Node) -> nodes.BaseExpression:
-    return EXPRESSIONS[node.type](text, node)
+    return EXPRESSIONS[node.kind_id](text, node)
 
 
 def parts(node: Node) -> list[Node]:
-    """The children without comments."""
-    return [child for child in node.children if child.type not in _EXTRAS]
+    """The children without comments and backslashes at the end of a line."""
+    return [child for child in node.children if not child.is_extra]
 
 
 def exactly(node: Node, count: int) -> list[Node]:
@@ -64,12 +64,12 @@ def separated(children: Iterable[Node]) -> list[Node]:
     found: list[Node] = []
     open_ = True
     for child in children:
-        kind = child.type
-        if kind == ",":
+        kind = child.kind_id
+        if kind == kinds.COMMA:
             if open_:
                 raise ValueError
             open_ = True
-        elif kind not in _EXTRAS:
+        elif not child.is_extra:
             if not open_:
                 raise ValueError
             open_ = False
@@ -87,8 +87,8 @@ def name(text: Text, node: Node) -> nodes.Name:
 
 def only_name(text: Text, node: Node) -> nodes.Name:
     """The name that stands where nothing but a name may."""
-    if node.type != "identifier":
-        raise ValueError(node.type)
+    if node.kind_id != kinds.IDENTIFIER:
+        raise ValueError(text.of(node))
     return name(text, node)
 
 
