@@ -52,6 +52,8 @@ class Memo:
         self._text += 1
         self.grounds = [*(each for each in self.grounds[1 - _GROUNDS :] if each is not ground), ground]
         self._under.clear()
+        if not self.keeps:
+            self._known.clear()
         oldest = self._text - _TEXTS
         for about, answers in list(self._known.items()):
             answers[:] = [answer for answer in answers if answer.used >= oldest]
