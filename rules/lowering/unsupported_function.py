@@ -11,7 +11,7 @@ from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
-from pallas_lint.kernels.model.known_names import last_part
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.registry import all_rules
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
 from pallas_lint.kernels.library.concretizations import demands
-from pallas_lint.kernels.model.known_names import last_part
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.rule import Example, Rule
 

@@ -16,7 +16,8 @@ from pallas_lint.kernels.interpreter.modules import Moment
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import spreading
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.known_names import SHARD_MAPS, last_part
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.known_names import SHARD_MAPS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER
 from pallas_lint.kernels.model.recorder import TOO_MUCH

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.known_names import PALLAS, last_part
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch_forms import KERNEL
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (

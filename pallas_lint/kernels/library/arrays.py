@@ -9,6 +9,7 @@ from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, 
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
 from pallas_lint.kernels.library.reductions import REDUCTIONS
 from pallas_lint.kernels.library.reshaping import RESHAPING
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import (
     bits,
     canonical,
@@ -19,7 +20,7 @@ from pallas_lint.kernels.model.dtypes import (
     promote,
 )
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, element_of_kinds, mapped
-from pallas_lint.kernels.model.known_names import integer, last_part
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Shape, Sym, Value, dim
 from pallas_lint.records import evolve, frozen

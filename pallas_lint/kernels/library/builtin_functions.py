@@ -8,10 +8,10 @@ from pallas_lint.kernels.library import arrays, members
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
-from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.symbols import arithmetic, owner_of
 from pallas_lint.kernels.model.values import (
     UNKNOWN,

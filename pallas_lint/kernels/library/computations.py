@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.library import arrays, host_numbers
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.library.wrappers import run_callbacks
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import from_name
-from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, Ref, Seq, Value
 from pallas_lint.records import evolve
 

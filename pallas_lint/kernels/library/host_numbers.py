@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import dtype_of
-from pallas_lint.kernels.model.known_names import is_integer, last_part
+from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import Array, Const, Seq, Value, shape_of
 
 if TYPE_CHECKING:

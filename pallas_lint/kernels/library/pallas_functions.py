@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, indexing
 from pallas_lint.kernels.library.wrappers import run_callbacks
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
-from pallas_lint.kernels.model.known_names import PALLAS, last_part
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
     NONE,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, shape
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of, operand_element, promote
-from pallas_lint.kernels.model.known_names import integer, last_part
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Value
 from pallas_lint.records import frozen
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import indexing
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, unknown_of_rank
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of, inexact, operand_element
 from pallas_lint.kernels.model.kinds import INEXACT, kinds_of, mapped
-from pallas_lint.kernels.model.known_names import last_part
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim, from_dim
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import indexing
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, shape_argument, unknown_of_rank
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import operand_element, promote
-from pallas_lint.kernels.model.known_names import integer, last_part
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Slice, Sym, Value, dim, from_dim, shape_of
 

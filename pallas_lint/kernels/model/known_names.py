@@ -25,11 +25,6 @@ _PREFETCHING = frozenset(("PrefetchScalarGridSpec",))
 _TENSOR_CORES = frozenset(("create_tensorcore_mesh", "TensorCoreMesh"))
 
 
-def last_part(name: str) -> str:
-    """ "cumsum" of "jax.numpy.cumsum"."""
-    return name[name.rfind(".") + 1 :]
-
-
 def is_made(value: Value | None, names: frozenset[str]) -> TypeGuard[CallResult]:
     """Whether the value is what a call of one of these gave, known by the last part of its name."""
     return isinstance(value, CallResult) and value.short in names

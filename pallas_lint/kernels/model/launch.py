@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import (
     declares_array,
@@ -11,7 +12,6 @@ from pallas_lint.kernels.model.known_names import (
     is_integer,
     is_shape_struct,
     is_spec,
-    last_part,
     name_of,
 )
 from pallas_lint.kernels.model.values import (

@@ -10,7 +10,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.kernels.model.known_names import PALLAS, last_part
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.kernels.model.called import WithArguments, last_part
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, options
 from pallas_lint.records import define, field, frozen
 
@@ -30,7 +31,7 @@ class Guard:
 
 
 @frozen(eq=False)
-class Op:
+class Op(WithArguments):
     """One operation: a call of a jnp/lax/pl/... function, a method of an array, or an operator on traced values.
 
     `name` is canonical whatever the spelling: `x.reshape(...)` and `jnp.reshape(x, ...)` are both
@@ -52,16 +53,7 @@ class Op:
     @property
     def short(self) -> str:
         """The last part of the name: "remainder"."""
-        return self.name[self.name.rfind(".") + 1 :]
-
-    def argument(self, name: str, position: int | None = None) -> Value | None:
-        """The argument passed as `name` or at `position`; None where it was not passed."""
-        for keyword, value in self.keywords:
-            if keyword == name:
-                return value
-        if position is not None and position < len(self.args):
-            return self.args[position]
-        return None
+        return last_part(self.name)
 
     @property
     def arrays(self) -> list[Array]:

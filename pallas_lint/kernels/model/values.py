@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.kernels.model.called import WithArguments, last_part
 from pallas_lint.kernels.model.kinds import Element, Kinds, exact, kinds_of
 from pallas_lint.records import evolve, field, frozen
 
@@ -302,11 +303,11 @@ class External:
 
     @property
     def short(self) -> str:
-        return self.name[self.name.rfind(".") + 1 :]
+        return last_part(self.name)
 
 
 @frozen(eq=False)
-class CallResult:
+class CallResult(WithArguments):
     """What a call of an external constructor or function returned: `BlockSpec(...)`, `ShapeDtypeStruct(...)`.
 
     `function` is its canonical name; arguments are as written, positional ones in `args`.
@@ -327,7 +328,7 @@ class CallResult:
     @property
     def short(self) -> str:
         """The last part of the function's name."""
-        return self.function[self.function.rfind(".") + 1 :]
+        return last_part(self.function)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -339,15 +340,6 @@ class CallResult:
 
     def __hash__(self) -> int:
         return hash((self.function, self.site.key))
-
-    def argument(self, name: str, position: int | None = None) -> Value | None:
-        """The argument passed as `name` or at `position`; None where it was not passed."""
-        for keyword, value in self.keywords:
-            if keyword == name:
-                return value
-        if position is not None and position < len(self.args):
-            return self.args[position]
-        return None
 
 
 @frozen(eq=False)
