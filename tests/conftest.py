@@ -34,7 +34,8 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def programs_that_run_once() -> Iterator[None]:
-    """What jax runs in tests it runs once: to make that quick takes XLA longer than to run it."""
+    """What jax runs in tests it runs once: to make that quick takes XLA longer than to run it. At night as users do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        if not os.environ.get("PALLAS_LINT_NIGHTLY"):
+            patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         yield
