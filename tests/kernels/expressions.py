@@ -36,6 +36,10 @@ def _products(left: str, operators: str, right: str) -> list[str]:
 
 
 EXPRESSIONS: list[str] = [
+    "jax.nn.relu(i)",
+    "jax.nn.relu(i == b)",
+    "jax.nn.relu6(i)",
+    "jax.nn.relu6(h)",
     # promotion
     *_products("f h g i b u w t m", "+ *", "2 2.5 n half True"),
     *_products("f h i b m", "+", "f h g i b u w t m k s r v"),

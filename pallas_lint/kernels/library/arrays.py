@@ -125,9 +125,14 @@ def _activation(name: str, args: list[Value], keywords: Keywords) -> Value:
     return _floating(name, _operands(args, keywords)[:1], {})
 
 
-def _with_one(name: str, args: list[Value], keywords: Keywords) -> Value:
-    """What selects among an array and the numbers 1 and -1."""
+def _with_integer(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """What selects among an array and integers."""
     return _elementwise(name, [*_operands(args, keywords)[:1], Const(1)], {})
+
+
+def _with_float(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """What selects among an array and a float."""
+    return _elementwise(name, [*_operands(args, keywords)[:1], Const(6.0)], {})
 
 
 def _comparison(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -398,16 +403,17 @@ _register(
     "sigmoid silu swish gelu softplus softmax log_softmax elu celu selu leaky_relu log_sigmoid mish soft_sign"
     " hard_sigmoid hard_silu hard_swish squareplus logit standardize",
 )
-_register(_with_one, "hard_tanh")
+_register(_with_integer, "hard_tanh relu")
+_register(_with_float, "relu6")
 _register(_comparison, "equal not_equal less less_equal greater greater_equal eq ne lt le gt ge logical_and logical_or")
 _register(_comparison, "logical_xor")
 _register(_predicate, "logical_not isnan isinf isfinite is_finite signbit isneginf isposinf iscomplex isreal isclose")
 _register(
     _same,
-    "negative neg positive abs absolute sign floor ceil round trunc fix square relu stop_gradient around"
+    "negative neg positive abs absolute sign floor ceil round trunc fix square stop_gradient around"
     " invert bitwise_not not_ population_count clz roll flip flipud fliplr sort copy conj conjugate rev"
     " multiple_of max_contiguous integer_pow with_sharding_constraint optimization_barrier nan_to_num real"
-    " dynamic_update_slice dynamic_update_slice_in_dim dynamic_update_index_in_dim reduce_precision relu6",
+    " dynamic_update_slice dynamic_update_slice_in_dim dynamic_update_index_in_dim reduce_precision",
 )
 _register(_same, "tril triu", makes=True)
 _register(_rint, "rint")
