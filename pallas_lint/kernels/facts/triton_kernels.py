@@ -226,8 +226,8 @@ class _Run:
         """Run a helper that stands at the top level of the same file."""
         if not isinstance(node.func, nodes.Name) or self.depth > 4:
             return None
-        for piece in self.kernel.func.module.outline.pieces:
-            if piece.kind != "def" or node.func.value not in piece.names:
+        for piece in self.kernel.func.module.binders(node.func.value):
+            if piece.kind != "def":
                 continue
             found = next((line for line in piece.body if isinstance(line, nodes.FunctionDef)), None)
             if found is None:
