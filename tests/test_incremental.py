@@ -319,3 +319,20 @@ def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: 
         after = again(Project(tmp_path, project.overlay))
         is_same = again(project) == after  # the difference is long
         assert is_same and after != before, f"interrupted after {runs} runs"
+
+
+def test_files_that_only_rules_look_into_count(tmp_path: Path) -> None:
+    steps, file = tmp_path / "steps.py", tmp_path / "edited.py"
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "helper.py").write_text("from steps import STEP\n\n\ndef block(i):\n    return i * STEP\n")
+    steps.write_text("STEP = 1\n")
+    text = SHARED.replace("import jax\n", "import jax\nfrom helper import block\n", 1)
+    source = Source(file.as_posix(), text.replace("(rows, 100), lambda i: (i,)", "(96, 100), lambda i: (block(i), 0)"))
+    project = Project(tmp_path, {file: source}, incremental=True)
+    before = told(judge(source, CHOSEN, project).result)
+    steps.write_text("STEP = 3\n")
+    project.forget(steps)
+    after = told(judge(source, CHOSEN, project).result)
+    is_same = after == told(judge(source, CHOSEN, Project(tmp_path, {file: source})).result)  # the difference is long
+    assert is_same
+    assert after != before

@@ -56,7 +56,6 @@ class Runs:
     interp: Interpreter
     module: Module
     is_stale: Callable[[], bool]  # whether the text at hand is an old one already
-    ground: Ground = field(init=False)
     made: int = 0
     again: int = 0  # runs that were not repeated
 
@@ -64,20 +63,18 @@ class Runs:
         """Find out on what ground this text stands: that of an earlier one, it may be."""
         memo, facts = self.interp.memo, _facts(self.interp, self.module) if self.interp.memo.keeps else None
         known = (ground for ground in reversed(memo.grounds) if ground.holds(facts, self.module.graph))
-        self.ground = next(known, None) or Ground(facts)
-        memo.begin(self.ground)
+        ground = next(known, None) or Ground(facts)
+        # Rules ask, too, when all has run: what is read for them comes to the same.
+        ground.others.update(self.module.graph.read)
+        self.module.graph.read = ground.others
+        memo.begin(ground)
         self.module.teach(memo)
         memo.teach(MET, self._met)
 
     def end(self) -> None:
         """Nothing runs any more. If one run may have seen what another did, none can be told without the other."""
-        graph = self.module.graph
-        self.ground.others.update(
-            (file, None if module is None else module.source.text)
-            for file, module in graph.loaded
-            if file != self.module.file
-        )
-        if self.interp.entangled or self.interp.is_spent or self.module.is_changed or graph.imports_back:
+        imports_back = self.module.graph.imports_back
+        if self.interp.entangled or self.interp.is_spent or self.module.is_changed or imports_back:
             self.interp.memo.forget()
 
     def run(self, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:

@@ -371,6 +371,7 @@ class ModuleGraph:
     syntax: SyntaxCache = field(factory=SyntaxCache)
     cwd: Path | None = field(factory=Path.cwd)  # from where files are named; None: by their whole paths
     touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
+    read: dict[Path, str | None] = field(factory=dict)  # the texts of those that were read; None: it could not be
     imports_back: bool = False  # a module that the first one imports has imported that
     _first: Module | None = None
     _by_file: dict[Path, Module | None] = field(factory=dict)
@@ -387,11 +388,6 @@ class ModuleGraph:
             self._by_file[file] = module
         return module
 
-    @property
-    def loaded(self) -> list[tuple[Path, Module | None]]:
-        """The files read so far; None for those that could not be."""
-        return list(self._by_file.items())
-
     def load(self, file: Path) -> Module | None:
         """The module in `file`; None where it is missing or unreadable (that is reported when it is linted itself)."""
         if file not in self._by_file:
@@ -401,7 +397,8 @@ class ModuleGraph:
                 source = source or Source.read(file, self._shown(file))
                 self._by_file[file] = Module(source, self, file)
             except SourceError:
-                self._by_file[file] = None
+                source = self._by_file[file] = None
+            self.read[file] = None if source is None else source.text
         return self._by_file[file]
 
     def owner(self, source: Source) -> Module | None:
