@@ -1,0 +1,1 @@
+"""Argument types with which functions that launch kernels are really called, and where that is told."""
