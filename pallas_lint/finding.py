@@ -14,6 +14,8 @@ from pallas_lint.records import evolve, frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pallas_lint.witnesses.witness import Witness
+
 Applicability = Literal["safe", "unsafe"]
 DOCS_URL = "https://pallas-lint.readthedocs.io/rules/"
 
@@ -95,6 +97,7 @@ class Finding:
     origin: Literal["static", "probe"] = "static"
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    witness: Witness | None = None  # the call for which it holds; None: it holds for any
 
     @property
     def cell(self) -> int | None:

@@ -22,6 +22,7 @@ from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.triage import suppressions
+from pallas_lint.witnesses.comments import witnesses_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
+    from pallas_lint.witnesses.witness import Witness
 
     _Check = Callable[..., Iterable[Finding]]  # one of a rule's check methods
 
@@ -64,13 +66,22 @@ def may_have_kernels(source: Source) -> bool:
     return any(word in text for _, text in source.parts for word in ("pallas", *FOREIGN_WORDS))
 
 
-def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
-    """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
-    return judge(source, settings, project).result
+def lint_source(
+    source: Source, settings: Settings, project: Project, witnesses: tuple[Witness, ...] = ()
+) -> FileResult:
+    """Every finding in `source`, and those in helpers of other modules that its kernels reach.
+
+    `witnesses` are the calls of its functions that other files tell of.
+    """
+    return judge(source, settings, project, witnesses=witnesses).result
 
 
 def judge(
-    source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool] = lambda: False
+    source: Source,
+    settings: Settings,
+    project: Project,
+    is_stale: Callable[[], bool] = lambda: False,
+    witnesses: tuple[Witness, ...] = (),
 ) -> Judgement:
     """The same with what the findings rest on, for an editor to show.
 
@@ -81,11 +92,14 @@ def judge(
         return Judgement(FileResult(source.path))
     graph = project.graph()
     module = graph.add(source, project.file(source.path))
-    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale)
+    told = tuple(dict.fromkeys((*witnesses_in(module), *witnesses)))
+    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, told)
     presume(analysis, settings, project)
     run = _Run(source, module, analysis, settings, is_stale)
-    found = [*run.syntax_errors(), *run.rules(), *run.limits()]
-    kept, used = _suppressed(_unique(found), source, settings, module, report_unused=not run.broken)
+    found = _unique([*run.syntax_errors(), *run.rules(), *run.limits()])
+    met = (launch.witness for launch in analysis.launches if launch.witness is not None)
+    found = list(_with_witnesses(found, (*met, *told)))
+    kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     kept = [source.settled(finding) for finding in _once(kept)]
     result = FileResult(
@@ -339,9 +353,8 @@ class _Run:
         if not found:
             return found
         launch, configured = context.launch, self.settings.severity_of(rule.code)
-        if launch is not None and launch.caller is not None:
-            # The same without the caller comes first and stays: this one holds for what the caller passes.
-            found = [evolve(finding, message=f"{finding.message}, as called from {launch.caller}") for finding in found]
+        if launch is not None and launch.witness is not None:
+            found = [evolve(finding, witness=launch.witness) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 
 
@@ -364,7 +377,9 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
     """
     sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
-    if sparse or (launch.interpret and not settings.target):
+    # A call that is interpreted says nothing of what compilers do with such shapes, whatever they are asked for.
+    interpreted = launch.witness is not None and (launch.interpret or launch.witness.on == "interpret")
+    if sparse or interpreted or (launch.interpret and not settings.target):
         return None
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
         own = tuple(target for target in settings.target if target.backend == launch.backend)
@@ -385,7 +400,7 @@ def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[
 def _unique(findings: Iterable[Finding]) -> list[Finding]:
     """One finding for one place, code and backend: a helper may be reached by many kernels and launches.
 
-    The most severe one stays, and of those the first.
+    The most severe one stays, and of those the first: what holds for any call comes before what holds for one.
     """
     best: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
@@ -394,6 +409,17 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or finding.severity.rank > known.severity.rank:
             best[key] = finding
     return list(best.values())
+
+
+def _with_witnesses(findings: Iterable[Finding], told: tuple[Witness, ...]) -> Iterator[Finding]:
+    """The findings that hold for some calls only with those named in their messages."""
+    now = {witness: witness for witness in told}  # where each stands by now: findings may be of an earlier text
+    for finding in findings:
+        if finding.witness is not None:
+            witness = now.get(finding.witness, finding.witness)
+            message = f"{finding.message}, {witness.told(finding.span.path)}"
+            finding = evolve(finding, message=message, witness=witness)
+        yield finding
 
 
 def _once(findings: list[Finding]) -> Iterator[Finding]:

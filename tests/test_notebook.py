@@ -105,9 +105,7 @@ def test_a_function_means_the_names_of_its_own_cell() -> None:
 def test_names_bound_together_and_again_one_by_one() -> None:
     first = f"x, y = jnp.ones((16, 128)), jnp.ones((8, 128))\n{SILENT}"
     source = notebook(IMPORTS, first, KERNEL.replace("jnp.cumsum(x_ref[...], axis=1)", "x_ref[...]"), "\nrun(y, 2)")
-    assert [finding.message.partition(", as ")[2] for finding in linted(source).findings] == [
-        "called from line 2 of cell 4"
-    ]
+    assert [finding.message.partition(", as ")[2] for finding in linted(source).findings] == ["in line 2 of cell 4"]
     again = notebook(*[cell.text for cell in source.cells[:3]], "x = jnp.ones((32, 128))", "y = x\nrun(y, 2)")
     assert places(again) == []
 

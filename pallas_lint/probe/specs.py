@@ -110,6 +110,18 @@ def parse_arguments(text: str, file: str, function: str, line: int | None = None
 
 def comments_in(text: str, file: str) -> Iterator[Spec]:
     """The specs of `# pallas-lint: probe(...)` comments, each for the function defined below it. Raises SpecError."""
+    for spec in _comments_in(text, file):
+        if isinstance(spec, SpecError):
+            raise spec
+        yield spec
+
+
+def readable_comments_in(text: str, file: str) -> Iterator[Spec]:
+    """The same without those that cannot be read."""
+    return (spec for spec in _comments_in(text, file) if isinstance(spec, Spec))
+
+
+def _comments_in(text: str, file: str) -> Iterator[Spec | SpecError]:
     lines = _LINE_END.split(text)
     for line, written in enumerate(lines, start=1):
         match = _COMMENT.match(written)
@@ -117,11 +129,12 @@ def comments_in(text: str, file: str) -> Iterator[Spec]:
             continue
         function = _function_below(lines, line)
         if function is None:
-            raise SpecError(f"{file}:{line}: no function follows the probe comment")
+            yield SpecError(f"{file}:{line}: no function follows the probe comment")
+            continue
         try:
             yield parse_arguments(match[1], file, function, line)
         except SpecError as error:
-            raise SpecError(f"{file}:{line}: {error}") from error
+            yield SpecError(f"{file}:{line}: {error}")
 
 
 def is_comment(line: str) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding, Fix, LintError, Position, Related, Span
     from pallas_lint.report import Report
+    from pallas_lint.witnesses.witness import Witness
 
 VERSION = 1
 
@@ -57,7 +58,12 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "origin": finding.origin,
         "related": [_related(related) for related in finding.related],
         "fixes": [_fix(fix) for fix in finding.fixes],
+        "witness": None if finding.witness is None else _witness(finding.witness),
     }
+
+
+def _witness(witness: Witness) -> dict[str, str]:
+    return {"function": witness.name, "arguments": witness.spelled, "source": witness.source}
 
 
 def error_document(error: LintError) -> dict[str, Any]:

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__, plugins
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
-from pallas_lint.records import define, field, frozen
+from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
+from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pallas_lint.run.project import Project
 
-_LAYOUT = 3  # of the entries; a new number makes all old entries void
+_LAYOUT = 4  # of the entries; a new number makes all old entries void
 
 
 @frozen
@@ -69,7 +70,7 @@ class Cache:
                 return None
             return FileVerdict(
                 shown,
-                tuple(decode(document) for document in entry["findings"]),
+                tuple(map(_with_witness, map(decode, entry["findings"]), entry["witnesses"])),
                 kernels=int(entry["kernels"]),
                 dependencies=tuple(entry["dependencies"]),
                 used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
@@ -88,6 +89,7 @@ class Cache:
             "dependencies": {path: self._digest(path) for path in verdict.dependencies},
             "used_suppressions": verdict.used_suppressions,
             "findings": [finding_document(finding) for finding in verdict.findings],
+            "witnesses": [_flat(finding.witness) for finding in verdict.findings],
         }
         with contextlib.suppress(OSError):
             user_cache.keep(self._file(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
@@ -211,6 +213,18 @@ def decode(document: dict[str, Any]) -> Finding:
         fixes=tuple(_fix(fix) for fix in document["fixes"]),
         page=None if plugins.is_own(document["code"]) else document["url"],
     )
+
+
+def _flat(witness: Witness | None) -> tuple[object, ...] | None:
+    """A witness as JSON."""
+    return None if witness is None else tuple(getattr(witness, each.name) for each in fields(Witness))
+
+
+def _with_witness(finding: Finding, flat: list[Any] | None) -> Finding:
+    if flat is None:
+        return finding
+    function, arguments, *rest = flat
+    return evolve(finding, witness=Witness(function, tuple((name, text) for name, text in arguments), *rest))
 
 
 def _position(document: dict[str, int]) -> Position:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pallas_lint.records import frozen
+from pallas_lint.records import field, frozen
 
-Kind = Literal["comment", "caller", "file"]
+Kind = Literal["here", "comment", "caller", "file"]  # nearest first; "here": a call in the launcher's own file
+_MOST_TOLD = 100  # characters of the arguments in a message
 
 
 @frozen
@@ -14,21 +15,39 @@ class Witness:
     """`function` is "src/kernels/softmax.py::softmax": a file of the project, relative to its root, and a name in it.
 
     `arguments` has values as text by parameter name, those that the function's own parameters get; the rest of what
-    is passed by position is "*0", "*1". What cannot be written is left out, and not known.
+    is passed by position is "*0", "*1". What cannot be written is left out, and not known. Where it stands takes no
+    part in comparisons: lines move while a file is edited, the call stays the same.
     """
 
     function: str
     arguments: tuple[tuple[str, str], ...]
-    source: str  # "tests/test_softmax.py:12", or "tests/test_softmax.py::test_rows" where that is all that is known
+    source: str = field(eq=False)  # "tests/test_softmax.py:12", or "tests/test_softmax.py::test_rows"
     on: str = "trace"  # "interpret", a device kind, or "trace": then nothing is said of where it runs
     kind: Kind = "caller"
 
     @property
+    def name(self) -> str:
+        """The function's name in its file."""
+        return self.function.rpartition("::")[2]
+
+    @property
     def spelled(self) -> str:
         """The arguments as a reader wants them: "x: f32[512,1024], bm=64"."""
-        return ", ".join(f"{name}: {value}" if is_array(value) else f"{name}={value}" for name, value in self.arguments)
+        arrays = [f"{name}: {value}" for name, value in self.arguments if is_array(value)]
+        return ", ".join((*arrays, *(f"{name}={value}" for name, value in self.arguments if not is_array(value))))
+
+    def told(self, path: str) -> str:
+        """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
+        spelled, where = self.spelled, self.source
+        if len(spelled) > _MOST_TOLD:
+            end = spelled.rfind(", ", 0, _MOST_TOLD)
+            spelled = f"{spelled[:end]}, …" if end > 0 else f"{spelled[:_MOST_TOLD]}…"
+        file, _, name = self.source.partition("::")
+        if name and file == path:
+            where = f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script
+        return f"with {spelled}, as in {where}" if spelled else f"as called in {where}"
 
 
 def is_array(text: str) -> bool:
     """Whether a value is that of an array: `f32[8,128]`."""
-    return text.endswith("]") and text[:1].isalpha() and "[" in text
+    return text.endswith("]") and (text[:1].isalpha() or text[0] == "?") and "[" in text

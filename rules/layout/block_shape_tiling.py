@@ -304,7 +304,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
     if not unknown or len(axes) != 1:
         return None
     # Who asks for one row has one, as a decoder does: the array is not seen, the caller knows it.
-    asked_for = block.grid.launch.caller is not None and _size(block, at) == 1
+    asked_for = block.grid.launch.witness is not None and _size(block, at) == 1
     return Severity.INFO if asked_for else Severity.WARNING
 
 

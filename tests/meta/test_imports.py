@@ -33,7 +33,7 @@ FLOORS = (
     ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.answers", "pallas_lint.witnesses.witness"),
     ("pallas_lint.probe.specs",),
     ("pallas_lint.notebooks", "pallas_lint.kernels.model"),
-    ("pallas_lint.kernels.launches",),
+    ("pallas_lint.kernels.launches", "pallas_lint.witnesses.values"),
     ("pallas_lint.kernels.library", "pallas_lint.kernels.grid"),
     ("pallas_lint.kernels.interpreter", "pallas_lint.kernels.facts"),
     ("pallas_lint.kernels.analysis",),

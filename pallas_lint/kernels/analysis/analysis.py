@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.analysis.call_contexts import run_callers
 from pallas_lint.kernels.analysis.runs import Runs
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
+from pallas_lint.kernels.analysis.witnessing import run_witnesses
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Moment
 from pallas_lint.kernels.launches import launching
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pallas_lint.memo.answers import Memo
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
+    from pallas_lint.witnesses.witness import Witness
 
 _DEF = re.compile(r"\bdef\b")
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
@@ -53,6 +55,7 @@ class Analysis:
     interpreter: Interpreter
     runs: Runs
     launches: list[Launch] = field(factory=list)
+    stale: tuple[Witness, ...] = ()  # those whose function is gone, or takes other arguments
     presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
 
     @property
@@ -101,8 +104,9 @@ def analyse(
     versions: tuple[str, ...],
     assumptions: dict[str, int] | None = None,
     is_stale: Callable[[], bool] = lambda: False,
+    witnesses: tuple[Witness, ...] = (),
 ) -> Analysis:
-    """Run `module` abstractly from every function that may lead to a launch.
+    """Run `module` abstractly from every function that may lead to a launch, and once more as `witnesses` call it.
 
     Raises Abandoned once `is_stale` says that nobody waits for it any more.
     """
@@ -119,10 +123,11 @@ def analyse(
                 _run(runs, piece, "root")
         _run_unresolved(runs)
         run_callers(runs, roots, partial(_run_root, interpreter, module))
+        stale = run_witnesses(runs, witnesses, partial(_run_entered, interpreter, module))
     finally:
         runs.end()
     launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
-    return Analysis(module, interpreter, runs, launches)
+    return Analysis(module, interpreter, runs, launches, stale)
 
 
 def _assumed(text: str, *, inside: bool) -> dict[str, int]:
@@ -225,6 +230,17 @@ def _run(runs: Runs, piece: Piece, phase: str) -> None:
 def _run_root(
     interp: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None
 ) -> None:
+    def enter() -> None:
+        _enter(interp, module, piece)
+        spreading.run_handed_out(interp)
+
+    _run_entered(interp, module, piece, enter, before_kernels)
+
+
+def _run_entered(
+    interp: Interpreter, module: Module, piece: Piece, enter: Callable[[], None], before_kernels: Callable[[], None]
+) -> None:
+    """Run from a root that `enter` enters, then the kernels that it launches."""
     interp.begin()
     interp.named, interp.handed = {}, {}
     interp.contexts = Counter()
@@ -232,8 +248,7 @@ def _run_root(
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
         with module.at(Moment(piece, called=True)):
-            _enter(interp, module, piece)
-            spreading.run_handed_out(interp)
+            enter()
     except TOO_MUCH:
         interp.outcome.cut.append(piece)
     before_kernels()

@@ -9,9 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.spreading import spread_by
-from pallas_lint.kernels.model.questions import MET
-from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, DType, Func, Instance, Seq
+from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.model.values import Instance
+from pallas_lint.records import evolve
+from pallas_lint.witnesses.values import spelled_arguments
+from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.analysis.runs import Runs
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Value
+    from pallas_lint.kernels.model.values import Func
     from pallas_lint.syntax import Piece
 
     Run = Callable[[Piece, Callable[[], None]], None]
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 # Limits for files that are all calls. In the file's order: what is added at the end displaces nothing.
 _MOST_PIECES = 64  # callers run for one module
 _MOST_ROUNDS = 3  # callers of callers
-_MOST_CALLS = 16  # launches kept for one site beside those met without its callers
-_DEPTH = 6
 
 
 def run_callers(runs: Runs, roots: list[Piece], run: Run) -> None:
@@ -47,29 +47,47 @@ def run_callers(runs: Runs, roots: list[Piece], run: Run) -> None:
             if left == 0:
                 break
             left -= 1
-            reached |= runs.run(piece, "caller", partial(_run, interp, tuple(interp.outcome.launches), piece, run))
+            before = tuple(interp.outcome.launches)
+            called, met = runs.run(piece, "caller", partial(_run, interp, before, piece, run))
+            reached |= called
+            for launch in met:  # by an earlier text, perhaps, in which the lines were others
+                launch.witness = evolve(launch.witness, source=_source(launch, piece))
         names = reached - names
     interp.calling = False
 
 
-def _run(interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run) -> set[str]:
-    """Run one caller; the names by which others may call it."""
+def _run(
+    interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run
+) -> tuple[set[str], tuple[Launch, ...]]:
+    """Run one caller; the names by which others may call it, and the launches that its calls tell of."""
     names: set[str] = set()
 
     def keep() -> None:
         met = interp.outcome.launches
         if met:
             names.update(piece.names, *(_names(launch.callers[:1]) for launch in met))
-        _keep_telling(interp, before, piece)
+        keep_telling(interp, before, lambda launch: _witness(interp, launch, piece))
 
     run(piece, keep)
-    for launch in interp.outcome.launches:
-        launch.caller = _spelled(piece)  # pipelines, which are met as the kernels run, too
-    return names
+    return names, tuple(interp.outcome.launches)
 
 
-def _spelled(piece: Piece) -> str:
-    return f"`{piece.names[0]}`" if piece.kind in ("def", "class") else piece.source.told(piece.first)
+def _witness(interp: Interpreter, launch: Launch, piece: Piece) -> Witness:
+    """The call by `piece` that led to a launch."""
+    called = next((entry for entry in launch.entries if entry.site is not None and entry.site.piece is piece), None)
+    function = called.func.name if called is not None else launch.scope
+    given = () if called is None else spelled_arguments(called, lambda func: None)
+    return Witness(f"{piece.source.path}::{function}", given, _source(launch, piece), kind="here")
+
+
+def _source(launch: Launch, piece: Piece) -> str:
+    """What in the file calls: a function, or a line of a script."""
+    if piece.kind in ("def", "class"):
+        func = launch.entries[0].func if launch.entries else None
+        name = f"{piece.names[0]}.{func.name}" if piece.kind == "class" and func is not None else piece.names[0]
+    else:
+        name = piece.source.told(piece.first)
+    return f"{piece.source.path}::{name}"
 
 
 def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
@@ -77,71 +95,3 @@ def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
         yield func.name
         if isinstance(func.method_of, Instance):
             yield func.method_of.cls.name
-
-
-def _keep_telling(interp: Interpreter, before: tuple[Launch, ...], piece: Piece) -> None:
-    """Drop the launches met last that tell nothing new, or of which it is open whether they happen."""
-    kept: list[Launch] = []
-    for launch in interp.outcome.launches:
-        interp.memo.read(MET, launch.site.key)
-        same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
-        told = _told(launch)
-        calls = sum(other.caller is not None for other in same)
-        own = launch.certain and launch.module is interp.root  # a launch elsewhere is judged where it stands
-        if own and calls < _MOST_CALLS and not any(_tells_all(_told(other), told) for other in same):
-            launch.caller = _spelled(piece)
-            kept.append(launch)
-    dropped = set(interp.outcome.launches) - set(kept)
-    interp.outcome.launches[:] = kept
-    interp.pending[:] = [launch for launch in interp.pending if launch not in dropped]
-
-
-def _tells_all(known: tuple[object, ...], told: tuple[object, ...]) -> bool:
-    """Whether nothing is told that was not known."""
-    return len(known) == len(told) and all(new is None or new == old for old, new in zip(known, told, strict=True))
-
-
-def _told(launch: Launch) -> tuple[object, ...]:
-    """Everything in a launch that may be a number, None where it is not known."""
-    operands = () if launch.operands is None else tuple(launch.operands)
-    names = ("grid", "in_specs", "out_specs", "out_shape", "scratch_shapes")
-    values = (*(launch.argument(name) for name in names), *operands, launch.kernel)
-    return (*(part for value in values for part in _parts(value, 0)), *_spread(launch))
-
-
-def _spread(launch: Launch) -> Iterator[object]:
-    """What spreads its calls over devices."""
-    for around in launch.around:
-        if around.shard_map is not None:
-            yield around.shard_map.site.key
-    spread = spread_by(launch)
-    if spread is not None:
-        yield spread.site.key
-
-
-def _parts(value: Value | None, depth: int) -> Iterator[object]:
-    if depth > _DEPTH:
-        return
-    if isinstance(value, Const):
-        yield value.value
-    elif isinstance(value, DType):
-        yield value.name
-    elif isinstance(value, Array):
-        yield value.dtype
-        yield from (
-            (None,) if value.shape is None else (size if isinstance(size, int) else None for size in value.shape)
-        )
-    elif isinstance(value, CallResult):
-        for part in (*value.args, *(part for _, part in value.keywords)):
-            yield from _parts(part, depth + 1)
-    elif isinstance(value, Func):
-        for part in (*value.bound, *(part for _, part in value.keywords)):
-            yield from _parts(part, depth + 1)
-    elif isinstance(value, Seq):
-        for part in value.items:
-            yield from _parts(part, depth + 1)
-    elif isinstance(value, Dictionary):
-        for _, part in value.items:
-            yield from _parts(part, depth + 1)
-    else:
-        yield None

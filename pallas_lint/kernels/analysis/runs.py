@@ -77,7 +77,7 @@ class Runs:
         if self.interp.entangled or self.interp.is_spent or self.module.is_changed or imports_back:
             self.interp.memo.forget()
 
-    def run(self, piece: Piece, phase: str, run: Callable[[], Any]) -> Any:
+    def run(self, piece: Piece, phase: Hashable, run: Callable[[], Any]) -> Any:
         """Run from a root, unless that would do what it did; the result of `run`.
 
         Raises Abandoned once nobody waits for it.

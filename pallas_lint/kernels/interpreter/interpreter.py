@@ -19,7 +19,7 @@ from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.frame import Frame
+from pallas_lint.kernels.model.frame import Entry, Frame
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
@@ -47,7 +47,7 @@ from pallas_lint.kernels.model.values import (
 )
 from pallas_lint.memo.answers import Answer, Memo
 from pallas_lint.records import Factory, define, evolve, field
-from pallas_lint.syntax import Piece, nodes
+from pallas_lint.syntax import Piece, Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
-    from pallas_lint.syntax import Site
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
@@ -247,6 +246,8 @@ class Interpreter(Recorder):
 
     def call(self, callee: Value, arguments: Arguments, node: nodes.Node) -> Value:
         """Call any abstract value."""
+        if self.calling:
+            self.frame.calling = node
         if isinstance(callee, Func):
             return self.call_function(callee, arguments)
         if isinstance(callee, External):
@@ -332,6 +333,9 @@ class Interpreter(Recorder):
         self.outcome.entered[func.node] = func.piece
         around, stack = spreading.entered(self, func), (*caller.stack, func)
         frame = evolve(caller, module=func.module, piece=func.piece, around=around, stack=stack, scope=env)
+        if self.calling and caller.kernel is None:
+            site = None if caller.calling is None else Site(caller.piece, caller.calling)
+            frame.entries, frame.calling = (*caller.entries, Entry(func, dict(env.vars), site)), None
         with self.inside(frame):
             if isinstance(func.node, nodes.Lambda):
                 return self.evaluate(func.node.body, env)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
     from pallas_lint.syntax import Piece, nodes
+    from pallas_lint.witnesses.witness import Witness
 
 
 @define(eq=False)
@@ -25,6 +26,7 @@ class Outcome:
     entered: dict[nodes.Node, Piece] = field(factory=dict)  # functions that ran, whatever for, with their pieces
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
+    alike: list[tuple[Launch, Witness]] = field(factory=list)  # calls of which no more is known than of that launch
     cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
     checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
     steps: int = 0  # that it took
@@ -38,6 +40,7 @@ class Outcome:
         self.effects.add(other.effects)
         self.entered.update(other.entered)
         self.inner += other.inner
+        self.alike += other.alike
         self.cut += other.cut
         self.checkified_unknown |= other.checkified_unknown
         self.steps += other.steps

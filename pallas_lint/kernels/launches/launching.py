@@ -65,10 +65,12 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         assumptions=interp.assumptions,
         beside_grid_spec=beside,
         callers=interp.frame.stack,
+        entries=interp.frame.entries,
         certain=interp.frame.uncertain == 0,
         moment=interp.frame.module.moment,
         made_by=interp.running,
         expects_failure=interp.fails_on_purpose,
+        witness=None if interp.kernel is None else interp.kernel.launch.witness,
     )
     if interp.frame.around.abroad:
         interp.effects.abroad.append(result)  # its own module judges its kernel
@@ -209,7 +211,7 @@ def _run_kernels(interp: Interpreter, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
-            if interp.contexts[context] < _MOST_CONTEXTS or result.caller is not None:
+            if interp.contexts[context] < _MOST_CONTEXTS or result.witness is not None:
                 run_kernel(interp, result, body)
             interp.contexts[context] += not result.meant_to_fail
         elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:

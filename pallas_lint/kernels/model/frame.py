@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.records import define
+from pallas_lint.records import define, frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.library.spreading import Around
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.scope import Bindings, Env
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
     from pallas_lint.kernels.model.values import Func
-    from pallas_lint.syntax import Piece
+    from pallas_lint.syntax import Piece, Site, nodes
+
+
+@frozen(eq=False)
+class Entry:
+    """A function that was called outside kernels, with what its parameters got, and where; None for a root."""
+
+    func: Func
+    given: Bindings
+    site: Site | None
 
 
 @define(eq=False)
@@ -30,3 +39,5 @@ class Frame:
     guards: tuple[Guard, ...] = ()
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code
     turns: int = 1  # how often the loops around the code run it
+    entries: tuple[Entry, ...] = ()  # the calls of `stack`, where callers run
+    calling: nodes.Node | None = None  # ... and the call that is being made

@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
     from pallas_lint.kernels.interpreter.modules import Module, Moment
     from pallas_lint.kernels.library.spreading import Around
+    from pallas_lint.kernels.model.frame import Entry
     from pallas_lint.kernels.model.kinds import Element
     from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.witnesses.witness import Witness
 
 Role = Literal["prefetch", "in", "out", "scratch"]
 
@@ -131,6 +133,7 @@ class Launch:
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
     around: list[Around] = field(factory=list)  # ... what spreads each over devices
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
+    entries: tuple[Entry, ...] = ()  # ... and how they were called, where callers run
     certain: bool = True  # False: it stands behind a branch that the text leaves open
     moment: Moment | None = None  # of the module, where its names are bound more than once
     scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
@@ -138,7 +141,7 @@ class Launch:
     made_by: object = None  # the run that met it
     expects_failure: bool = False  # it stands in `with pytest.raises(...)`
     failing_calls: int = 0  # how many calls of the result stand there
-    caller: str | None = None  # what in the file calls the launcher with the arguments at hand; None: not looked at
+    witness: Witness | None = None  # the call of the launcher that gave its arguments; None: whoever calls it
 
     @property
     def callee(self) -> Site:

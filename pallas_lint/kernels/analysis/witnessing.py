@@ -1,0 +1,164 @@
+"""Functions run with the arguments of witnesses: what calls elsewhere, comments and the shapes file tell of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.analysis.project_text import project_folder
+from pallas_lint.kernels.library import members, spreading
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Class, External, Func, Instance, Value
+from pallas_lint.syntax import nodes
+from pallas_lint.witnesses import values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.analysis.runs import Runs
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.syntax import Piece
+    from pallas_lint.witnesses.witness import Witness
+
+    Run = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
+
+
+def run_witnesses(runs: Runs, witnesses: tuple[Witness, ...], run: Run) -> tuple[Witness, ...]:
+    """Run each function as its witnesses say it is called; those whose function is gone or takes other arguments.
+
+    `run` runs a piece: something that enters it, and something before its kernels.
+    """
+    interp, module = runs.interp, runs.module
+    stale: list[Witness] = []
+    interp.calling = True
+    for witness in witnesses:
+        piece = _piece_of(module, witness.name)
+        if piece is None:
+            stale.append(witness)
+            continue
+        before = tuple(interp.outcome.launches)
+        fits = runs.run(piece, ("witness", witness), partial(_run, interp, module, piece, witness, before, run))
+        if not fits:
+            stale.append(witness)
+    interp.calling = False
+    return tuple(stale)
+
+
+def _run(
+    interp: Interpreter, module: Module, piece: Piece, witness: Witness, before: tuple[Launch, ...], run: Run
+) -> bool:
+    """Run one; whether the function takes such arguments."""
+    fits = True
+
+    def enter() -> None:
+        nonlocal fits
+        fits = _call(interp, module, witness)
+
+    run(piece, enter, lambda: keep_telling(interp, before, lambda launch: witness))
+    return fits
+
+
+def _piece_of(module: Module, name: str) -> Piece | None:
+    """The piece that defines a function or a method."""
+    owner, _, method = name.rpartition(".")
+    for piece in module.binders(owner or name):
+        if not owner:
+            return piece
+        for member in piece.members:
+            if method in member.names:
+                return member
+        if not piece.members:
+            return piece
+    return None
+
+
+def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
+    """Call the function of a witness; False, and no call, where it does not take such arguments."""
+    owner, _, name = witness.name.rpartition(".")
+    value = module.lookup(owner or name, interp)
+    if owner:
+        value = members.class_member(interp, value, name) if isinstance(value, Class) else None
+    if isinstance(value, CallResult) and value.args and value.launch is None:
+        value = value.args[0]  # a decorator that is not modelled keeps the function
+    if not isinstance(value, Func) or not isinstance(value.node, nodes.FunctionDef):
+        return False
+    arguments = _arguments(interp, module, value, witness)
+    if arguments is None:
+        return False
+    if owner and not _is_static(value):
+        first = arguments.keywords.pop(_names(value)[0], UNKNOWN) if _names(value) else UNKNOWN
+        cls = module.lookup(owner, interp)
+        made = Instance(cls, made_by=interp.running) if isinstance(cls, Class) else UNKNOWN
+        arguments.positional.insert(0, first if isinstance(first, Instance) else made)
+    interp.call_function(value, arguments)
+    spreading.run_handed_out(interp)
+    return True
+
+
+def _names(func: Func) -> list[str]:
+    parameters = func.node.params
+    return [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+
+
+def _is_static(func: Func) -> bool:
+    return any(
+        isinstance(each.decorator, nodes.Name) and each.decorator.value == "staticmethod"
+        for each in getattr(func.node, "decorators", ())
+    )
+
+
+def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness) -> Arguments | None:
+    """The arguments of a call; None where the function has no parameter for one of them.
+
+    A parameter of which a record says nothing is not known: it is new, or could not be written. In a comment it has
+    its default.
+    """
+    parameters = func.node.params
+    positional = _names(func)
+    taken = {*positional, *(param.name.value for param in parameters.kwonly_params)}
+    given: dict[str, Value] = {}
+    rest: list[Value] = []
+    for name, text in witness.arguments:
+        value = values.read(text, partial(_named, interp, module))
+        if name.startswith("*"):
+            rest.append(value)
+        elif name in taken or parameters.star_kwarg is not None:
+            given[name] = value
+        else:
+            return None
+    is_open = witness.kind != "comment"
+    if not rest:
+        return Arguments([], given, open=is_open)
+    if not isinstance(parameters.star_arg, nodes.Param):
+        return None
+    return Arguments([*(given.pop(name, UNKNOWN) for name in positional), *rest], given, open=is_open)
+
+
+def _named(interp: Interpreter, module: Module, owner: str, name: str) -> Value:
+    """What "module:name" names: the module by its dotted name, or by its file in the project."""
+    if owner.split(".", 1)[0] in ("jax", "numpy"):
+        return External(f"{owner}.{name}")
+    found = _at(module, owner) if owner.endswith(".py") else module.graph.find(owner, module)
+    if found is None:
+        return UNKNOWN
+    value: Value | None = None
+    for part in name.split("."):
+        if value is None:
+            value = found.lookup(part, interp)
+        elif isinstance(value, Class):
+            value = members.class_member(interp, value, part)
+        else:
+            return UNKNOWN
+        if value is None:
+            return UNKNOWN
+    return value if value is not None else UNKNOWN
+
+
+def _at(module: Module, path: str) -> Module | None:
+    """The module in a file of the project, by its path there."""
+    if module.file is None or ".." in path.split("/") or path.startswith("/"):
+        return None
+    return module.graph.load(project_folder(module.file) / path)

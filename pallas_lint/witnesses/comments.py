@@ -1,0 +1,61 @@
+"""What `# pallas-lint: probe(f32[8,128], bm=8)` above a function says of how it is called."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pallas_lint.probe import specs
+from pallas_lint.syntax import nodes
+from pallas_lint.witnesses.witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.probe.protocol import Argument
+    from pallas_lint.probe.specs import Spec
+
+_WORDS = re.compile(r"pallas-lint:[ \t]*probe")
+
+
+def witnesses_in(module: Module) -> Iterator[Witness]:
+    """The calls that a file's probe comments speak of; a comment that cannot be read is the probe's business."""
+    text, path = module.source.text, module.source.path
+    if _WORDS.search(text) is None:
+        return
+    for spec in specs.readable_comments_in(text, path):
+        names = _parameters(module, spec)
+        given = [*zip(names, spec.arguments, strict=False), *spec.keywords]
+        rest = ((f"*{at}", value) for at, value in enumerate(spec.arguments[len(names) :]))
+        arguments = tuple((name, _text(value)) for name, value in (*given, *rest))
+        yield Witness(f"{path}::{spec.function}", arguments, f"{path}:{spec.line}", kind="comment")
+
+
+def _parameters(module: Module, spec: Spec) -> list[str]:
+    """The names of a function's positional parameters, without that of a method's instance."""
+    owner, _, name = spec.function.rpartition(".")
+    for piece in module.outline.walk():
+        if name in piece.names and piece.nested is bool(owner):
+            for node in piece.body:
+                if isinstance(node, nodes.FunctionDef):
+                    parameters = node.params
+                    every = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+                    return every[1:] if owner else every
+    return []
+
+
+def _text(value: Argument) -> str:
+    """An argument as witnesses write it: what arrays hold is not told."""
+    if value["kind"] == "array":
+        return f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
+    if value["kind"] == "dtype":
+        return f"dtype:{value['value']}"
+    if value["kind"] == "dict":
+        return f"{{{', '.join(f'{key!r}: {_text(each)}' for key, each in value['value'])}}}"
+    if value["kind"] == "literal":
+        return value["value"]
+    inner = ", ".join(map(_text, value["value"]))
+    if value["kind"] == "list":
+        return f"[{inner}]"
+    return f"({inner}{',' if len(value['value']) == 1 else ''})"

@@ -1,0 +1,227 @@
+"""Values as witnesses write them: `f32[8,128]`, `64`, `dtype:bf16`, `fn:module:name`, tuples and dataclasses of these.
+
+What only the analysis of a caller knows may be known in part: `f32[?,128]`, `?[8,128]`, `f32[...]`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.kernels.model.dtypes import canonical, element_of
+from pallas_lint.kernels.model.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    Const,
+    Dictionary,
+    DType,
+    External,
+    Func,
+    Instance,
+    Seq,
+    Value,
+)
+from pallas_lint.probe.specs import DTYPES
+from pallas_lint.syntax import nodes
+from pallas_lint.syntax.literals import without_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.model.frame import Entry
+
+    Find = Callable[[str, str], Value]  # module and qualified name -> what they name
+
+_ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[((?:\d{1,18}|[?, ])*|\.\.\.)\]")
+_DTYPE = re.compile(r"\bdtype:(\w+)")
+_FUNCTION = re.compile(r"\bfn:([\w./-]+):([\w.]+)")
+_OBJECT = re.compile(r"(?<![\w.'\"])([\w./-]+):([^\W\d][\w.]*)\(")
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_LONGEST_STRING = 64
+_LONGEST = 2000  # characters of a value: what is longer tells no reader anything
+_DEPTH = 4
+# The largest array that anybody believes in: more bits than all the memory of any accelerator today.
+_MOST_ELEMENTS = 1 << 40
+
+
+class ValueProblem(ValueError):
+    """A text that is no value of a witness; the message is one sentence."""
+
+
+# -- from text ---------------------------------------------------------------------------------------------------------
+
+
+def check(text: str) -> None:
+    """Raises ValueProblem where the text is no value, or one that nobody believes."""
+    _read(text, lambda module, name: UNKNOWN)
+
+
+def read(text: str, find: Find) -> Value:
+    """The value that a text stands for; UNKNOWN where it is none."""
+    try:
+        return _read(text, find)
+    except ValueProblem:
+        return UNKNOWN
+
+
+def _read(text: str, find: Find) -> Value:
+    try:
+        with without_warnings():
+            tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
+        return _value(tree, find)
+    except ValueProblem as error:
+        raise ValueProblem(f"'{text[:80]}': {error}") from error
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        message = f"cannot read '{text[:80]}': write f32[8,128], dtype:bf16, fn:module:name, a literal, or a tuple"
+        raise ValueProblem(message) from error
+
+
+def _with_placeholders(text: str) -> str:
+    """The text as Python can parse it: `i32[]` and `dtype:f32` are no expressions."""
+    parts: list[str] = []
+    end = 0
+    for string in _STRING.finditer(text):
+        parts += [_replaced(text[end : string.start()]), string[0]]
+        end = string.end()
+    return "".join((*parts, _replaced(text[end:])))
+
+
+def _replaced(text: str) -> str:
+    text = _ARRAY.sub(lambda match: f"_array({match[1]!r}, {match[2]!r})", text)
+    text = _DTYPE.sub(r"_dtype('\1')", text)
+    text = _FUNCTION.sub(r"_function('\1', '\2')", text)
+    return _OBJECT.sub(r"_object('\1', '\2')(", text)
+
+
+def _value(node: ast.expr, find: Find) -> Value:
+    if isinstance(node, ast.List | ast.Tuple):
+        kind = "list" if isinstance(node, ast.List) else "tuple"
+        return Seq(tuple(_value(each, find) for each in node.elts), kind)
+    if isinstance(node, ast.Dict):
+        keys = [Const(ast.literal_eval(key)) for key in node.keys if key is not None]
+        return Dictionary(tuple(zip(keys, (_value(each, find) for each in node.values), strict=True)))
+    if isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Name) and called.id in _MAKERS:
+            return _MAKERS[called.id](*(ast.literal_eval(each) for each in node.args), find)
+        if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "_object":
+            module, name = (ast.literal_eval(each) for each in called.args)
+            fields = {each.arg: _value(each.value, find) for each in node.keywords if each.arg}
+            return _instance(find(module, name), fields)
+        raise ValueError
+    literal = ast.literal_eval(node)
+    return Const(literal) if isinstance(literal, int | float | complex | bool | str | bytes | None) else UNKNOWN
+
+
+def _instance(cls: Value, fields: dict[str, Value]) -> Value:
+    return Instance(cls, fields) if isinstance(cls, Class) else UNKNOWN
+
+
+def _array(dtype: str, sizes: str, find: Find) -> Value:
+    element = None if dtype == "?" else "bool" if dtype == "b1" else dtype
+    if element is not None and not element.startswith("key<") and element not in DTYPES:
+        raise ValueProblem(f"'{dtype}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+    if sizes == "...":
+        return Array(None, element)
+    shape = tuple(None if size.strip() == "?" else int(size) for size in sizes.split(",") if size.strip())
+    elements = 1
+    for size in shape:
+        elements *= 1 if size is None else size
+    if elements > _MOST_ELEMENTS:
+        raise ValueProblem("no memory holds an array of that size")
+    return Array(shape, element)
+
+
+def _dtype(name: str, find: Find) -> Value:
+    if name not in DTYPES:
+        raise ValueProblem(f"'{name}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+    return DType(name)
+
+
+def _function(module: str, name: str, find: Find) -> Value:
+    return find(module, name)
+
+
+_MAKERS: dict[str, Callable[..., Value]] = {"_array": _array, "_dtype": _dtype, "_function": _function}
+
+
+# -- to text -----------------------------------------------------------------------------------------------------------
+
+
+def spelled_arguments(
+    entry: Entry, name_of: Callable[[Func | Class], str | None], *, x64: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """What the parameters of a function got in a call, as far as it is known and can be written."""
+    given, parameters = dict(entry.given), entry.func.node.params
+    if isinstance(parameters.star_arg, nodes.Param):
+        rest = given.pop(parameters.star_arg.name.value, None)
+        given |= {f"*{at}": value for at, value in enumerate(rest.items if isinstance(rest, Seq) else ())}
+    if parameters.star_kwarg is not None:
+        rest = given.pop(parameters.star_kwarg.name.value, None)
+        pairs = rest.items if isinstance(rest, Dictionary) else ()
+        given |= {key.value: value for key, value in pairs if isinstance(key, Const)}
+    spelled = ((name, spell(value, name_of, x64=x64)) for name, value in given.items())
+    return tuple((name, text) for name, text in spelled if text is not None)
+
+
+def spell(value: Value, name_of: Callable[[Func | Class], str | None], *, x64: bool = False) -> str | None:
+    """A value as a witness writes it; None where it cannot, or nothing is known. `name_of` gives "module:name"."""
+    text = _spelled(value, name_of, x64, 0)
+    return text if text is None or len(text) <= _LONGEST else None
+
+
+def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: bool, depth: int) -> str | None:
+    if depth > _DEPTH:
+        return None
+    if isinstance(value, Const):
+        literal = value.value
+        if literal is None or isinstance(literal, bool | int | float):
+            return repr(literal) if literal == literal and abs(literal or 0) != float("inf") else None
+        return repr(literal) if isinstance(literal, str) and len(literal) <= _LONGEST_STRING else None
+    if isinstance(value, Array):
+        dtype = canonical(value.dtype, x64)
+        if value.shape is None:
+            return None if dtype is None else f"{dtype}[...]"
+        sizes = ["?" if not isinstance(size, int) else str(size) for size in value.shape]
+        return f"{dtype or '?'}[{','.join(sizes)}]"
+    if isinstance(value, Seq) and not value.open:
+        items = [_spelled(each, name_of, x64, depth + 1) for each in value.items]
+        if items and not any(items):
+            return None
+        inner = ", ".join(item or "..." for item in items)
+        return f"[{inner}]" if value.kind == "list" else f"({inner}{',' if len(items) == 1 else ''})"
+    if isinstance(value, Dictionary) and not value.open:
+        parts = {
+            repr(key.value): _spelled(each, name_of, x64, depth + 1)
+            for key, each in value.items
+            if isinstance(key, Const)
+        }
+        if len(parts) < len(value.items) or not any(parts.values()):
+            return "{}" if not value.items else None
+        return "{" + ", ".join(f"{key}: {part or '...'}" for key, part in parts.items()) + "}"
+    if isinstance(value, Func) and not (value.bound or value.keywords or value.method_of):
+        name = name_of(value)
+        return None if name is None else f"fn:{name}"
+    if isinstance(value, Instance):
+        name = name_of(value.cls)
+        if name is None:
+            return None
+        told = ((key, _spelled(each, name_of, x64, depth + 1)) for key, each in value.attributes.items())
+        return f"{name}({', '.join(f'{key}={text}' for key, text in told if text is not None)})"
+    return _named(value)
+
+
+def _named(value: Value) -> str | None:
+    element: Any = element_of(value) if isinstance(value, DType | External) or _is_dtype(value) else None
+    if isinstance(element, str) and element in DTYPES:
+        return f"dtype:{element}"
+    if isinstance(value, External) and "." in value.name and ":" not in value.name:
+        module, _, name = value.name.rpartition(".")
+        return f"fn:{module}:{name}"
+    return None
+
+
+def _is_dtype(value: Value) -> bool:
+    return getattr(value, "short", "") == "dtype"

@@ -1,0 +1,116 @@
+"""Functions run as witnesses say they are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.lint import lint_source
+from pallas_lint.run.project import Project
+from pallas_lint.text.source import Source
+from pallas_lint.witnesses.witness import Witness
+
+KERNEL = """
+import functools
+from typing import NamedTuple
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    x = x_ref[...]
+    o_ref[...] = x + jnp.sum(x.reshape(x.shape[0] * 4, x.shape[1] // 4))
+
+"""
+LAUNCH = """
+    spec = pl.BlockSpec((bm, n), lambda i: (i, 0))
+    return pl.pallas_call(kernel, grid=(m // bm,), in_specs=[spec], out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=pltpu.CompilerParams())(x)
+"""
+ROWS = KERNEL + "def rows(x, *, bm=64):\n    m, n = x.shape" + LAUNCH
+
+
+def findings(text: str, *witnesses: Witness):
+    finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}, isolated=True))
+    return lint_source(Source("k.py", text), finder.for_folder(Project().cwd), Project(), witnesses).findings
+
+
+def called(function: str = "rows", on: str = "trace", source: str = "tests/test_k.py:3", **arguments: str) -> Witness:
+    return Witness(f"k.py::{function}", tuple(arguments.items()), source, on, "file")
+
+
+def reshapes(text: str, *witnesses: Witness):
+    return [finding for finding in findings(text, *witnesses) if finding.code == "PAL202"]
+
+
+def test_the_arguments_tell_and_are_told() -> None:
+    assert not reshapes(ROWS)
+    (finding,) = reshapes(ROWS, called(x="f32[256,200]", bm="64"))
+    assert finding.witness is not None
+    assert finding.message.endswith(", with x: f32[256,200], bm=64, as in tests/test_k.py:3")
+
+
+def test_arrays_of_no_use() -> None:
+    assert not reshapes(ROWS, called(x="f32[1000000,1000000,10]"), called(x="?"))
+
+
+def test_an_interpreted_call_says_nothing_of_layouts() -> None:
+    assert not reshapes(ROWS, called(x="f32[256,200]", bm="64", on="interpret"))
+    flagged = ROWS.replace("*, bm=64", "*, bm=64, interpret=False")
+    flagged = flagged.replace("pallas_call(", "pallas_call(interpret=interpret, kernel=")
+    assert reshapes(flagged, called(x="f32[256,200]", interpret="False"))
+    assert not reshapes(flagged, called(x="f32[256,200]", interpret="True"))
+
+
+@pytest.mark.parametrize(
+    "witness", [called("columns", x="f32[256,200]"), called(y="f32[256,200]"), called(x="f32[256,200]", gone="1")]
+)
+def test_what_the_function_does_not_take_is_no_call(witness: Witness) -> None:
+    assert not reshapes(ROWS, witness)
+
+
+def test_equal_findings_are_one() -> None:
+    assert len(reshapes(ROWS, called(x="f32[256,200]", bm="64"), called(x="f32[512,200]", bm="32"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("definition", "function", "arguments"),
+    [
+        ("class Op:\n    def rows(self, x):\n        m, n, bm = *x.shape, 64", "Op.rows", {"x": "f32[256,200]"}),
+        (
+            "class Op:\n    @staticmethod\n    def rows(x):\n        m, n, bm = *x.shape, 64",
+            "Op.rows",
+            {"x": "f32[256,200]"},
+        ),
+        (
+            "class Op:\n    def __init__(self, bm):\n        self.bm = bm\n"
+            "    def rows(self, x):\n        (m, n), bm = x.shape, self.bm",
+            "Op.rows",
+            {"self": "k:Op(bm=64)", "x": "f32[256,200]"},
+        ),
+        ("@jax.jit\ndef rows(x):\n    m, n, bm = *x.shape, 64", "rows", {"x": "f32[256,200]"}),
+        ("def rows(*xs, bm):\n    x = xs[0]\n    m, n = x.shape", "rows", {"*0": "f32[256,200]", "bm": "8"}),
+        ("def rows(pair):\n    x, bm = pair\n    m, n = x.shape", "rows", {"pair": "(f32[256,200], 64)"}),
+        ("def rows(tree):\n    x, bm = tree['x'], 64\n    m, n = x.shape", "rows", {"tree": "{'x': f32[256,200]}"}),
+        (
+            "def rows(m, n, dtype):\n    x, bm = jnp.ones((m, n), dtype), 64",
+            "rows",
+            {"m": "256", "n": "200", "dtype": "dtype:f32"},
+        ),
+    ],
+)
+def test_ways_of_calling(definition: str, function: str, arguments: dict[str, str]) -> None:
+    body = LAUNCH.replace("\n    ", "\n        ") if definition.startswith("class") else LAUNCH
+    (finding,) = reshapes(KERNEL + definition + body, called(function, **arguments))
+    assert finding.witness is not None
+
+
+def test_a_comment_tells() -> None:
+    text = ROWS.replace("def rows", "# pallas-lint: probe(f32[256,200], bm=32)\ndef rows")
+    (finding,) = reshapes(text)
+    assert finding.message.endswith("with x: f32[256,200], bm=32, as in k.py:13")
+
+
+def test_a_comment_that_cannot_be_read_tells_nothing() -> None:
+    assert not reshapes(ROWS.replace("def rows", "# pallas-lint: probe(f32[256,)\ndef rows"))
