@@ -7,13 +7,14 @@ import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.kernels.interpreter import iteration
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import arrays, indexing, members
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.trace import Capture, Guard, turns
+from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
     NONE,
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.scope import Env
 
 _BUILTINS = frozenset(dir(builtins))
-_MOST_ELEMENTS = 32
-_MOST_TURNS = 1024  # of comprehensions in comprehensions, together
+_ESCAPING = frozenset("\\{}")  # what stands for something else in the text of an f-string
 
 
 def dotted(node: nodes.Node | None) -> str:
@@ -56,35 +56,6 @@ def dotted(node: nodes.Node | None) -> str:
     if not isinstance(node, nodes.Name):
         return ""
     return ".".join((node.value, *reversed(parts)))
-
-
-def element_of(iterable: Value, interp: Interpreter, node: nodes.Node) -> Value:
-    """What a loop over `iterable` binds, whichever the iteration."""
-    if isinstance(iterable, Seq) and iterable.items and not iterable.open:
-        result = iterable.items[0]
-        for item in iterable.items[1:]:
-            result = join(result, item)
-        return result
-    if isinstance(iterable, CallResult) and iterable.function == "builtins.range":
-        return _index_of_range(iterable.args, node)
-    if isinstance(iterable, CallResult) and iterable.function == "builtins.enumerate" and iterable.args:
-        return Seq((Sym("index", node), element_of(iterable.args[0], interp, node)))
-    if isinstance(iterable, Array) and iterable.shape:
-        return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
-    return UNKNOWN
-
-
-def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
-    """Any of the numbers of `range(*arguments)`."""
-    bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
-    if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
-        return Sym("index", node, operation=("range", bounds[0], bounds[1]))
-    numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
-    if len(numbers) != 3 or not numbers[2]:
-        return Sym("index", node)
-    turn = Sym("turn", node, operation=("range", Const(0), Const(turns(*numbers))))
-    scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
-    return Sym("index", node, operation=("+", scaled, bounds[0]))
 
 
 def captured_names(pattern: nodes.MatchPattern) -> list[str]:
@@ -141,11 +112,16 @@ def _string(interp: Interpreter, node: nodes.SimpleString | nodes.ConcatenatedSt
 
 
 def _formatted(interp: Interpreter, node: nodes.FormattedString, env: Env) -> Value:
+    pieces: list[str | None] = []
     for part in node.parts:
         if isinstance(part, nodes.FormattedStringExpression):
             value = interp.evaluate(part.expression, env)
             interp.demand("format" if part.format_spec else "shown", value, part.expression)
-    return Sym("f-string", node)
+            plain = isinstance(value, Const) and not (part.format_spec or part.conversion or part.equal)
+            pieces.append(str(value.value) if plain and isinstance(value, Const) else None)
+        elif isinstance(part, nodes.FormattedStringText):
+            pieces.append(None if set(part.value) & _ESCAPING else part.value)
+    return Sym("f-string", node) if None in pieces else Const("".join(piece for piece in pieces if piece is not None))
 
 
 def _ellipsis(interp: Interpreter, node: nodes.Ellipsis, env: Env) -> Value:
@@ -169,6 +145,8 @@ def _sequence(interp: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, e
             open_ = True
         if open_:
             break  # the position of what follows is not known
+    if isinstance(node, nodes.Set):
+        return iteration.a_set(items, open_)
     return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_)
 
 
@@ -186,64 +164,6 @@ def _dictionary(interp: Interpreter, node: nodes.Dict, env: Env) -> Value:
             else:
                 open_ = True
     return Dictionary(tuple(items), open_)
-
-
-def _comprehension(interp: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
-    rows, exact = _iterate(interp, node.for_in, env, lambda: interp.evaluate(node.elt, env))
-    return Seq(tuple(rows), "list", open=not exact) if exact else Seq((), "list", open=True)
-
-
-def _dict_comprehension(interp: Interpreter, node: nodes.DictComp, env: Env) -> Value:
-    def pair() -> Value:
-        return Seq((interp.evaluate(node.key, env), interp.evaluate(node.value, env)))
-
-    rows, exact = _iterate(interp, node.for_in, env, pair)
-    pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
-    return Dictionary(pairs if exact else (), open=not exact)
-
-
-def _iterate(
-    interp: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]
-) -> tuple[list[Value], bool]:
-    """The elements of a comprehension, and whether they are all and exactly those."""
-    iterable = interp.evaluate(clause.iter, env)
-    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.frame.turns * len(items) <= _MOST_TURNS
-    if items is None or not exact:
-        items = (element_of(iterable, interp, clause),)
-    with interp.turning(len(items)):
-        return _turns(interp, clause, items, env, element, exact=exact)
-
-
-def _turns(
-    interp: Interpreter,
-    clause: nodes.CompFor,
-    items: tuple[Value, ...],
-    env: Env,
-    element: Callable[[], Value],
-    *,
-    exact: bool,
-) -> tuple[list[Value], bool]:
-    before = dict(env.vars)
-    rows: list[Value] = []
-    for item in items:
-        interp.assign(clause.target, item, env)
-        keep = []
-        for test in clause.ifs:
-            condition = interp.evaluate(test.test, env)
-            interp.demand("filter", condition, test.test)
-            keep.append(truth(condition))
-        if False in keep:
-            continue
-        exact &= None not in keep
-        if clause.inner_for_in is not None:
-            inner, inner_exact = _iterate(interp, clause.inner_for_in, env, element)
-            rows.extend(inner)
-            exact &= inner_exact
-        else:
-            rows.append(element())
-    env.vars = before
-    return rows, exact
 
 
 # -- operators -------------------------------------------------------------------------------------------------
@@ -319,13 +239,17 @@ def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Val
 def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
     left = interp.evaluate(node.left, env)
     result: Value = UNKNOWN
+    links: list[bool | None] = []
     for at, target in enumerate(node.comparisons):
         right = interp.evaluate(target.comparator, env)
         result = compare(interp, node, target.operator, left, right)
+        links.append(truth(result))
         if at + 1 < len(node.comparisons):
             interp.demand("chain", result, node)
         left = right
-    return result if len(node.comparisons) == 1 else UNKNOWN
+    if len(links) == 1:
+        return result
+    return Const(False) if False in links else UNKNOWN if None in links else Const(True)
 
 
 def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
@@ -463,10 +387,10 @@ HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
     nodes.List: _sequence,
     nodes.Set: _sequence,
     nodes.Dict: _dictionary,
-    nodes.ListComp: _comprehension,
-    nodes.GeneratorExp: _comprehension,
-    nodes.SetComp: _comprehension,
-    nodes.DictComp: _dict_comprehension,
+    nodes.ListComp: iteration.comprehension,
+    nodes.GeneratorExp: iteration.comprehension,
+    nodes.SetComp: iteration.comprehension,
+    nodes.DictComp: iteration.dict_comprehension,
     nodes.BinaryOperation: _binary,
     nodes.UnaryOperation: _unary,
     nodes.BooleanOperation: _boolean,

@@ -10,10 +10,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.interpreter import expressions
+from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, spreading
+from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.scope import Env, fork, repeat
+from pallas_lint.kernels.model.scope import Env, Turns, fork, merge, repeat, turn
 from pallas_lint.kernels.model.trace import Guard, refs_in
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -24,7 +26,6 @@ from pallas_lint.kernels.model.values import (
     Func,
     Instance,
     Ref,
-    Seq,
     Sym,
     Value,
     truth,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _MOST_ITEMS = 8  # of a loop that is run element by element
 _MOST_TURNS = 256  # of loops in loops, together
+_MOST_ROUNDS = 32  # of a `while` whose condition is known each time
 _SUPPRESSES = re.compile(r"\bsuppress\s*\(")
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
@@ -123,7 +125,16 @@ def _scope_declaration(interp: Interpreter, node: nodes.Global | nodes.Nonlocal,
         env.outer_names.update(item.name.value for item in node.names)
 
 
-def _leave_loop(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
+def _break(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
+    if env.turns is not None:
+        env.turns.broken.append(dict(env.vars))
+    env.fails = False
+    return True
+
+
+def _continue(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
+    if env.turns is not None:
+        env.turns.continued.append(dict(env.vars))
     env.fails = False
     return True
 
@@ -166,48 +177,73 @@ def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
     return ended
 
 
-def _for(interp: Interpreter, node: nodes.For, env: Env) -> None:
+def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
     iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
         interp.demand("iterate", iterable, node.iter)
     guard = Guard("loop", iterable, interp.site(node.iter))
-    items = iterable.items if isinstance(iterable, Seq) and not iterable.open else None
-    if items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS:
-        # Short known sequences (lists of refs and specs, mostly) are run element by element.
-        with interp.turning(len(items)):
-            for item in items:
-                interp.assign(node.target, item, env)
-                with interp.under(guard):
-                    interp.suite(node.body, env)
-    else:
-        element = expressions.element_of(iterable, interp, node)
+    items = items_of(iterable)
 
-        def body() -> bool:
-            interp.assign(node.target, element, env)
-            with interp.under(guard):
-                return interp.suite(node.body, env)
+    def body(item: Value) -> bool:
+        interp.assign(node.target, item, env)
+        with interp.under(guard):
+            return interp.suite(node.body, env)
 
-        _repeat(interp, env, body)
-    if node.orelse is not None:
-        interp.suite(node.orelse.body, env)
+    def each() -> bool:
+        if items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS:
+            # Short known sequences (lists of refs and specs, mostly) are run element by element.
+            with interp.turning(len(items)):
+                return any(turn(env, lambda item=item: body(item)) for item in items)  # type: ignore[misc]
+        element = element_of(iterable, interp, node)
+        return _repeat(interp, env, lambda: body(element))
+
+    return _loop(interp, env, each, node.orelse)
 
 
-def _while(interp: Interpreter, node: nodes.While, env: Env) -> None:
+def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
     def body() -> bool:
         condition = interp.evaluate(node.test, env)
         interp.demand("while", condition, node.test)
         with interp.under(Guard("loop", condition, interp.site(node.test))):
             return interp.suite(node.body, env)
 
-    _repeat(interp, env, body)
+    def each() -> bool:
+        # On the host, conditions on numbers that are known: `while size % block: block //= 2`.
+        most = 0 if interp.kernel is not None else min(_MOST_ROUNDS, _MOST_TURNS // interp.frame.turns)
+        for _ in range(most):
+            known = truth(interp.evaluate(node.test, env))
+            if known is False:
+                return False
+            if known is None or (env.turns is not None and env.turns.broken):
+                break
+            if turn(env, body):
+                return True
+        return _repeat(interp, env, body)
+
+    return _loop(interp, env, each, node.orelse)
 
 
-def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> None:
+def _loop(interp: Interpreter, env: Env, run: Callable[[], bool], otherwise: nodes.Else | None) -> bool:
+    """Run a loop, whose turns `run` runs until there surely is no more: from where it may be left, code goes on."""
+    around, known = env.turns, env.facts
+    env.turns = turns = Turns()
+    over = run()
+    env.turns = around
+    if not over and otherwise is not None:
+        over = interp.suite(otherwise.body, env)
+    if turns.broken:
+        env.vars = merge([*turns.broken, *([] if over else [env.vars])])
+        env.facts = known
+    return over and not turns.broken
+
+
+def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> bool:
     """Run the body of a loop for any of its turns: once, and once more with what it changed."""
     again = interp.frame.turns * 2 <= _MOST_TURNS
     with interp.turning(2 if again else 1):
         if not repeat(env, body, again=again):
             interp.lose_sight()
+    return False  # it may have no turn at all
 
 
 def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
@@ -336,13 +372,13 @@ SMALL: dict[type, Callable[..., bool]] = {
     nodes.ImportFrom: _goes_on(_import_from),
     nodes.Global: _goes_on(_scope_declaration),
     nodes.Nonlocal: _goes_on(_scope_declaration),
-    nodes.Break: _leave_loop,
-    nodes.Continue: _leave_loop,
+    nodes.Break: _break,
+    nodes.Continue: _continue,
 }
 COMPOUND: dict[type, Callable[..., bool]] = {
     nodes.If: _if,
-    nodes.For: _goes_on(_for),
-    nodes.While: _goes_on(_while),
+    nodes.For: _for,
+    nodes.While: _while,
     nodes.Try: _try,
     nodes.TryStar: _try,
     nodes.With: _with,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
+from pallas_lint.kernels.library.host import known_numbers
+from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
 from pallas_lint.kernels.model.arguments import Arguments
@@ -12,6 +14,7 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic, owner_of
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
@@ -29,7 +32,9 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
+    from_dim,
     shape_of,
+    truth,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.syntax import nodes
 
-_UNROLLED = 8  # the longest `range` that is written out
+_UNROLLED = 8  # the longest `range` over which a loop is run turn by turn
 
 
 def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -58,6 +63,11 @@ def _len(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
         return Const(len(value.items))
     if isinstance(value, Const) and isinstance(value.value, str | bytes):
         return Const(len(value.value))
+    items = items_of(value)
+    if items is not None:
+        return Const(len(items))
+    if isinstance(value, Array) and value.shape:
+        return from_dim(value.shape[0])
     return Sym(f"len({value.text})", value.owner) if isinstance(value, Sym) else UNKNOWN
 
 
@@ -66,45 +76,54 @@ def _sequence(kind: str) -> Model:
         if not arguments.positional:
             return Seq((), kind)
         value = arguments.positional[0]
-        return Seq(value.items, kind, value.open) if isinstance(value, Seq) else Seq((), kind, open=True)
+        items = items_of(value)
+        if items is None:
+            return Seq(value.items if isinstance(value, Seq) else (), kind, open=True)
+        return Seq(items, kind)
 
     return run
 
 
 def _zip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if arguments.positional and all(isinstance(value, Seq) and not value.open for value in arguments.positional):
-        rows = zip(*(value.items for value in arguments.positional if isinstance(value, Seq)), strict=False)
-        return Seq(tuple(Seq(row) for row in rows), "list")
+    columns = [items_of(value) for value in arguments.positional]
+    if columns and None not in columns:
+        return Seq(tuple(map(Seq, zip(*(column for column in columns if column is not None), strict=False))), "list")
     return Seq((), "list", open=True)
 
 
 def _enumerate(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
-    if isinstance(value, Seq) and not value.open and len(arguments.positional) == 1 and not arguments.keywords:
-        return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(value.items)), "list")
+    items, start = items_of(arguments.get("iterable", 0) or UNKNOWN), integer(arguments.get("start", 1) or Const(0))
+    if items is not None and start is not None:
+        return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(items, start)), "list")
     return interp.made(name, arguments, node)
 
 
 def _reversed(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
-    if isinstance(value, Seq) and not value.open:
-        return Seq(tuple(reversed(value.items)), "list")
-    return Seq((), "list", open=True)
+    items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
+    return Seq((), "list", open=True) if items is None else Seq(tuple(reversed(items)), "list")
 
 
 def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Seq):
-        function, values = arguments.positional
-        assert isinstance(values, Seq)
-        results = tuple(interp.call(function, Arguments([item]), node) for item in values.items)
-        return Seq(results, "list", values.open)
+    if not arguments.positional:
+        return UNKNOWN
+    function, *values = arguments.positional
+    columns = [items_of(value) for value in values]
+    if columns and None not in columns:
+        rows = zip(*(column for column in columns if column is not None), strict=False)
+        return Seq(tuple(interp.call(function, Arguments(list(row)), node) for row in rows), "list")
+    if len(values) == 1 and isinstance(values[0], Seq):
+        results = tuple(interp.call(function, Arguments([item]), node) for item in values[0].items)
+        return Seq(results, "list", values[0].open)
     return Seq((), "list", open=True)
 
 
 def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
-    if len(values) == 1 and isinstance(values[0], Seq) and not values[0].open:
-        values = list(values[0].items)
+    if "key" in arguments.keywords:
+        return UNKNOWN
+    if len(values) == 1:
+        items = items_of(values[0])
+        values = values if items is None else list(items) or [arguments.keywords.get("default", UNKNOWN)]
     if values and all(isinstance(value, Const) and isinstance(value.value, int | float) for value in values):
         numbers = [value.value for value in values if isinstance(value, Const)]
         return Const(max(numbers) if name.endswith("max") else min(numbers))
@@ -115,11 +134,11 @@ def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
 
 
 def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
-    if not isinstance(value, Seq) or value.open:
+    items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
+    if items is None:
         return UNKNOWN
     total: Value = arguments.get("start", 1) or Const(0)
-    for item in value.items:
+    for item in items:
         traced = isinstance(item, Array) or isinstance(total, Array)
         total = binary(interp, node, "+", "jax.numpy.add", total, item) if traced else arithmetic("+", total, item)
     return total
@@ -130,7 +149,7 @@ def _of_array(function: str) -> Model:
 
     def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not any(isinstance(value, Array) for value in arguments.positional):
-            return UNKNOWN
+            return known_numbers.computed(last_part(name), arguments.positional)
         wide = interp.root.x64 is not None
         result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
         if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
@@ -255,6 +274,9 @@ def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
 
 def _dict(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else Dictionary(())
+    pairs = [item.items for item in items_of(first) or () if isinstance(item, Seq) and len(item.items) == 2]
+    if isinstance(first, Seq) and not first.open and len(pairs) == len(first.items):
+        first = Dictionary(tuple((key, value) for key, value in pairs))
     base = first.items if isinstance(first, Dictionary) else ()
     items = (*base, *((Const(key), value) for key, value in arguments.keywords.items()))
     return Dictionary(items, arguments.open or not isinstance(first, Dictionary) or first.open)
@@ -262,10 +284,13 @@ def _dict(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
 
 def _any_all(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
-    if isinstance(value, Seq) and not value.open and all(isinstance(item, Const) for item in value.items):
-        flags = [bool(item.value) for item in value.items if isinstance(item, Const)]
-        return Const(any(flags) if name.endswith("any") else all(flags))
-    return UNKNOWN
+    decisive = name.endswith("any")  # of one item
+    if not isinstance(value, Seq):
+        return UNKNOWN
+    flags = [None if isinstance(item, Array | Ref) else truth(item) for item in value.items]
+    if decisive in flags:
+        return Const(decisive)
+    return UNKNOWN if None in flags or value.open else Const(not decisive)
 
 
 def _callable(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -331,7 +356,8 @@ BUILTINS: dict[str, Model] = {
     "builtins.len": _len,
     "builtins.tuple": _sequence("tuple"),
     "builtins.list": _sequence("list"),
-    "builtins.sorted": _static,
+    "builtins.sorted": known_numbers.sort,
+    "builtins.next": known_numbers.first,
     "builtins.zip": _zip,
     "builtins.enumerate": _enumerate,
     "builtins.reversed": _reversed,
@@ -353,12 +379,13 @@ BUILTINS: dict[str, Model] = {
     "builtins.callable": _callable,
     "builtins.super": _super,
     "builtins.print": _static,
-    "builtins.str": _static,
+    "builtins.str": known_numbers.text,
     "builtins.repr": _static,
-    "builtins.type": _static,
+    "builtins.type": known_numbers.type_of,
     "builtins.id": _static,
     "builtins.hash": _static,
     "builtins.divmod": _of_array("jax.numpy.divmod"),
+    "builtins.pow": _of_array("jax.numpy.power"),
     "builtins.abs": _of_array("jax.numpy.abs"),
     "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,

@@ -58,6 +58,8 @@ def subscript(interp: Interpreter, node: nodes.Subscript, owner: Value, index: V
         return CallResult("method:at[]", (base, index), (), interp.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)
+    if isinstance(owner, Const):
+        return _part_of_text(owner.value, index)
     if isinstance(owner, Dictionary):
         if owner.open or not isinstance(index, Const):
             return UNKNOWN
@@ -122,6 +124,15 @@ def _element(owner: Seq, index: Value) -> Value:
             result = join(result, item)
         return result
     return UNKNOWN
+
+
+def _part_of_text(owner: object, index: Value) -> Value:
+    """`name[0]`, `name[2:]`."""
+    letters = Seq(tuple(map(Const, owner))) if isinstance(owner, str) else Seq(())
+    part = _element(letters, index)
+    if isinstance(part, Seq) and not part.open and isinstance(owner, str):
+        return Const("".join(letter.value for letter in part.items if isinstance(letter, Const)))
+    return part if integer(index) is not None else UNKNOWN
 
 
 def with_item(owner: Value, index: Value, value: Value) -> Value | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
+from pallas_lint.kernels.library.host import known_numbers
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import is_shape_struct
@@ -277,6 +278,8 @@ def call_method(interp: Interpreter, method: CallResult, arguments: Arguments, n
         return _made_method(interp, owner, name, arguments, node)
     if isinstance(owner, Seq):
         return _sequence_method(interp, owner, name, arguments, node, env)
+    if isinstance(owner, Const) and isinstance(owner.value, str):
+        return known_numbers.text_method(owner.value, name, arguments)
     if isinstance(owner, Dictionary):
         return _dictionary_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Func):
@@ -377,7 +380,7 @@ def _sequence_method(
     changed: Seq | None = None
     if name == "append":
         changed = owner if owner.open else Seq((*owner.items, first), owner.kind)
-    elif name in ("extend", "insert", "remove", "pop", "clear", "reverse", "sort"):
+    elif name in ("extend", "insert", "remove", "pop", "clear", "reverse", "sort", "add", "discard", "update"):
         changed = Seq(owner.items if name in ("extend", "pop") else (), owner.kind, open=True)
         if name == "extend" and isinstance(first, Seq) and not owner.open:
             changed = Seq((*owner.items, *first.items), owner.kind, first.open)

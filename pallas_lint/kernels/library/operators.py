@@ -94,10 +94,8 @@ def compare(interp: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: 
     if isinstance(how, nodes.In | nodes.NotIn):
         if isinstance(right, Seq) and right.items:
             interp.demand("in", left, node)
-        known = isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items)
-        if known and isinstance(right, Seq) and isinstance(left, Const):
-            return Const((left in right.items) is isinstance(how, nodes.In))
-        return UNKNOWN
+        there = _contains(right, left)
+        return UNKNOWN if there is None else Const(there is isinstance(how, nodes.In))
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
@@ -117,9 +115,43 @@ def compare(interp: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: 
             return Const(function is operator.ne)
         if isinstance(left_type, str) and left_type == right_type:
             return Const(function is operator.eq)
+        same = equal(left, right)
+        if same is not None:
+            return Const(same is (function is operator.eq))
     if left == right and isinstance(left, Sym):
         return Const(function(0, 0))
     return UNKNOWN
+
+
+def equal(left: Value, right: Value) -> bool | None:
+    """Whether values of Python are equal; None where that is not known."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return bool(left.value == right.value)
+    if isinstance(left, Sym) and left == right:
+        return True
+    if isinstance(left, Seq) and isinstance(right, Seq):
+        if left.kind != right.kind or left.kind == "set" or left.open or right.open:
+            return None
+        if len(left.items) != len(right.items):
+            return False
+        parts = [equal(one, other) for one, other in zip(left.items, right.items, strict=True)]
+        return False if False in parts else None if None in parts else True
+    return None
+
+
+def _contains(container: Value, wanted: Value) -> bool | None:
+    """Whether `wanted in container`; None where that is not known."""
+    if isinstance(container, Const) and isinstance(wanted, Const):
+        told = isinstance(container.value, str) and isinstance(wanted.value, str)
+        return wanted.value in container.value if told else None
+    if isinstance(container, Seq):
+        items: tuple[Value, ...] = container.items
+    elif isinstance(container, Dictionary):
+        items = tuple(key for key, _ in container.items)
+    else:
+        return None
+    found = [equal(item, wanted) for item in items]
+    return True if True in found else None if None in found or container.open else False
 
 
 def _identity(left: Value, right: Value, *, negated: bool) -> Value:

@@ -19,6 +19,14 @@ Facts = dict[Sym, Value]
 
 
 @define(eq=False)
+class Turns:
+    """The loop that runs: the variables wherever it was left, and wherever the turn at hand was."""
+
+    broken: list[Bindings] = field(factory=list)
+    continued: list[Bindings] = field(factory=list)
+
+
+@define(eq=False)
 class Env:
     """The variables of one call of a function (or of a module or class body).
 
@@ -37,6 +45,7 @@ class Env:
     fails: bool = False  # what ended the last block that was left was a `raise`
     # What symbols surely are here: `assert x.shape[1] == 1` went before, or before the call.
     facts: Facts = field(factory=dict)
+    turns: Turns | None = None  # of the innermost loop
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
@@ -96,18 +105,28 @@ def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
     return not ends
 
 
+def turn(env: Env, body: Callable[[], bool]) -> bool:
+    """Run one turn of the loop at hand; whether there is surely no other."""
+    assert env.turns is not None
+    env.turns.continued = []
+    over = body()
+    if env.turns.continued:
+        env.vars = merge([*env.turns.continued, *([] if over else [env.vars])])
+    return over and not env.turns.continued
+
+
 def repeat(env: Env, body: Callable[[], bool], *, again: bool = True) -> bool:
     """Run a loop body until its variables are stable: once as entered, once more with what it changed.
 
     Returns False where it was not run `again` though it should: what it changed is then not known.
     """
     before, known = dict(env.vars), env.facts
-    body()
+    turn(env, body)
     after = merge([before, env.vars])
     env.vars, env.facts = after, known
     changed = [name for name, value in before.items() if after.get(name) != value]
     if changed and again:
-        body()
+        turn(env, body)
         env.vars, env.facts = merge([after, env.vars]), known
     elif changed:
         env.vars.update(dict.fromkeys(changed, UNKNOWN))

@@ -429,7 +429,7 @@ def truth(value: Value) -> bool | None:
     """Whether the value is true where the text decides it."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, Seq):
+    if isinstance(value, Seq | Dictionary):
         return True if value.items else None if value.open else False
     if isinstance(value, Ref):
         return None if value.optional else True

@@ -1,0 +1,115 @@
+"""What loops and comprehensions go over: element by element where that is known, else any of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library.host.known_numbers import items_of
+from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.trace import turns
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Dictionary, Seq, Sym, Value, truth
+from pallas_lint.syntax import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Env
+
+_MOST_ELEMENTS = 32
+_MOST_TURNS = 1024  # of comprehensions in comprehensions, together
+
+
+def element_of(iterable: Value, interp: Interpreter, node: nodes.Node) -> Value:
+    """What a loop over `iterable` binds, whichever the iteration."""
+    if isinstance(iterable, Seq) and iterable.items and not iterable.open:
+        result = iterable.items[0]
+        for item in iterable.items[1:]:
+            result = join(result, item)
+        return result
+    if isinstance(iterable, CallResult) and iterable.function == "builtins.range":
+        return _index_of_range(iterable.args, node)
+    if isinstance(iterable, CallResult) and iterable.function == "builtins.enumerate" and iterable.args:
+        return Seq((Sym("index", node), element_of(iterable.args[0], interp, node)))
+    if isinstance(iterable, Array) and iterable.shape:
+        return Array(iterable.shape[1:], iterable.element, iterable.weak, host=iterable.host)
+    return UNKNOWN
+
+
+def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
+    """Any of the numbers of `range(*arguments)`."""
+    bounds = (Const(0), *arguments) if len(arguments) == 1 else arguments
+    if len(bounds) == 2 or (len(bounds) == 3 and bounds[2] == Const(1)):
+        return Sym("index", node, operation=("range", bounds[0], bounds[1]))
+    numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
+    if len(numbers) != 3 or not numbers[2]:
+        return Sym("index", node)
+    turn = Sym("turn", node, operation=("range", Const(0), Const(turns(*numbers))))
+    scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
+    return Sym("index", node, operation=("+", scaled, bounds[0]))
+
+
+def comprehension(interp: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
+    rows, exact = _iterate(interp, node.for_in, env, lambda: interp.evaluate(node.elt, env))
+    if not exact:
+        return Seq((), "list", open=True)
+    return a_set(rows, False) if isinstance(node, nodes.SetComp) else Seq(tuple(rows), "list")
+
+
+def dict_comprehension(interp: Interpreter, node: nodes.DictComp, env: Env) -> Value:
+    def pair() -> Value:
+        return Seq((interp.evaluate(node.key, env), interp.evaluate(node.value, env)))
+
+    rows, exact = _iterate(interp, node.for_in, env, pair)
+    pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
+    return Dictionary(pairs if exact else (), open=not exact)
+
+
+def _iterate(
+    interp: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]
+) -> tuple[list[Value], bool]:
+    """The elements of a comprehension, and whether they are all and exactly those."""
+    iterable = interp.evaluate(clause.iter, env)
+    items = items_of(iterable)
+    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.frame.turns * len(items) <= _MOST_TURNS
+    if items is None or not exact:
+        items = (element_of(iterable, interp, clause),)
+    with interp.turning(len(items)):
+        return _turns(interp, clause, items, env, element, exact=exact)
+
+
+def _turns(
+    interp: Interpreter,
+    clause: nodes.CompFor,
+    items: tuple[Value, ...],
+    env: Env,
+    element: Callable[[], Value],
+    *,
+    exact: bool,
+) -> tuple[list[Value], bool]:
+    before = dict(env.vars)
+    rows: list[Value] = []
+    for item in items:
+        interp.assign(clause.target, item, env)
+        keep = []
+        for test in clause.ifs:
+            condition = interp.evaluate(test.test, env)
+            interp.demand("filter", condition, test.test)
+            keep.append(truth(condition))
+        if False in keep:
+            continue
+        exact &= None not in keep
+        if clause.inner_for_in is not None:
+            inner, inner_exact = _iterate(interp, clause.inner_for_in, env, element)
+            rows.extend(inner)
+            exact &= inner_exact
+        else:
+            rows.append(element())
+    env.vars = before
+    return rows, exact
+
+
+def a_set(items: list[Value], open_: bool) -> Seq:
+    """A set: how many there are is known only of constants."""
+    known = all(isinstance(item, Const) for item in items)
+    return Seq(tuple(dict.fromkeys(items)) if known else tuple(items), "set", open_ or not known)

@@ -1,0 +1,121 @@
+"""What Python itself computes of values that are known: numbers, text, and what goes over them in order."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    CallResult,
+    Const,
+    Dictionary,
+    External,
+    Instance,
+    Seq,
+    Value,
+)
+from pallas_lint.syntax import nodes
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.arguments import Arguments
+
+_MOST_LISTED = 32  # numbers of a `range` that are written out
+_LARGEST = 2**80
+_LONGEST = 4096  # characters of a text
+# Methods of texts that give the same whenever they are called, and take nothing but texts and numbers.
+_OF_TEXT = frozenset(
+    "capitalize casefold count endswith find index isalnum isalpha isdigit lower lstrip partition removeprefix"
+    " removesuffix replace rpartition rsplit rstrip split splitlines startswith strip title upper".split()
+)
+
+
+def items_of(value: Value) -> tuple[Value, ...] | None:
+    """What going over a value gives, one after the other; None where that is not known."""
+    if isinstance(value, Seq):
+        return None if value.open else value.items
+    if isinstance(value, Dictionary):
+        return None if value.open else tuple(key for key, _ in value.items)
+    if isinstance(value, Const) and isinstance(value.value, str) and len(value.value) <= _MOST_LISTED:
+        return tuple(map(Const, value.value))
+    if isinstance(value, CallResult) and value.function == "builtins.range":
+        bounds = [bound for bound in map(integer, value.args) if bound is not None]
+        if 0 < len(bounds) == len(value.args) and bounds[2:] != [0]:
+            numbers = range(*bounds)
+            return None if numbers[_MOST_LISTED:] else tuple(map(Const, numbers))
+    return None
+
+
+def computed(name: str, operands: list[Value]) -> Value:
+    """`abs`, `round`, `divmod` or `pow` of numbers; unknown where one is not known."""
+    given = [value.value for value in operands if isinstance(value, Const) and isinstance(value.value, int | float)]
+    if len(given) != len(operands) or (name == "pow" and not all(abs(number) <= 64 for number in given[1:])):
+        return UNKNOWN
+    try:
+        return _value(getattr(builtins, name)(*given))
+    except (ArithmeticError, TypeError, ValueError):
+        return UNKNOWN
+
+
+def _value(result: Any) -> Value:
+    """The value of what Python has computed."""
+    if isinstance(result, tuple | list):
+        return Seq(tuple(map(_value, result)), "tuple" if isinstance(result, tuple) else "list")
+    too_large = isinstance(result, int) and abs(result) > _LARGEST
+    return UNKNOWN if too_large or (isinstance(result, str) and len(result) > _LONGEST) else Const(result)
+
+
+def text_method(owner: str, name: str, arguments: Arguments) -> Value:
+    """`name.split("_")`, `"x".join(names)`: unknown where the text does not tell."""
+    given = arguments.positional
+    if name == "join" and len(given) == 1 and (items := items_of(given[0])) is not None:
+        parts = [item.value for item in items if isinstance(item, Const) and isinstance(item.value, str)]
+        return _value(owner.join(parts)) if len(parts) == len(items) else UNKNOWN
+    plain = [value.value for value in given if isinstance(value, Const)]
+    if name not in _OF_TEXT or len(plain) != len(given) or arguments.keywords or arguments.open:
+        return UNKNOWN
+    try:
+        return _value(getattr(owner, name)(*plain))
+    except (TypeError, ValueError):
+        return UNKNOWN
+
+
+def sort(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`sorted(...)` of numbers or texts."""
+    items = items_of(arguments.positional[0]) if arguments.positional else None
+    reverse = arguments.keywords.get("reverse", Const(False))
+    known = [item.value for item in items or () if isinstance(item, Const)]
+    told = items is not None and len(known) == len(items) and "key" not in arguments.keywords
+    if told and isinstance(reverse, Const):
+        try:
+            return Seq(tuple(map(Const, sorted(known, reverse=bool(reverse.value)))), "list")
+        except TypeError:
+            pass
+    return Seq((), "list", open=True)
+
+
+def first(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`next(...)` of a comprehension; how much of another iterator has been taken is not followed."""
+    given = arguments.positional
+    if not isinstance(node, nodes.Call) or not node.args or not isinstance(node.args[0].value, nodes.GeneratorExp):
+        return UNKNOWN
+    if not isinstance(given[0], Seq) or given[0].open:
+        return UNKNOWN
+    return given[0].items[0] if given[0].items else given[1] if len(given) == 2 else UNKNOWN
+
+
+def text(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`str(x)` of a number, or a text."""
+    value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
+    return _value(str(value.value)) if isinstance(value, Const) else UNKNOWN
+
+
+def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`type(x)` of what is made here, or of a constant."""
+    value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
+    if isinstance(value, Instance) and value.attributes:
+        return value.cls
+    return External(f"builtins.{value.kind.__name__}") if isinstance(value, Const) and value != NONE else UNKNOWN

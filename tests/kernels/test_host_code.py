@@ -1,0 +1,116 @@
+"""What Python computes on the way to a launch: what is told of it is what Python gives."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+from pallas_lint.kernels.interpreter.interpreter import Interpreter
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.values import Const, Dictionary, Func, Seq, Value
+from pallas_lint.text.source import Source
+
+
+def told(code: str, function: str = "run") -> Value:
+    """What is known of the result of a function without arguments."""
+    graph = ModuleGraph()
+    module = graph.add(Source("example.py", textwrap.dedent(code)), None)
+    interpreter = Interpreter(graph, module, ("0.10.2",))
+    value = module.lookup(function, interpreter)
+    assert isinstance(value, Func)
+    return interpreter.call_function(value, Arguments())
+
+
+def of_python(value: Value) -> Any:
+    """The Python value that an abstract one stands for."""
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, Seq):
+        assert not value.open, value
+        items = [of_python(item) for item in value.items]
+        return {"tuple": tuple, "list": list, "set": set}[value.kind](items)
+    if isinstance(value, Dictionary):
+        assert not value.open, value
+        return {of_python(key): of_python(item) for key, item in value.items}
+    raise AssertionError(f"not known: {value}")
+
+
+# Bodies of functions, of which everything is known.
+KNOWN = [
+    # loops that are left
+    "for b in (512, 256, 128):\n    if 384 % b == 0:\n        return b\nreturn 0",
+    "for b in (512, 256, 128):\n    if 384 % b == 0:\n        break\nreturn b",
+    "for b in (512, 256):\n    if 384 % b == 0:\n        break\nelse:\n    b = 1\nreturn b",
+    "kept = []\nfor b in range(6):\n    if b % 2:\n        continue\n    kept.append(b)\nreturn kept",
+    "found = []\nfor b in (1, 2, 3):\n    for c in (1, 2, 3):\n        if c > b:\n            break\n"
+    "        found.append((b, c))\nreturn found",
+    "b = 512\nwhile 384 % b:\n    b //= 2\nreturn b",
+    "b = 1\nwhile True:\n    b *= 2\n    if b > 100:\n        break\nreturn b",
+    "b = n = 1\nwhile b < 9:\n    b += b\n    if b == 8:\n        continue\n    n += 1\nelse:\n    n = 9\nreturn b, n",
+    "for key in {'a': 1, 'b': 2}:\n    last = key\nreturn last",
+    # comparisons
+    "return 0 < 5 <= 5, 0 < 5 < 5, 1 < 2 > 3",
+    "return (8, 128) == (8, 128), (8, 128) != (8, 64), (8,) == (8, 1), [1] == [1], (1, (2, 3)) == (1, (2, 3))",
+    "return 3 in (1, 2), 'a' in {'a': 1}, 'b' not in {'a': 1}, 'ell' in 'hello', (8, 128) in [(8, 128)]",
+    "return 'no' if {} else 'yes', 1 if {'a': 1} else 2",
+    "return len({1, 2, 2}), 2 in {1, 2}, len({x % 2 for x in (1, 2, 3)})",
+    # text
+    "n = 8\nreturn f'block_{n}', f'{n}x{n + 1}'",
+    "return 'a_b'.split('_'), 'abc'.upper(), '-'.join(['a', 'b']), 'abc'.startswith('ab'), 'bf16'.removeprefix('bf')",
+    "return 'float32'[:5], 'float32'[-2:], 'abc'[1], len('abc'), str(12), str('x')",
+    # builtins
+    "return sorted([3, 1, 2]), sorted((3, 1, 2), reverse=True), sorted({'b': 1, 'a': 2})",
+    "return list(range(20)), tuple(range(2, 6, 2)), list(reversed(range(3))), list({'a': 1})",
+    "return list(zip((1, 2), 'ab')), list(zip(range(2), range(3), range(4))), dict(zip('ab', (1, 2)))",
+    "return list(enumerate('ab', 1)), list(enumerate((4, 5), start=2)), list(map(lambda a, b: a * b, (1, 2), (3, 4)))",
+    "return min(range(3, 9)), max([4, 2]), max(4, 2), min((), default=7), sum(range(5)), sum([1, 2], 10)",
+    "return abs(-3), round(2.6), round(2.567, 1), divmod(7, 3), pow(2, 5), len(range(3, 30)), abs(-1.5)",
+    "return any([0, 0, 3]), all([1, 0]), any([]), all([]), any(x > 2 for x in (1, 2, 3)), all((1, (2,)))",
+    "return next(x for x in (1, 2, 3) if x > 1), next((x for x in (1, 2) if x > 5), None)",
+    "return [x * x for x in range(12)], {x: x + 1 for x in range(3)}, [(x, y) for x in range(2) for y in 'ab']",
+    "return isinstance(3, int), isinstance('a', (str, int))",
+]
+# ... of which nothing may be told: it hangs on what is not known.
+OPEN = [
+    "for b in (512, 256):\n    if f(b):\n        return b\nreturn 0",
+    "for b in (512, 256):\n    if f(b):\n        break\nreturn b",
+    "b = 0\nfor x in f():\n    b = 1\n    if x:\n        continue\n    b = 2\nreturn b",
+    "b = 1\nwhile f():\n    b *= 2\nreturn b",
+    "b = 1\nwhile True:\n    if f():\n        break\n    b *= 2\nreturn b",
+    "s = {1, 2}\ns.add(3)\nreturn len(s)",
+    "return len({f(1), f(2)})",
+    "n = f()\nreturn f'block_{n}'",
+    "return sorted([2, f()]), sorted([2, 1], key=f)",
+    "return min([3, 1], key=f)",
+    "return max(3, f())",
+    "it = iter((1, 2))\nnext(it)\nreturn next(it)",
+    "return [3, f()] == [3, 4]",
+    "return 3 in (f(), 4)",
+    "return 3 < 4 < f()",
+    "return any([f(), 0])",
+]
+
+
+def _function(body: str) -> str:
+    return "def run():\n" + textwrap.indent(body, "    ")
+
+
+@pytest.mark.parametrize("body", KNOWN)
+def test_as_python_computes(body: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(_function(body), scope)
+    assert of_python(told(_function(body))) == scope["run"]()
+
+
+@pytest.mark.parametrize("body", OPEN)
+def test_what_is_open_stays_open(body: str) -> None:
+    value = told(_function(body))
+    for part in value.items if isinstance(value, Seq) and value.items else (value,):
+        assert not isinstance(part, Const), value
+
+
+def test_a_loop_that_always_returns_ends_the_function() -> None:
+    assert told("def run():\n    for b in (1, 2):\n        return b\n    return 3\n") == Const(1)
