@@ -13,7 +13,7 @@ from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.launch import Launch, block_spec
-from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS
+from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.memo.findings import USED, KeptFindings, Maps
@@ -66,22 +66,13 @@ def may_have_kernels(source: Source) -> bool:
     return any(word in text for _, text in source.parts for word in ("pallas", *FOREIGN_WORDS))
 
 
-def lint_source(
-    source: Source, settings: Settings, project: Project, witnesses: tuple[Witness, ...] = ()
-) -> FileResult:
-    """Every finding in `source`, and those in helpers of other modules that its kernels reach.
-
-    `witnesses` are the calls of its functions that other files tell of.
-    """
-    return judge(source, settings, project, witnesses=witnesses).result
+def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
+    """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
+    return judge(source, settings, project).result
 
 
 def judge(
-    source: Source,
-    settings: Settings,
-    project: Project,
-    is_stale: Callable[[], bool] = lambda: False,
-    witnesses: tuple[Witness, ...] = (),
+    source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool] = lambda: False
 ) -> Judgement:
     """The same with what the findings rest on, for an editor to show.
 
@@ -90,8 +81,10 @@ def judge(
     """
     if not may_have_kernels(source):
         return Judgement(FileResult(source.path))
+    file = project.file(source.path)
+    witnesses = project.witnesses(file, settings) if FORMS.launched_in(source.text) else ()
     graph = project.graph()
-    module = graph.add(source, project.file(source.path))
+    module = graph.add(source, file)
     told = tuple(dict.fromkeys((*witnesses_in(module), *witnesses)))
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, told)
     presume(analysis, settings, project)

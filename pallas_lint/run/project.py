@@ -15,12 +15,14 @@ from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
     from pallas_lint.presumption import Evidence, ProjectEvidence
     from pallas_lint.text.source import Source
+    from pallas_lint.witnesses.callers import Callers
+    from pallas_lint.witnesses.witness import Witness
 
 SUFFIXES = (".py", ".ipynb")
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
@@ -83,6 +85,8 @@ class Project:
     overlay: Mapping[Path, Source] = field(factory=dict)
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
+    known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
+    _callers: dict[tuple[Path, tuple[str, ...]], Callers] = field(factory=dict)  # by folder and jax versions
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
@@ -107,10 +111,49 @@ class Project:
         self._syntax.trim()
         return ModuleGraph(self.overlay, self._syntax, None if self.absolute_names else self.cwd)
 
+    # -- calls that other files tell of ----------------------------------------------------------------------------
+
+    def callers(self, file: Path, settings: Settings) -> Callers:
+        """The files of the project that a file belongs to, and who of them calls whom."""
+        from pallas_lint.kernels.analysis.project_text import project_folder
+
+        folder = project_folder(file)
+        known = self._callers.get((folder, settings.jax.versions))
+        if known is None:
+            from pallas_lint.witnesses.callers import Callers
+
+            known = (self.known_callers or (lambda folder, versions: Callers(folder)))(folder, settings.jax.versions)
+            self._callers[folder, settings.jax.versions] = known
+            known.look(self.overlay)
+        return known
+
+    @property
+    def found_callers(self) -> Iterator[tuple[tuple[str, ...], Callers]]:
+        """What was found out that earlier runs did not know, with the jax versions for which it holds."""
+        return ((versions, callers) for (_, versions), callers in self._callers.items() if callers.changed)
+
+    def witnesses(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
+        """The calls of what a file defines, as other files of its project make them."""
+        callers = self.callers(file, settings)
+        for caller in callers.missing((file,)):
+            self.find_calls(callers, caller, settings)
+        return callers.of(file)
+
+    def find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
+        """Run the functions of a file that call launchers, and note what they pass."""
+        from pallas_lint.witnesses.harvest import harvest
+
+        graph = self.graph()
+        module = graph.load(file)
+        found = () if module is None else harvest(module, settings.jax.versions, callers)
+        callers.learn(file, found, graph.touched)
+
     def forget(self, file: Path) -> None:
         """The file has changed on disk: what was read of it does not count any more."""
         self._syntax.forget(file)
         self._evidence.forget(file)
+        for callers in self._callers.values():
+            callers.forget(file)
 
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""

@@ -6,14 +6,17 @@ import gc
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
 from pallas_lint.records import frozen
+from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.start import collect_rarely
+from pallas_lint.text.digests import digest
 from pallas_lint.text.files import read
 
 if TYPE_CHECKING:
@@ -77,7 +80,7 @@ def run(
     `jobs` None chooses; `cache_folder` None means no cache; `afresh`: whatever finds something is judged now. The
     result never depends on `jobs`.
     """
-    project = Project(cwd)
+    project = Project(cwd, known_callers=None if cache_folder is None else partial(kept_calls.read, cache_folder))
     cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
     settings = list({Same(file.settings): file.settings for file in files}.values())
     index = {Same(item): number for number, item in enumerate(settings)}
@@ -98,7 +101,8 @@ def run(
         number = index[Same(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
-        key = cache.key(file.shown, data, fingerprints[number]) if cache and keeping else None
+        told = digest(repr(project.witnesses(file.path, file.settings)).encode("utf-8", "surrogatepass"))
+        key = cache.key(file.shown, data, fingerprints[number] + told) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
@@ -115,6 +119,9 @@ def run(
     else:
         judged = []
     verdicts.update((verdict.path, verdict) for verdict in judged)
+    if cache_folder is not None:
+        for versions, callers in project.found_callers:
+            kept_calls.keep(cache_folder, callers, versions)
     return combine([verdicts[file.shown] for file in files])
 
 

@@ -123,7 +123,7 @@ def analyse(
                 _run(runs, piece, "root")
         _run_unresolved(runs)
         run_callers(runs, roots, partial(_run_root, interpreter, module))
-        stale = run_witnesses(runs, witnesses, partial(_run_entered, interpreter, module))
+        stale = run_witnesses(runs, witnesses, partial(run_entered, interpreter, module))
     finally:
         runs.end()
     launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
@@ -230,17 +230,13 @@ def _run(runs: Runs, piece: Piece, phase: str) -> None:
 def _run_root(
     interp: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None
 ) -> None:
-    def enter() -> None:
-        _enter(interp, module, piece)
-        spreading.run_handed_out(interp)
-
-    _run_entered(interp, module, piece, enter, before_kernels)
+    run_entered(interp, module, piece, partial(enter, interp, module, piece), before_kernels)
 
 
-def _run_entered(
-    interp: Interpreter, module: Module, piece: Piece, enter: Callable[[], None], before_kernels: Callable[[], None]
+def run_entered(
+    interp: Interpreter, module: Module, piece: Piece, begin: Callable[[], None], before_kernels: Callable[[], None]
 ) -> None:
-    """Run from a root that `enter` enters, then the kernels that it launches."""
+    """Run from a root, which `begin` enters, then the kernels that it launches."""
     interp.begin()
     interp.named, interp.handed = {}, {}
     interp.contexts = Counter()
@@ -248,7 +244,8 @@ def _run_entered(
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
         with module.at(Moment(piece, called=True)):
-            enter()
+            begin()
+            spreading.run_handed_out(interp)
     except TOO_MUCH:
         interp.outcome.cut.append(piece)
     before_kernels()
@@ -257,7 +254,7 @@ def _run_entered(
     interp.running = interp.running_piece = None
 
 
-def _enter(interp: Interpreter, module: Module, piece: Piece) -> None:
+def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if piece.nested:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
         interp.memo.read(OWNER, piece)

@@ -48,6 +48,11 @@ def mentioned(module: Module, *words: str) -> bool:
     return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
 
 
+def is_test_path(path: str) -> bool:
+    """Whether a file of a project is one of tests, by its path there."""
+    return _TEST_FILE.search(path) is not None
+
+
 _of_tests: WeakKeyDictionary[Module, bool] = WeakKeyDictionary()
 
 
@@ -61,10 +66,10 @@ def is_test_file(module: Module) -> bool:
 
 def _is_test_file(module: Module) -> bool:
     if module.file is None:
-        return _TEST_FILE.search(module.source.path) is not None
+        return is_test_path(module.source.path)
     root = _root(module.file)
     path = module.file.name if root is None else module.file.relative_to(root).as_posix()
-    return _TEST_FILE.search(path) is not None
+    return is_test_path(path)
 
 
 def _root(file: Path) -> Path | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.known_calls import keep_telling
 from pallas_lint.kernels.analysis.project_text import project_folder
-from pallas_lint.kernels.library import members, spreading
+from pallas_lint.kernels.library import members
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Class, External, Func, Instance, Value
 from pallas_lint.syntax import nodes
@@ -94,7 +94,6 @@ def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
         made = Instance(cls, made_by=interp.running) if isinstance(cls, Class) else UNKNOWN
         arguments.positional.insert(0, first if isinstance(first, Instance) else made)
     interp.call_function(value, arguments)
-    spreading.run_handed_out(interp)
     return True
 
 

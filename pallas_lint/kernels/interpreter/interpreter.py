@@ -50,7 +50,7 @@ from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import Piece, Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pallas_lint.identity import Same
     from pallas_lint.kernels.interpreter.effects import Effects
@@ -84,6 +84,7 @@ class Interpreter(Recorder):
     handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
     hidden: tuple[nodes.Node, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
+    entering: Callable[[Module], bool] = lambda module: False  # ... to those in other modules, which it enters
     running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
     running_piece: Piece | None = None  # ... of this root
     entangled: bool = False  # a run changed what another made: neither can be told without the other
@@ -318,7 +319,7 @@ class Interpreter(Recorder):
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
-        if arguments.bring_code:
+        if arguments.bring_code or self.entering(func.module):
             return True
         if func.piece.has(FORMS.over_blocks):
             return False  # that module's own analysis sees the launch, with nothing less known
@@ -335,7 +336,8 @@ class Interpreter(Recorder):
         frame = evolve(caller, module=func.module, piece=func.piece, around=around, stack=stack, scope=env)
         if self.calling and caller.kernel is None:
             site = None if caller.calling is None else Site(caller.piece, caller.calling)
-            frame.entries, frame.calling = (*caller.entries, Entry(func, dict(env.vars), site)), None
+            entry = Entry(func, dict(env.vars), site, caller.uncertain == 0)
+            frame.entries, frame.calling = (*caller.entries, entry), None
         with self.inside(frame):
             if isinstance(func.node, nodes.Lambda):
                 return self.evaluate(func.node.body, env)

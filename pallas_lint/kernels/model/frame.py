@@ -23,6 +23,7 @@ class Entry:
     func: Func
     given: Bindings
     site: Site | None
+    certain: bool  # no branch that the text leaves open stands before the call
 
 
 @define(eq=False)

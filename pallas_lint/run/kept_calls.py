@@ -1,0 +1,77 @@
+"""Who calls whom in a project, kept from one run to the next: only files that have changed are read again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.run import user_cache
+from pallas_lint.run.cache import tool_fingerprint
+from pallas_lint.text import files
+from pallas_lint.text.digests import digest
+from pallas_lint.witnesses.callers import Callers, Calls
+from pallas_lint.witnesses.index import Entry, Index
+from pallas_lint.witnesses.witness import Witness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(kept: Path, folder: Path, versions: tuple[str, ...]) -> Callers:
+    """What is known of the project in a folder; `kept` is where caches are. Whatever is wrong with it is silent."""
+    callers = Callers(folder)
+    try:
+        state = json.loads(files.read(_file(kept, folder, versions)))
+        if state["tool"] != tool_fingerprint():
+            return callers
+        entries = {path: _entry(flat) for path, (*_, flat) in state["files"].items() if flat is not None}
+        stamps = {path: (int(time), int(size)) for path, (time, size, _) in state["files"].items()}
+        calls = {path: _calls(flat) for path, flat in state["calls"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return callers
+    return Callers(folder, Index(entries), calls, stamps)
+
+
+def keep(kept: Path, callers: Callers, versions: tuple[str, ...]) -> None:
+    """Write down what is known of a project."""
+    state = {
+        "tool": tool_fingerprint(),
+        "files": {
+            path: [*stamp, _flat_entry(callers.index.entries.get(path))] for path, stamp in callers.stamps.items()
+        },
+        "calls": {
+            path: [dict(calls.rests_on), list(map(_flat, calls.witnesses))] for path, calls in callers.calls.items()
+        },
+    }
+    with contextlib.suppress(OSError):
+        user_cache.keep(_file(kept, callers.folder, versions), json.dumps(state, separators=(",", ":")).encode())
+
+
+def _file(kept: Path, folder: Path, versions: tuple[str, ...]) -> Path:
+    # What files call may hang on the jax version: its guards choose.
+    name = digest(os.fsencode(folder) + repr(versions).encode())
+    return kept / "calls" / f"{name}.json"
+
+
+def _flat_entry(entry: Entry | None) -> list[Any] | None:
+    return None if entry is None else [entry.launches, entry.imports, sorted(entry.defines)]
+
+
+def _entry(flat: list[Any]) -> Entry:
+    launches, imports, defines = flat
+    return Entry(bool(launches), tuple((target, bound) for target, bound in imports), frozenset(defines))
+
+
+def _flat(witness: Witness) -> list[Any]:
+    return [witness.function, witness.arguments, witness.source]
+
+
+def _calls(flat: list[Any]) -> Calls:
+    rests_on, found = flat
+    witnesses = (
+        Witness(function, tuple((name, text) for name, text in arguments), source)
+        for function, arguments, source in found
+    )
+    return Calls(tuple(witnesses), {str(path): str(known) for path, known in rests_on.items()})

@@ -1,0 +1,124 @@
+"""The calls of launchers in other files that one file makes: its functions run, and what they pass is written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.analysis.analysis import enter, run_entered
+from pallas_lint.kernels.interpreter.interpreter import Interpreter
+from pallas_lint.kernels.model.values import Class, Const, Func, Instance
+from pallas_lint.witnesses.values import spelled_arguments
+from pallas_lint.witnesses.witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.syntax import Piece
+    from pallas_lint.witnesses.callers import Callers
+
+_MOST_PIECES = 200  # functions of one file that are run
+_MOST_STEPS = 400_000  # expressions evaluated for one file: a second
+_MOST_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
+_ROUNDS = 3  # callers of callers in the file
+
+
+def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[Witness, ...]:
+    """The calls that `module` makes of functions in other files of its project that launch, or lead to launches."""
+    interp = Interpreter(module.graph, module, versions)
+    interp.calling = True
+    interp.entering = lambda other: True  # its own analysis judges what is launched there: no kernel is traced here
+    module.env.vars["__name__"] = Const("__main__")  # scripts do what they do
+    found: dict[Witness, None] = {}
+    calls: Counter[str] = Counter()
+
+    def note() -> None:
+        for launch in interp.outcome.launches:
+            witness = _witness(module, launch, callers)
+            if witness is not None and witness not in found and calls[witness.function] < _MOST_OF_A_FUNCTION:
+                found[witness] = None
+                calls[witness.function] += 1
+        interp.outcome.launches.clear()
+        interp.pending.clear()
+
+    for piece in _callers(module, callers):
+        if interp.taken > _MOST_STEPS:
+            break
+        with interp.apart():
+            run_entered(interp, module, piece, partial(enter, interp, module, piece), note)
+    return tuple(found)
+
+
+def _callers(module: Module, callers: Callers) -> Iterator[Piece]:
+    """The pieces of a file that name something of a module that leads to launches, and those that name these."""
+    names = set(_leading_names(module, callers))
+    chosen: dict[Piece, None] = {}
+    for _ in range(_ROUNDS):
+        new = {
+            piece: None
+            for piece in module.outline.walk()
+            if piece not in chosen
+            and piece.kind != "import"
+            and not piece.members
+            and not names.isdisjoint(piece.words)
+        }
+        if not new:
+            break
+        chosen |= new
+        names = {name for piece in new for name in piece.names}
+    # Tests stand behind the helpers that they share, and know more.
+    return iter(sorted(chosen, key=lambda piece: piece.first)[-_MOST_PIECES:])
+
+
+def _leading_names(module: Module, callers: Callers) -> Iterator[str]:
+    imports = [(bound.name, bound.target) for _, bound in module.outline.imports]
+    for name, target in (*imports, *module.inner_imports.items()):
+        for dotted in (target, target.rpartition(".")[0] or "."):
+            found = module.graph.find(dotted, module)
+            if found is not None:
+                if found.file is not None and found is not module and callers.leads(found.file):
+                    yield name
+                break
+
+
+def _witness(root: Module, launch: Launch, callers: Callers) -> Witness | None:
+    """The call that led to a launch in another file: of the outermost function of that file."""
+    file = launch.module.file
+    if launch.module is root or launch.expects_failure or file is None or root.file is None:
+        return None
+    if callers.folder not in file.parents:
+        return None
+    at = next((at for at, entry in enumerate(launch.entries) if entry.func.module is launch.module), None)
+    if at is None:
+        return None
+    called = launch.entries[at]
+    name = _qualified(called.func)
+    sites = [entry.site for entry in launch.entries[: at + 1] if entry.site is not None]
+    site = next((site for site in reversed(sites) if site.piece.source is root.source), None)
+    if name is None or site is None or not all(entry.certain for entry in launch.entries[: at + 1]):
+        return None
+    arguments = spelled_arguments(called, partial(_name_of, callers), x64=root.x64 is not None)
+    if not arguments:
+        return None
+    source = f"{callers.path_of(root.file)}:{site.span.start.line}"
+    return Witness(f"{callers.path_of(file)}::{name}", arguments, source)
+
+
+def _qualified(func: Func) -> str | None:
+    """A function's name in its file; None for one that is made while another runs."""
+    if func.env.parent is not None and not func.env.is_class:
+        return None
+    cls = func.method_of.cls if isinstance(func.method_of, Instance) else func.method_of
+    return func.name if cls is None else f"{cls.name}.{func.name}"
+
+
+def _name_of(callers: Callers, value: Func | Class) -> str | None:
+    """How a function or class of the project is found again: by its file."""
+    file = value.module.file
+    name = value.name if isinstance(value, Class) else _qualified(value)
+    if file is None or name is None or callers.folder not in file.parents:
+        return None
+    return f"{callers.path_of(file)}:{name}"

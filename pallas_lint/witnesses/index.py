@@ -1,0 +1,177 @@
+"""Which files of a project may call the launchers of which others, by their imports.
+
+It is read off the lines, without parsing, and file by file: an edit is one file read again. Too many files may be
+named, never too few of those that import by name; what they really call is found out when they run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.analysis.project_text import is_test_path
+from pallas_lint.records import define, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_FROM = re.compile(r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n#;]+)", re.MULTILINE)
+_NAME = re.compile(r"([.\w]+|\*)(?:[ \t]+as[ \t]+(\w+))?")
+_DEFINES = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*=", re.MULTILINE)
+_FOREIGN = frozenset(
+    "jax jaxlib numpy np os re sys typing functools math dataclasses collections itertools time logging abc enum "
+    "pytest absl unittest torch flax optax __future__ contextlib pathlib warnings json".split()
+)
+_CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as anybody's
+_MOST_FILES = 16  # that are asked for the calls of one file's launchers
+_MOST_SEEN = 200  # ... and of which these are the nearest
+_DEEPEST = 4  # files on the way: 95 % of the calls of which everything is known lie within
+
+
+@frozen
+class Entry:
+    """One file: whether it launches, what it imports (dotted target, name that it gets), what its top level defines."""
+
+    launches: bool
+    imports: tuple[tuple[str, str], ...]
+    defines: frozenset[str]
+
+
+def entry_of(text: str) -> Entry | None:
+    """The entry of a file; None for one that takes nothing from its project and launches nothing."""
+    from pallas_lint.kernels.model.launch_forms import FORMS
+
+    imports = tuple(dict.fromkeys(_imports(text)))
+    launches = "pallas" in text and FORMS.launched_in(text)
+    if not imports and not launches:
+        return None
+    return Entry(launches, imports, frozenset(match[1] or match[2] for match in _DEFINES.finditer(text)))
+
+
+def _imports(text: str) -> Iterator[tuple[str, str]]:
+    for match in _FROM.finditer(text):
+        owner = match[1]
+        if owner.split(".", 1)[0] in _FOREIGN and not owner.startswith(_CODE_OF_JAX):
+            continue
+        for name, alias in _NAME.findall(re.sub(r"#[^\n]*", "", match[2])):
+            yield f"{owner}{'' if owner.endswith('.') else '.'}{name}", alias or name
+    for match in _IMPORT.finditer(text):
+        for name, alias in _NAME.findall(match[1]):
+            if name.split(".", 1)[0] not in _FOREIGN or name.startswith(_CODE_OF_JAX):
+                yield name, alias or name
+
+
+@define(eq=False, slots=False)
+class Index:
+    """The files of one project by their paths in it, with forward slashes."""
+
+    entries: dict[str, Entry] = field(factory=dict)
+
+    def put(self, path: str, entry: Entry | None) -> None:
+        """A file has changed, come or (None) gone."""
+        if self.entries.get(path) == entry:
+            return
+        if entry is None:
+            self.entries.pop(path, None)
+        else:
+            self.entries[path] = entry
+        for known in ("_files", "_importers", "leading"):
+            vars(self).pop(known, None)
+
+    @cached_property
+    def leading(self) -> frozenset[str]:
+        """The files that launch, and those that may call them, over a few others."""
+        reached = {path for path, entry in self.entries.items() if entry.launches}
+        last = reached
+        for _ in range(_DEEPEST):
+            last = {who for path in last for who, _, _ in self._importers.get(path, ())} - reached
+            reached |= last
+        return frozenset(reached)
+
+    def callers(self, path: str) -> list[str]:
+        """The files that may call what a launching file defines, nearest first, tests before others."""
+        entry = self.entries.get(path)
+        if entry is None or not entry.launches:
+            return []
+        names: dict[str, set[str]] = {path: set(entry.defines)}  # of each file reached: what may lead to a launch
+        far: dict[str, int] = {path: 0}
+        waiting = deque([path])
+        while waiting and len(far) <= _MOST_SEEN:
+            at = waiting.popleft()
+            if far[at] == _DEEPEST:
+                continue
+            for who, name, bound in self._importers.get(at, ()):
+                if who == path or (name is not None and name != "*" and name not in names[at]):
+                    continue
+                brings = names[at] if name == "*" else {bound}
+                if who not in far:
+                    far[who] = far[at] + 1
+                    names[who] = brings | self.entries[who].defines
+                    waiting.append(who)
+                else:
+                    names[who] |= brings
+        found = sorted(
+            (each for each in far if each != path), key=lambda each: (far[each], not is_test_path(each), each)
+        )
+        return found[:_MOST_FILES]
+
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[str, ...]]:
+        """Files by every dotted name that an import may have for them: which folders are import roots is left open."""
+        found: dict[str, list[str]] = {}
+        for path in self.entries:
+            parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+            for at in range(len(parts)):
+                found.setdefault(".".join(parts[at:]), []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
+
+    @cached_property
+    def _importers(self) -> Mapping[str, list[tuple[str, str | None, str]]]:
+        """By file: who imports it, which name of it (None: itself), and under which name."""
+        found: dict[str, list[tuple[str, str | None, str]]] = {}
+        for who, entry in sorted(self.entries.items()):
+            for target, bound in entry.imports:
+                for path, name in self._resolved(who, target):
+                    if path != who:
+                        found.setdefault(path, []).append((who, name, bound))
+        return found
+
+    def _resolved(self, who: str, target: str) -> Iterable[tuple[str, str | None]]:
+        """The files that an import may mean, each with the name that it takes from it."""
+        owner, _, name = target.rpartition(".")
+        if target.startswith("."):
+            folder = who.split("/")[:-1]
+            rest = target.lstrip(".")
+            up = len(target) - len(rest) - 1
+            base = "/".join(folder[: len(folder) - up])
+            whole = self._below(base, rest)
+            part = self._below(base, rest.rpartition(".")[0])
+            return [(whole, None)] if whole else [(part, name)] if part else []
+        whole_names = self._visible(who, target)
+        if whole_names:
+            return [(path, None) for path in whole_names]
+        return [(path, name) for path in self._visible(who, owner)] if owner else []
+
+    def _below(self, base: str, dotted: str) -> str | None:
+        place = "/".join(part for part in (base, dotted.replace(".", "/")) if part)
+        return next(
+            (path for path in (f"{place}.py", f"{place}/__init__.py".lstrip("/")) if path in self.entries), None
+        )
+
+    def _visible(self, who: str, dotted: str) -> list[str]:
+        """The files of that name; of one word only those beside, or above, which stand on somebody's path."""
+        paths = self._files.get(dotted, ())
+        if "." in dotted or not paths:
+            return list(paths)
+        length = dotted.count(".") + 1
+        return [path for path in paths if _is_above(path, length, who)]
+
+
+def _is_above(path: str, length: int, who: str) -> bool:
+    """Whether the folder from which `path` has a name of so many parts is one of those around `who`, or a root."""
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    base = parts[: len(parts) - length]
+    return base == who.split("/")[: len(base)] or len(base) <= 1 or base[-1] in ("src", "python", "lib")

@@ -1,0 +1,152 @@
+"""Calls of launchers in other files of a project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.run.project import Project, discover
+from pallas_lint.run.runner import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Write = Callable[..., None]
+
+KERNEL = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    x = x_ref[...]
+    o_ref[...] = x + jnp.sum(x.reshape(x.shape[0] * 4, x.shape[1] // 4))
+
+def rows(x, *, bm=64, interpret=False):
+    m, n = x.shape
+    spec = pl.BlockSpec((bm, n), lambda i: (i, 0))
+    return pl.pallas_call(kernel, grid=(m // bm,), in_specs=[spec], out_specs=spec, interpret=interpret,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=pltpu.CompilerParams())(x)
+"""
+HEAD = "import jax\nimport jax.numpy as jnp\nimport pytest\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
+
+    def writing(**texts: str) -> None:
+        for name, text in texts.items():
+            file = tmp_path / f"{name.replace('__', '/').replace('/init', '/__init__')}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    return writing
+
+
+def told(folder: Path, cache: Path | None = None, jobs: int = 1, path: str = ".") -> list[tuple[str, str]]:
+    """What the findings on the kernel rest on: arguments and source."""
+    finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder)
+    files = discover([path], finder, cwd=folder).files
+    found = run(files, cwd=folder, jobs=jobs, cache_folder=cache).findings
+    return [(each.witness.spelled, each.witness.source) for each in found if each.code == "PAL202" and each.witness]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n",
+        "import kern\ndef test_rows():\n    kern.rows(jnp.ones((256, 200)))\n",
+        "from kern import rows as r\ndef test_rows():\n    jax.jit(r)(jnp.ones((256, 200)))\n",
+        "def test_rows():\n    from kern import rows\n    rows(jnp.zeros((256, 200), jnp.float32))\n",
+        "from kern import rows\nrows(jax.random.normal(jax.random.key(0), (256, 200)))\n",
+        "from kern import rows\nclass TestRows:\n    def test_rows(self):\n        rows(jnp.ones((256, 200)))\n",
+        "from kern import rows\ndef make():\n    return jnp.ones((256, 200))\ndef test_rows():\n    rows(make())\n",
+        "from kern import rows\ndef check(n):\n    rows(jnp.ones((256, n)))\ndef test_rows():\n    check(200)\n",
+    ],
+)
+def test_a_test_tells(tmp_path: Path, write: Write, test: str) -> None:
+    write(kern=KERNEL, tests__test_kern=HEAD + test)
+    ((arguments, source),) = told(tmp_path)
+    assert arguments.startswith("x: f32[256,200], bm=64")
+    assert source.startswith("tests/test_kern.py:")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "from other import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n",
+        "from kern import rows\ndef test_other(rows):\n    rows(jnp.ones((256, 200)))\n",
+        "from kern import rows\ndef test_a():\n    with pytest.raises(OSError):\n        rows(jnp.ones((8, 200)))\n",
+        "from kern import rows\ndef test_rows(flag):\n    if flag:\n        rows(jnp.ones((256, 200)))\n",
+        "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)), interpret=True)\n",
+        "from kern import rows\ndef test_rows(x):\n    rows(x)\n",
+        "from kern import rows\ndef half(:\n",
+    ],
+)
+def test_a_test_tells_nothing(tmp_path: Path, write: Write, test: str) -> None:
+    write(kern=KERNEL, tests__test_kern=HEAD + test)
+    assert not told(tmp_path)
+
+
+def test_over_other_files(tmp_path: Path, write: Write) -> None:
+    write(
+        pkg__init="from .ops import attend\n",
+        pkg__kern=KERNEL,
+        pkg__ops="from .kern import rows\n\ndef attend(x, scale):\n    return rows(x * scale, bm=32)\n",
+        bench__run=HEAD + "import pkg\nif __name__ == '__main__':\n    pkg.attend(jnp.ones((256, 200)), 2.0)\n",
+    )
+    assert told(tmp_path) == [("x: f32[256,200], bm=32, interpret=False", "bench/run.py:6")]
+
+
+def test_the_kernel_alone(tmp_path: Path, write: Write) -> None:
+    """Linting one file tells the same as linting all."""
+    write(
+        kern=KERNEL, tests__test_kern=HEAD + "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n"
+    )
+    assert told(tmp_path, path="kern.py") == told(tmp_path) != []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_cache_knows_what_a_verdict_rests_on(tmp_path: Path, write: Write, jobs: int) -> None:
+    folder, cache = tmp_path / "project", tmp_path / "cache"
+    folder.mkdir()
+    (tmp_path / "pyproject.toml").rename(folder / "pyproject.toml")
+    (folder / "kern.py").write_text(KERNEL)
+    test = folder / "test_kern.py"
+    assert not told(folder, cache, jobs)
+    for columns in (200, 200, 40, 200):
+        test.write_text(HEAD + f"from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, {columns})))\n")
+        for _ in range(2):
+            assert told(folder, cache, jobs) == [(f"x: f32[256,{columns}], bm=64, interpret=False", "test_kern.py:6")]
+    # A helper of the test counts, too.
+    (folder / "sizes.py").write_text("N = 40\n")
+    test.write_text(
+        HEAD + "from kern import rows\nfrom sizes import N\ndef test_rows():\n    rows(jnp.ones((256, N)))\n"
+    )
+    assert told(folder, cache, jobs)[0][0].startswith("x: f32[256,40]")
+    (folder / "sizes.py").write_text("N = 2000\n")
+    assert told(folder, cache, jobs)[0][0].startswith("x: f32[256,2000]")
+    test.unlink()
+    assert not told(folder, cache, jobs)
+
+
+def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write) -> None:
+    write(
+        kern=KERNEL, tests__test_kern=HEAD + "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n"
+    )
+    cache = tmp_path / "cache"
+    before = told(tmp_path, cache)
+    (kept,) = (cache / "calls").iterdir()
+    kept.write_text(kept.read_text()[:-20])
+    assert told(tmp_path, cache) == before != []
+
+
+def test_a_project_without_kernels_runs_nothing(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(a="import b\n", b="x = 1\n")
+    monkeypatch.setattr(Project, "find_calls", lambda *_: pytest.fail("something ran"))
+    assert not told(tmp_path)
