@@ -13,7 +13,7 @@ import pytest
 
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
-from pallas_lint.kernels.model.dtypes import canonical
+from pallas_lint.kernels.model.dtypes import canonical, long_name
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.testing import codes, lint
 from pallas_lint.text.source import Source
@@ -68,6 +68,67 @@ MADE: dict[str, tuple[tuple[int, ...], str]] = {
     "np.where(np.arange(4) > 2, 1, 0).astype(np.int32)": ((4,), "i32"),
     "np.random.permutation(16)": ((16,), "i32"),
     "np.tile(np.zeros((16, 128), np.float32), (2, 1))": ((32, 128), "f32"),
+    "jnp.zeros((x.size,))": ((2048,), "f32"),
+    "jnp.zeros((x.nbytes // x.itemsize, x.ndim))": ((2048, 2), "f32"),
+    "jnp.zeros((jnp.dtype(x.dtype).itemsize, jax.ShapeDtypeStruct((3, 5), 'int8').size))": ((4, 15), "f32"),
+    "jnp.zeros((jnp.finfo(jnp.bfloat16).bits, jnp.iinfo(jnp.int8).max))": ((16, 127), "f32"),
+    "jnp.full((4,), jnp.finfo(jnp.bfloat16).min)": ((4,), "bf16"),
+    "jnp.full((4,), np.finfo(np.float32).eps)": ((4,), "f32"),
+    "jnp.zeros((len(x), 4))": ((16, 4), "f32"),
+    "jax.random.truncated_normal(jax.random.key(0), -2, 2, (4, 8), jnp.bfloat16)": ((4, 8), "bf16"),
+    "jax.random.bernoulli(jax.random.key(0), 0.5, (4, 8))": ((4, 8), "bool"),
+    "jax.random.bernoulli(jax.random.key(0), x)": ((16, 128), "bool"),
+    "jax.random.bernoulli(jax.random.key(0))": ((), "bool"),
+    "jax.random.choice(jax.random.key(0), 10, (4,))": ((4,), "i32"),
+    "jax.random.choice(jax.random.key(0), 10, (4, 2), replace=False)": ((4, 2), "i32"),
+    "jax.random.choice(jax.random.key(0), x, (3,))": ((3, 128), "f32"),
+    "jax.random.choice(jax.random.key(0), x, (3,), axis=1)": ((16, 3), "f32"),
+    "jax.random.choice(jax.random.key(0), jnp.arange(4))": ((), "i32"),
+    "jax.random.permutation(jax.random.key(0), 16)": ((16,), "i32"),
+    "jax.random.permutation(jax.random.key(0), x)": ((16, 128), "f32"),
+    "jax.random.categorical(jax.random.key(0), x)": ((16,), "i32"),
+    "jax.random.categorical(jax.random.key(0), x, axis=0)": ((128,), "i32"),
+    "jax.random.gamma(jax.random.key(0), 2.0, (4,))": ((4,), "f32"),
+    "jax.random.gamma(jax.random.key(0), x, dtype=jnp.float32)": ((16, 128), "f32"),
+    "jax.random.poisson(jax.random.key(0), 2.0, (4,))": ((4,), "i32"),
+    "jax.random.beta(jax.random.key(0), 1.0, x, None, jnp.float32)": ((16, 128), "f32"),
+    "jax.random.normal(jax.random.split(jax.random.key(0), 3)[1], (4, 8))": ((4, 8), "f32"),
+    "jax.random.rademacher(jax.random.key(0), (4,), jnp.float32)": ((4,), "f32"),
+    "jax.random.randint(jax.random.key(0), (4,), 0, 9, jnp.int8)": ((4,), "i8"),
+    "jnp.zeros(jax.random.split(jax.random.key(0), (3, 4)).shape)": ((3, 4), "f32"),
+    "jnp.zeros(jax.random.split(jax.random.key(0)).shape)": ((2,), "f32"),
+    "np.random.choice(4, (8, 2))": ((8, 2), "i32"),
+    "np.random.choice(np.arange(4.0), 8)": ((8,), "f32"),
+    "np.random.binomial(4, 0.5, (8, 2))": ((8, 2), "i32"),
+    "np.random.exponential(1.0, 7)": ((7,), "f32"),
+    "np.random.permutation(np.zeros((4, 2), np.float32))": ((4, 2), "f32"),
+    "rng.random((4, 2), dtype=np.float32)": ((4, 2), "f32"),
+    "rng.choice(9, size=(4,), replace=False)": ((4,), "i32"),
+    "np.cumsum([0, 1, 2])": ((3,), "i32"),
+    "np.cumsum([0, 1, 2]).astype(np.int32)": ((3,), "i32"),
+    "jnp.asarray(np.cumsum([0] + [3, 4]), dtype=jnp.int32)": ((3,), "i32"),
+    "np.max(np.zeros((4, 2), np.float32), axis=1)": ((4,), "f32"),
+    "np.sum(np.zeros((4, 2), np.int32), axis=0, keepdims=True)": ((1, 2), "i32"),
+    "np.mean(np.zeros((4, 2), np.int32), axis=0)": ((2,), "f32"),
+    "np.exp(np.zeros((4, 2), np.float32))": ((4, 2), "f32"),
+    "np.sqrt(np.zeros((4, 2)))": ((4, 2), "f32"),
+    "np.abs(np.zeros((4, 2), np.float16))": ((4, 2), "f16"),
+    "np.maximum(np.zeros((4, 1), np.float32), np.zeros((3,), np.float32))": ((4, 3), "f32"),
+    "np.clip(np.zeros((4, 2), np.float32), 0, 1.0)": ((4, 2), "f32"),
+    "np.transpose(np.zeros((4, 2), np.float32))": ((2, 4), "f32"),
+    "np.swapaxes(np.zeros((4, 2, 3), np.float32), 0, 2)": ((3, 2, 4), "f32"),
+    "np.squeeze(np.zeros((4, 1), np.float32), 1)": ((4,), "f32"),
+    "np.pad(np.zeros((4, 2), np.float32), ((0, 1), (0, 0)))": ((5, 2), "f32"),
+    "np.split(np.zeros((4, 2), np.float32), 2)[1]": ((2, 2), "f32"),
+    "np.take(np.zeros((4, 2), np.float32), np.arange(3), axis=0)": ((3, 2), "f32"),
+    "np.tril(np.ones((4, 4), np.float32))": ((4, 4), "f32"),
+    "np.outer(np.ones((4,), np.float32), np.ones((3,), np.float32))": ((4, 3), "f32"),
+    "np.zeros((4, 2), np.float32) @ np.zeros((2, 3), np.float32)": ((4, 3), "f32"),
+    "np.concatenate([np.arange(2), np.arange(3)])": ((5,), "i32"),
+    "np.argsort(np.arange(5))": ((5,), "i32"),
+    "np.where(np.arange(4) > 2, np.float32(1), np.zeros(4, np.float32))": ((4,), "f32"),
+    "np.diff(np.arange(5))": ((4,), "i32"),
+    "np.repeat(np.arange(4), 2)": ((8,), "i32"),
 }
 # What stays unknown: nothing tells that these are arrays, or how large they are.
 OPEN = (
@@ -78,6 +139,16 @@ OPEN = (
     "jnp.stack(f)",
     "np.stack(f)",
     "np.where(x)",
+    "jax.random.choice(f, f)",
+    "jax.random.permutation(f, f)",
+    "jax.random.bernoulli(f, f)",
+    "jax.random.normal(f, f)",
+    "np.max(f)",
+    "np.max([f, 1])",
+    "np.maximum(f, np.zeros(4))",
+    "np.split(f, 2)",
+    "rng.choice(f)",
+    "np.random.choice(f, f)",
 )
 _CODE = """\
 import jax, jax.numpy as jnp, numpy as np
@@ -154,6 +225,5 @@ def test_jax_makes_the_same() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    names = {"f32": "float32", "i32": "int32", "bf16": "bfloat16"}
-    expected = [[list(shape), names[dtype]] for shape, dtype in MADE.values()]
+    expected = [[list(shape), long_name(dtype).rstrip("_")] for shape, dtype in MADE.values()]
     assert [tuple(map(str, each)) for each in json.loads(done.stdout)] == [tuple(map(str, each)) for each in expected]

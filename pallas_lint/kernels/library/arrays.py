@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.kernels.library.host import random_arrays
 from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
 from pallas_lint.kernels.library.reductions import REDUCTIONS
@@ -60,7 +61,12 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
         return Array()
     try:
         result = function.infer(name, args, keywords)
-        if x64 and function.infer is _random and isinstance(result, Array) and result.dtype in ("f64", "i64"):
+        if (
+            x64
+            and function.infer is random_arrays.drawn
+            and isinstance(result, Array)
+            and result.dtype in ("f64", "i64")
+        ):
             # The flag may be set elsewhere in the file only.
             return evolve(result, dtype=element_of_kinds(result.kinds))
         return _canonical(result, x64)
@@ -215,25 +221,6 @@ def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
         return Array(shape_argument(sizes), "f64")
     fill = argument(args, keywords, "fill_value", 1)
     return Array(shape_argument(sizes), *(operand_element(fill) if fill is not None else (None, False)))
-
-
-def _random(name: str, args: list[Value], keywords: Keywords) -> Value:
-    short = last_part(name)
-    at = _SHAPE_OF_RANDOM[short]
-    dtype = argument(args, keywords, "dtype", at + (3 if short == "randint" else 1))
-    default = {"randint": "i64", "bernoulli": "bool", "rademacher": "i64", "bits": None}.get(short, "f64")
-    sizes = argument(args, keywords, "shape", at)
-    if short == "bernoulli" or (dtype is None and default is not None):
-        return Array(None if sizes is None and short == "bernoulli" else shape_argument(sizes or Seq(())), default)
-    return Array(shape_argument(sizes or Seq(())), INTEGER if dtype is None else element_of(dtype))
-
-
-# Where these take the shape.
-_SHAPE_OF_RANDOM = {
-    **dict.fromkeys("normal uniform randint bits gumbel exponential laplace logistic cauchy rademacher".split(), 1),
-    "bernoulli": 2,
-    "truncated_normal": 3,
-}
 
 
 def _eye(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -431,7 +418,7 @@ _register(_arange, "arange", makes=True)
 _register(_iota, "iota", makes=True)
 _register(_broadcasted_iota, "broadcasted_iota", makes=True)
 _register(_array, "array asarray", makes=True, alike=True)
-_register(_opaque, "normal uniform randint bits PRNGKey key", makes=True)
+_register(_opaque, "normal uniform randint bits", makes=True)
 _register(_astype, "astype convert_element_type")
 _register(_bitcast, "bitcast_convert_type view")
 _register(
@@ -447,11 +434,18 @@ _register_numpy(
     "array asarray arange zeros ones full empty eye linspace zeros_like ones_like full_like empty_like broadcast_to"
     " tile repeat reshape expand_dims",
 )
-_register_numpy("promoted", "concatenate stack vstack hstack flip roll sort argsort where")
+_register_numpy(
+    "promoted",
+    "concatenate stack vstack hstack flip roll sort argsort where sum prod max min amax amin mean var std any all"
+    " argmax argmin ptp count_nonzero cumsum cumprod diff abs absolute negative square floor ceil round clip maximum"
+    " minimum add subtract multiply divide true_divide floor_divide mod remainder equal not_equal less less_equal"
+    " greater greater_equal logical_and logical_or logical_not isnan isfinite isinf transpose swapaxes moveaxis squeeze"
+    " ravel split array_split pad take take_along_axis tril triu outer dot matmul einsum copy fliplr flipud",
+)
 _PROMOTING = (_elementwise, _numeric, _floor_divide, _floating, _comparison, _clip, _pair)
 # Functions that share a name, but not a meaning, with one of jnp's.
 _LAX_FUNCTIONS = {
-    **dict.fromkeys((f"jax.random.{name}" for name in _SHAPE_OF_RANDOM), ArrayFunction(_random, makes=True)),
+    **{name: ArrayFunction(rule, makes=True) for name, rule in random_arrays.RULES.items()},
     "jax.lax.max": ArrayFunction(_elementwise),
     "jax.lax.min": ArrayFunction(_elementwise),
     "jax.lax.clamp": ArrayFunction(_clamp),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers
-from pallas_lint.kernels.library.operands import as_may_be
+from pallas_lint.kernels.library.operands import as_may_be, leaves
 from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import from_name
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, Ref, Seq, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, OneOf, Ref, Seq, Sym, Unknown, Value
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
-    from pallas_lint.syntax import nodes
+    from pallas_lint.syntax import Site, nodes
 
 
 def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -62,14 +62,30 @@ def _numpy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
         return evolve(result, site=interp.site(node), host=True) if isinstance(result, Array) else result
     if function is not None and function.numpy == "promoted":
-        given = arguments.positional
-        parts = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
-        told = all(isinstance(part, Array | Const) for part in parts) and (short != "where" or len(given) == 3)
-        if parts and told:
-            result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords)
-            if isinstance(result, Array):
-                return evolve(result, site=interp.site(node), host=True, dtype=None, weak=False)
+        given = [*map(_as_array, arguments.positional[:1]), *arguments.positional[1:]]
+        joined = given[0].items if given and isinstance(given[0], Seq) else given[:1]
+        parts = [*joined, *given[1:]]
+        told = any(isinstance(part, Array) for part in parts) and (short != "where" or len(given) == 3)
+        if told and not any(isinstance(part, Unknown | Sym | OneOf) for part in parts):
+            same = host_numbers.is_promoted_alike(short, parts) and not arguments.open
+            result = arrays.infer(f"jax.numpy.{short}", given, arguments.keywords, more=arguments.open)
+            return _of_numpy(result, interp.site(node), same=same)
     return interp.made(name, arguments, node)
+
+
+def _as_array(value: Value) -> Value:
+    """What numpy makes of a list of numbers."""
+    numbers = isinstance(value, Seq) and not value.open and all(isinstance(leaf, Const) for leaf in leaves(value))
+    return arrays.infer("jax.numpy.array", [value], {}) if numbers else value
+
+
+def _of_numpy(result: Value, site: Site, *, same: bool) -> Value:
+    """What numpy makes where jnp makes that; `same`: it promotes as jnp does."""
+    if isinstance(result, Seq):
+        return evolve(result, items=tuple(_of_numpy(item, site, same=same) for item in result.items))
+    if not isinstance(result, Array):
+        return result
+    return evolve(result, site=site, host=True, dtype=result.element if same else None, weak=False)
 
 
 def _numpy_random(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -10,6 +10,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.questions import MEMBER, MEMBERS
+from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
@@ -31,6 +32,7 @@ from pallas_lint.kernels.model.values import (
     Unknown,
     Value,
     from_dim,
+    shape_of,
 )
 from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
@@ -142,8 +144,15 @@ def _array_attribute(interp: Interpreter, owner: Array, name: str, node: nodes.N
         function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
         return interp.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
-        return UNKNOWN
+        return _extent(owner, name)
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+
+
+def _extent(owner: Array, name: str) -> Value:
+    """How many elements an array has, or bytes; those narrower than a byte take a whole one."""
+    size = UNKNOWN if owner.shape is None else indexing.product(owner.shape)
+    bytes_ = UNKNOWN if owner.dtype is None else Const(max(arrays.bits(owner.dtype) // 8, 1))
+    return size if name == "size" else bytes_ if name == "itemsize" else arithmetic("*", size, bytes_)
 
 
 def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
@@ -164,8 +173,14 @@ def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node)
 
 
 def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nodes.Node) -> Value:
-    if is_shape_struct(owner) and name in ("shape", "dtype"):
-        return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
+    if is_shape_struct(owner):
+        if name in ("shape", "dtype"):
+            return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
+        sizes = shape_of(owner.argument("shape", 0) or UNKNOWN)
+        if name in ("ndim", "size"):
+            return UNKNOWN if sizes is None else Const(len(sizes)) if name == "ndim" else indexing.product(sizes)
+    if owner.short in host_numbers.LIMITS and owner.args:
+        return host_numbers.limit(owner.short, name, owner.args[0])
     if owner.function == "method:at":
         return UNKNOWN
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
