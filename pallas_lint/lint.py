@@ -22,7 +22,9 @@ from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.triage import suppressions
+from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.comments import witnesses_in
+from pallas_lint.witnesses.shapes_file import Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -81,15 +83,20 @@ def judge(
     """
     if not may_have_kernels(source):
         return Judgement(FileResult(source.path))
-    file = project.file(source.path)
-    witnesses = project.witnesses(file, settings) if FORMS.launched_in(source.text) else ()
+    file, shapes = project.file(source.path), Shapes()
+    witnesses: tuple[Witness, ...] = ()
+    if FORMS.launched_in(source.text):
+        shapes = project.shapes(file, settings)
+        witnesses = project.witnesses(file, settings)
     graph = project.graph()
     module = graph.add(source, file)
-    told = tuple(dict.fromkeys((*witnesses_in(module), *witnesses)))
+    told, _ = choose(
+        evolve(each, function=f"{source.path}::{each.name}") for each in (*witnesses_in(module), *witnesses)
+    )
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, told)
     presume(analysis, settings, project)
     run = _Run(source, module, analysis, settings, is_stale)
-    found = _unique([*run.syntax_errors(), *run.rules(), *run.limits()])
+    found = _unique([*run.syntax_errors(), *run.rules(), *run.limits(), *_stale(analysis, shapes)])
     met = (launch.witness for launch in analysis.launches if launch.witness is not None)
     found = list(_with_witnesses(found, (*met, *told)))
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
@@ -100,7 +107,7 @@ def judge(
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),
         tuple(run.errors),
         analysis.kernel_count,
-        tuple(sorted(str(file) for file in graph.touched if file != module.file)),
+        tuple(sorted(str(file) for file in {*graph.touched, shapes.file} if file not in (module.file, None))),
         used,
         "\n".join(run.tracebacks) or None,
     )
@@ -402,6 +409,25 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or finding.severity.rank > known.severity.rank:
             best[key] = finding
     return list(best.values())
+
+
+def _stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:
+    """What is said of calls that were written down and do not fit their functions."""
+    for witness in analysis.stale:
+        if witness.kind == "comment":
+            path, _, line = witness.source.rpartition(":")
+            yield stale_finding(path, int(line), f"`{witness.name}` takes no such arguments: the comment says nothing")
+        elif witness.kind == "file":
+            function = f"{shapes.path_of(analysis.module.file)}::{witness.name}"
+            message = f"`{witness.name}` is gone, or takes no such arguments any more: its calls on record say nothing"
+            yield stale_finding(shapes.shown, shapes.lines.get(function, 1), message)
+
+
+def stale_finding(path: str, line: int, message: str) -> Finding:
+    """A finding about what says how a function is called."""
+    place = Span(path, Position(line, 1), Position(line, 2))
+    help_ = "record the calls again, or take the entry out"
+    return Finding("PAL003", "stale-witness", Severity.INFO, message, place, help_)
 
 
 def _with_witnesses(findings: Iterable[Finding], told: tuple[Witness, ...]) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ OPT_IN: frozenset[str] = frozenset({"PAL608"})
 RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
     "PAL002": ("unused-suppression", "file.unused_suppression"),
+    "PAL003": ("stale-witness", "file.stale_witness"),
     "PAL101": ("unsupported-function", "lowering.unsupported_function"),
     "PAL102": ("unsupported-dtype", "lowering.unsupported_dtype"),
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),

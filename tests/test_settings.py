@@ -64,6 +64,7 @@ extend-exclude = ["b"]
 respect-gitignore = false
 fail-on = "info"
 baseline = "known.json"
+shapes = "shapes.toml"
 
 [per-file-ignores]
 "tests/**" = ["PAL301"]
@@ -100,12 +101,13 @@ def test_every_key(root: Path) -> None:
     assert settings.respect_gitignore is False
     assert settings.fail_on is Severity.INFO
     assert settings.baseline == "known.json"
+    assert settings.shapes == "shapes.toml"
     assert settings.assume == {"bm": 128}
     assert settings.rules == {"PAL002": {}}
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
     assert settings.origins["fail-on"] == "pallas-lint.toml:9"
-    assert settings.origins["assume"] == "pallas-lint.toml:18"
+    assert settings.origins["assume"] == "pallas-lint.toml:19"
     assert set(settings.origins) == set(configurable())
 
 
@@ -271,7 +273,7 @@ def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pallas_lint.registry, "all_rules", lambda: rules)
     assert selection.enabled([]) == {"PAL001"}
     assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
-    assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002"}
+    assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002", "PAL003"}
 
 
 def test_per_file_ignores(root: Path) -> None:

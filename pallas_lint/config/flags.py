@@ -141,6 +141,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         )
     group.add_argument("--fail-on", choices=SEVERITIES, metavar="S", help="error, warning (default) or info")
     group.add_argument("--config", metavar="FILE", help="read settings from this file only")
+    group.add_argument(
+        "--shapes", metavar="FILE", help="file of recorded calls (default: the project's, if it has one)"
+    )
+    group.add_argument(
+        "--no-shapes", action="store_const", const="", dest="shapes", help="leave recorded calls out of account"
+    )
     group.add_argument("--isolated", action="store_true", help="read no settings and look at no environment")
 
 

@@ -24,6 +24,8 @@ def from_options(options: argparse.Namespace) -> Overrides:
         lists = getattr(options, key.replace("-", "_"))
         if lists is not None:
             values[key] = [word for words in lists for word in words]
+    if options.shapes is not None:
+        values["shapes"] = str(Path(options.shapes).absolute()) if options.shapes else ""
     config = Path(options.config).absolute() if options.config else None
     # A file named is read even where --isolated keeps from looking for one.
     return Overrides(values, python=options.python, isolated=options.isolated, config_file=config)

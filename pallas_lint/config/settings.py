@@ -91,6 +91,9 @@ class Settings:
     assume: Mapping[str, int] = setting(
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
+    shapes: str | None = setting(
+        "shapes", options.STRING, None, "File of recorded calls; empty for none. Found in the project where not told."
+    )
     baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
     rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
     probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")

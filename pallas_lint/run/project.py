@@ -11,7 +11,7 @@ from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.identity import Same
-from pallas_lint.records import define, field, frozen
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.presumption import Evidence, ProjectEvidence
     from pallas_lint.text.source import Source
     from pallas_lint.witnesses.callers import Callers
+    from pallas_lint.witnesses.shapes_file import Shapes
     from pallas_lint.witnesses.witness import Witness
 
 SUFFIXES = (".py", ".ipynb")
@@ -87,6 +88,8 @@ class Project:
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
     _callers: dict[tuple[Path, tuple[str, ...]], Callers] = field(factory=dict)  # by folder and jax versions
+    _shapes: dict[Path, Shapes] = field(factory=dict)  # by shapes file
+    _shapes_of: dict[Path, Path | None] = field(factory=dict)  # the shapes file that is found from a folder
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
@@ -133,11 +136,35 @@ class Project:
         return ((versions, callers) for (_, versions), callers in self._callers.items() if callers.changed)
 
     def witnesses(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
-        """The calls of what a file defines, as other files of its project make them."""
+        """The calls of what a file defines: those that other files of its project make, and those on record."""
         callers = self.callers(file, settings)
         for caller in callers.missing((file,)):
             self.find_calls(callers, caller, settings)
-        return callers.of(file)
+        return (*callers.of(file), *self.shapes(file, settings).of(file))
+
+    def shapes(self, file: Path, settings: Settings) -> Shapes:
+        """The shapes file that tells of what a file defines; one that says nothing where there is none."""
+        from pallas_lint.witnesses import shapes_file
+
+        if settings.shapes is None:
+            if file.parent not in self._shapes_of:
+                self._shapes_of[file.parent] = shapes_file.found(file.parent)
+            place, root = self._shapes_of[file.parent], None
+        else:
+            place, root = (settings.root / settings.shapes if settings.shapes else None), settings.root
+        if place is None:
+            return shapes_file.Shapes()
+        known = self._shapes.get(place)
+        if known is None:
+            shown = place.as_posix() if self.absolute_names else shown_path(place, self.cwd)
+            known = shapes_file.read(place, shown)
+            known = self._shapes[place] = evolve(known, file=place, shown=shown, root=root or place.parent)
+        return known
+
+    @property
+    def shapes_read(self) -> Iterable[Shapes]:
+        """The shapes files that were asked for."""
+        return self._shapes.values()
 
     def find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
         """Run the functions of a file that call launchers, and note what they pass."""
@@ -154,6 +181,9 @@ class Project:
         self._evidence.forget(file)
         for callers in self._callers.values():
             callers.forget(file)
+        self._shapes.pop(file, None)
+        if file.suffix == ".toml":
+            self._shapes_of.clear()
 
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""

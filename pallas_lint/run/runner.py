@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
-from pallas_lint.records import frozen
+from pallas_lint.records import evolve, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
@@ -122,7 +122,8 @@ def run(
     if cache_folder is not None:
         for versions, callers in project.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
-    return combine([verdicts[file.shown] for file in files])
+    result = combine([verdicts[file.shown] for file in files])
+    return _with_shapes(result, project, files)
 
 
 def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
@@ -141,6 +142,24 @@ def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
         tuple(verdict.traceback for verdict in verdicts if verdict.traceback),
         tuple(note for verdict in verdicts for note in verdict.notes),
     )
+
+
+def _with_shapes(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
+    """The result with what is wrong with the shapes files that were read, and what they say of files that are gone."""
+    errors = [problem for shapes in project.shapes_read for problem in shapes.problems]
+    gone = [(shapes, function) for shapes in project.shapes_read for function in shapes.gone]
+    if not errors and not gone:
+        return result
+    findings = list(result.findings)
+    if any("PAL003" in file.settings.enabled for file in files):
+        from pallas_lint.lint import stale_finding
+
+        for shapes, function in gone:
+            path, _, name = function.rpartition("::")
+            message = f"there is no {path}: the calls of `{name}` on record say nothing"
+            findings.append(stale_finding(shapes.shown, shapes.lines[function], message))
+    findings.sort(key=lambda finding: finding.sort_key)
+    return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors))
 
 
 def judge_source(source: Source, settings: Settings, project: Project) -> FileVerdict:

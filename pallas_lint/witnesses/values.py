@@ -26,6 +26,7 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.probe.specs import DTYPES
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.literals import without_warnings
+from pallas_lint.witnesses.witness import ValueProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +45,6 @@ _LONGEST = 2000  # characters of a value: what is longer tells no reader anythin
 _DEPTH = 4
 # The largest array that anybody believes in: more bits than all the memory of any accelerator today.
 _MOST_ELEMENTS = 1 << 40
-
-
-class ValueProblem(ValueError):
-    """A text that is no value of a witness; the message is one sentence."""
 
 
 # -- from text ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,10 @@ Kind = Literal["here", "comment", "caller", "file"]  # nearest first; "here": a 
 _MOST_TOLD = 100  # characters of the arguments in a message
 
 
+class ValueProblem(ValueError):
+    """A text that is no value of a witness; the message is one sentence."""
+
+
 @frozen
 class Witness:
     """`function` is "src/kernels/softmax.py::softmax": a file of the project, relative to its root, and a name in it.
@@ -33,12 +37,16 @@ class Witness:
     @property
     def spelled(self) -> str:
         """The arguments as a reader wants them: "x: f32[512,1024], bm=64"."""
-        arrays = [f"{name}: {value}" for name, value in self.arguments if is_array(value)]
-        return ", ".join((*arrays, *(f"{name}={value}" for name, value in self.arguments if not is_array(value))))
+        return self._spelled()
+
+    def _spelled(self, *, brief: bool = False) -> str:
+        given = [each for each in self.arguments if not (brief and (each[1] == "None" or each[1].endswith("[...]")))]
+        arrays = [f"{name}: {value}" for name, value in given if is_array(value)]
+        return ", ".join((*arrays, *(f"{name}={value}" for name, value in given if not is_array(value))))
 
     def told(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
-        spelled, where = self.spelled, self.source
+        spelled, where = self._spelled(brief=True), self.source
         if len(spelled) > _MOST_TOLD:
             end = spelled.rfind(", ", 0, _MOST_TOLD)
             spelled = f"{spelled[:end]}, …" if end > 0 else f"{spelled[:_MOST_TOLD]}…"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Dictionary, DType, External, Instance, Seq
-from pallas_lint.witnesses.values import ValueProblem, check, read, spell
+from pallas_lint.witnesses.values import check, read, spell
+from pallas_lint.witnesses.witness import ValueProblem
 
 
 def find(module: str, name: str) -> External:

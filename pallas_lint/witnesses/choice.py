@@ -1,0 +1,120 @@
+"""Which calls of a function are looked at, of more than anybody wants to wait for: those that differ most."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pallas_lint.witnesses.witness import is_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.witnesses.witness import Witness
+
+MOST = 8  # calls of one function
+# How many of each source come first, whatever the others tell: what stands nearer was meant for this function.
+_SLOTS = {"comment": 2, "caller": 3, "file": 3}
+_TYPE = re.compile(r"([\w?<>]+)\[([\d?, .]*)\]")
+_TILE = 128
+
+
+class _Seen(NamedTuple):
+    """What rules can tell calls apart by, the coarsest first."""
+
+    flags: tuple[tuple[str, str], ...]  # which arguments are no arrays, and what they are: they choose kernels
+    dtypes: tuple[tuple[str, str], ...]
+    ranks: tuple[tuple[str, int], ...]
+    aligned: tuple[tuple[str, tuple[bool, ...]], ...]  # which sizes fill whole tiles
+    single: tuple[tuple[str, tuple[bool, ...]], ...]  # ... and which are one
+
+
+def choose(witnesses: Iterable[Witness], most: int = MOST) -> tuple[tuple[Witness, ...], int]:
+    """At most so many calls of each function, and how many were left out. The same for the same calls in any order.
+
+    Of calls that say the same one counts. First come the slots of each source, then what is most unlike those that
+    are in already.
+    """
+    by_function: dict[str, dict[Witness, None]] = {}
+    for witness in sorted(witnesses, key=_order):
+        by_function.setdefault(witness.function, {}).setdefault(witness)
+    kept: list[Witness] = []
+    left_out = 0
+    for function in sorted(by_function):
+        every = _told_more(list(by_function[function]))
+        chosen = every if len(every) <= most else _most_different(every, most)
+        left_out += len(every) - len(chosen)
+        kept += chosen
+    return tuple(kept), left_out
+
+
+def _order(witness: Witness) -> tuple[object, ...]:
+    kinds = ("here", "comment", "caller", "file")
+    return kinds.index(witness.kind), -_known(witness), witness.arguments, witness.on, witness.source
+
+
+def _known(witness: Witness) -> int:
+    """How much of the arguments is known."""
+    return sum(2 if "?" not in text and "..." not in text else 1 for _, text in witness.arguments)
+
+
+def _told_more(witnesses: list[Witness]) -> list[Witness]:
+    """Those of which no other says all, and more."""
+    return [each for each in witnesses if not any(_says_all(other, each) for other in witnesses if other is not each)]
+
+
+def _says_all(one: Witness, other: Witness) -> bool:
+    known = dict(one.arguments)
+    return (
+        len(one.arguments) >= len(other.arguments)
+        and one.on == other.on
+        and _known(one) > _known(other)
+        and all(name in known and _fits(text, known[name]) for name, text in other.arguments)
+    )
+
+
+def _fits(vague: str, exact: str) -> bool:
+    if vague == exact:
+        return True
+    first, second = _TYPE.fullmatch(vague), _TYPE.fullmatch(exact)
+    if first is None or second is None or first[1] not in ("?", second[1]):
+        return False
+    if first[2] == "...":
+        return True
+    sizes, others = first[2].split(","), second[2].split(",")
+    return len(sizes) == len(others) and all(a in ("?", b) for a, b in zip(sizes, others, strict=True))
+
+
+def _most_different(witnesses: list[Witness], most: int) -> list[Witness]:
+    seen = {witness: _seen(witness) for witness in witnesses}
+    chosen: list[Witness] = []
+    left = dict(_SLOTS)
+    waiting = list(witnesses)
+    while waiting and len(chosen) < most:
+        in_slots = [each for each in waiting if left.get(each.kind, 0)] or waiting
+        # Of equals the first: they are in order.
+        best = max(in_slots, key=lambda each: _newness(seen[each], [seen[other] for other in chosen]))
+        chosen.append(best)
+        waiting.remove(best)
+        left[best.kind] = left.get(best.kind, 0) - 1
+    return sorted(chosen, key=_order)
+
+
+def _newness(one: _Seen, others: list[_Seen]) -> tuple[bool, ...]:
+    """Which of the things that can be seen no other call has, the coarsest first."""
+    return tuple(all(mine != theirs[at] for theirs in others) for at, mine in enumerate(one))
+
+
+def _seen(witness: Witness) -> _Seen:
+    flags, dtypes, ranks, aligned, single = [], [], [], [], []
+    for name, text in witness.arguments:
+        types = _TYPE.findall(text)
+        if not types or not is_array(text):
+            flags.append((name, _TYPE.sub("", text)))
+        for dtype, sizes in types:
+            dtypes.append((name, dtype))
+            numbers = [int(size) for size in re.findall(r"\d+", sizes)]
+            ranks.append((name, sizes.count(",") + bool(sizes)))
+            aligned.append((name, tuple(number % _TILE == 0 for number in numbers)))
+            single.append((name, tuple(number == 1 for number in numbers)))
+    return _Seen(*(tuple(part) for part in (flags, dtypes, ranks, aligned, single)))

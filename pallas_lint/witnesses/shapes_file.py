@@ -1,0 +1,207 @@
+"""The shapes file: argument types that calls really had, recorded once and committed, for all who lint.
+
+Its text is deterministic: functions and calls are sorted, a call is a line, so that a change reads well in a diff.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.finding import LintError
+from pallas_lint.records import field, frozen
+from pallas_lint.text import files
+from pallas_lint.witnesses.choice import choose
+from pallas_lint.witnesses.witness import ValueProblem, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+NAME = "pallas-lint-shapes.toml"
+VERSION = 1
+_LARGEST = 4 << 20  # bytes: a thousand functions take a tenth
+_HEAD = f"""\
+# Argument types that calls really had. Written by pallas-lint; lint reads it.
+version = {VERSION}
+"""
+_FUNCTION = re.compile(r"[^\0\n:]+\.py::[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@frozen
+class Shapes:
+    """What stands in a shapes file: the calls, the line of each function, and what is wrong with it."""
+
+    witnesses: tuple[Witness, ...] = ()
+    lines: dict[str, int] = field(factory=dict)
+    problems: tuple[LintError, ...] = ()
+    file: Path | None = None
+    shown: str = ""  # its path in problems and findings
+    root: Path | None = None  # the folder to which the paths in it are relative
+
+    def path_of(self, file: Path | None) -> str | None:
+        """How the file names a module; None for one that is not below its folder."""
+        if file is None or self.root is None or self.root not in file.parents:
+            return None
+        return file.relative_to(self.root).as_posix()
+
+    def of(self, file: Path) -> tuple[Witness, ...]:
+        """The calls of what a module defines."""
+        path = self.path_of(file)
+        return tuple(each for each in self.witnesses if each.function.partition("::")[0] == path)
+
+    @property
+    def gone(self) -> list[str]:
+        """The functions of modules that are not there any more."""
+        root = self.root
+        return [] if root is None else [each for each in self.lines if not (root / each.partition("::")[0]).exists()]
+
+
+def found(folder: Path) -> Path | None:
+    """The shapes file of the project that a folder belongs to: the nearest upward, not beyond the repository."""
+    for place in (folder, *folder.parents):
+        if (place / NAME).is_file():
+            return place / NAME
+        if (place / ".git").exists():
+            break
+    return None
+
+
+def read(file: Path, shown: str) -> Shapes:
+    """What a file says; one that is not there says nothing. `shown` is its path in problems."""
+    try:
+        data = files.read(file, _LARGEST)
+    except FileNotFoundError:
+        return Shapes()
+    except OSError as error:
+        return Shapes(problems=(LintError(shown, f"cannot read the shapes file: {error.strerror or error}"),))
+    try:
+        return parse(data.decode("utf-8"), shown)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return Shapes(problems=(LintError(shown, "cannot read the shapes file: TOML must be UTF-8", line),))
+
+
+def parse(text: str, shown: str) -> Shapes:
+    """What a text says."""
+    from pallas_lint.text import toml
+
+    text = text.replace("\r\n", "\n")
+    try:
+        document = toml.loads(text)
+    except toml.TOMLDecodeError as error:
+        match = re.search(r"\(at line (\d+)", str(error))
+        line = int(match[1]) if match else text.count("\n") + 1
+        message = re.sub(r"\s*\(at [^)]*\)", "", str(error))
+        return _broken(shown, f"cannot read the shapes file: {message[:1].lower()}{message[1:]}", line)
+    except (ValueError, RecursionError):
+        return _broken(shown, "cannot read the shapes file: nested too deeply, or a number of too many digits", 1)
+    version = document.get("version")
+    if version != VERSION:
+        return _broken(shown, f"the shapes file has version {version}: this pallas-lint reads version {VERSION}", 1)
+    lines = _lines_of(text)
+    witnesses: list[Witness] = []
+    problems: list[LintError] = []
+    for function, table in document.items():
+        if function == "version":
+            continue
+        line = lines.get(function, 1)
+        try:
+            witnesses += _calls_of(function, table)
+        except ValueProblem as error:
+            problems.append(LintError(shown, f"the shapes file: {error}", line))
+    return Shapes(tuple(witnesses), lines, tuple(problems))
+
+
+def _broken(shown: str, message: str, line: int) -> Shapes:
+    return Shapes(problems=(LintError(shown, message, line),))
+
+
+def _lines_of(text: str) -> dict[str, int]:
+    """The line of each function's table."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = re.match(r"""\s*\[\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')\s*\]""", line)
+        if match:
+            name = match[2] if match[1] is None else match[1].replace('\\"', '"').replace("\\\\", "\\")
+            found.setdefault(name, number)
+    return found
+
+
+def _calls_of(function: str, table: Any) -> list[Witness]:
+    """The calls of one function. Raises ValueProblem."""
+    if _FUNCTION.fullmatch(function) is None:
+        raise ValueProblem(f'"{function[:80]}" names no function: write "src/kernels.py::function"')
+    calls = table.get("calls") if isinstance(table, dict) else None
+    if not isinstance(calls, list):
+        raise ValueProblem(f"{function} has no list of `calls`")
+    return [_call(function, call) for call in calls]
+
+
+def _call(function: str, call: Any) -> Witness:
+    from pallas_lint.witnesses.values import check  # and with it the engine's values
+
+    arguments = call.get("args") if isinstance(call, dict) else None
+    if not isinstance(arguments, dict) or not all(isinstance(text, str) for text in arguments.values()):
+        raise ValueProblem(f'{function}: `args` of a call are texts by parameter: {{ x = "f32[8,128]" }}')
+    for name, text in arguments.items():
+        try:
+            check(text)
+        except ValueProblem as error:
+            raise ValueProblem(f"{function}: {name} = {error}") from error
+    on, seen = call.get("on", "trace"), call.get("seen", "")
+    if not isinstance(on, str) or not isinstance(seen, str):
+        raise ValueProblem(f"{function}: `on` and `seen` of a call are texts")
+    return Witness(function, tuple(arguments.items()), seen, on, "file")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def merged(known: Iterable[Witness], new: Iterable[Witness]) -> tuple[Witness, ...]:
+    """What was known and what was recorded now, no more of each function than are kept."""
+    return choose((*known, *new))[0]
+
+
+def render(witnesses: Iterable[Witness]) -> str:
+    """The text of a shapes file."""
+    by_function: dict[str, list[Witness]] = {}
+    for witness in witnesses:
+        by_function.setdefault(witness.function, []).append(witness)
+    parts = [_HEAD]
+    for function in sorted(by_function):
+        in_order = sorted(by_function[function], key=lambda each: each.source, reverse=True)
+        calls = sorted({(tuple(sorted(each.arguments)), each.on): each for each in in_order}.items())
+        rows = "".join(f"  {_row(each)},\n" for _, each in calls)
+        parts.append(f"\n[{_quoted(function)}]\ncalls = [\n{rows}]\n")
+    return "".join(parts)
+
+
+def _row(witness: Witness) -> str:
+    arguments = ", ".join(f"{_key(name)} = {_quoted(text)}" for name, text in sorted(witness.arguments))
+    braces = f"{{ {arguments} }}" if arguments else "{}"
+    seen = f", seen = {_quoted(witness.source)}" if witness.source else ""
+    return f"{{ args = {braces}, on = {_quoted(witness.on)}{seen} }}"
+
+
+def _key(name: str) -> str:
+    return name if _KEY.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    # JSON's strings are TOML's, but for DEL, which TOML wants escaped, and pairs of surrogates.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write(file: Path, witnesses: Iterable[Witness], inside: Path) -> bool:
+    """Have the file hold these calls; whether that changed it. `inside` as in `files.draft`. Raises OSError."""
+    data = render(witnesses).encode()
+    try:
+        if files.read(file, _LARGEST) == data:
+            return False
+    except FileNotFoundError:
+        pass
+    files.write(file, data, inside)
+    return True

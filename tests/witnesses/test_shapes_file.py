@@ -1,0 +1,146 @@
+"""The shapes file: read, written, merged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pallas_lint.witnesses.choice import MOST, choose
+from pallas_lint.witnesses.shapes_file import merged, parse, read, render, write
+from pallas_lint.witnesses.witness import Witness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """\
+# Argument types that calls really had. Written by pallas-lint; lint reads it.
+version = 1
+
+["src/kernels/softmax.py::softmax"]
+calls = [
+  { args = { bm = "64", x = "f32[512,1024]" }, on = "interpret", seen = "tests/test_softmax.py::test_rows" },
+]
+"""
+CALL = Witness(
+    "src/kernels/softmax.py::softmax",
+    (("bm", "64"), ("x", "f32[512,1024]")),
+    "tests/test_softmax.py::test_rows",
+    "interpret",
+    "file",
+)
+
+
+def test_the_text_of_the_contract_there_and_back() -> None:
+    shapes = parse(TEXT, "s.toml")
+    assert (shapes.witnesses, shapes.problems) == ((CALL,), ())
+    assert shapes.witnesses[0].source == CALL.source
+    assert shapes.lines == {CALL.function: 4}
+    assert render(shapes.witnesses) == TEXT
+
+
+def test_no_file_says_nothing(tmp_path: Path) -> None:
+    assert not read(tmp_path / "none.toml", "none.toml").problems
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("version = 1\n[[[", "cannot read", 2),
+        ("version = 2\n", "version 2", 1),
+        ("", "version None", 1),
+        ('version = 1\n\n["../etc"]\ncalls = []\n', "names no function", 3),
+        ('version = 1\n["k.py::f"]\ncall = []\n', "no list of `calls`", 2),
+        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = 8 } }]\n', "are texts", 2),
+        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "f99[8]" } }]\n', "no dtype", 2),
+        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "open(1)" } }]\n', "cannot read", 2),
+        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "f32[999999999,999999999]" } }]\n', "no memory", 2),
+        ("x = " + "[" * 5000, "cannot read", 1),
+    ],
+)
+def test_problems_are_said_with_their_line(text: str, message: str, line: int) -> None:
+    (problem,) = parse(text, "s.toml").problems
+    assert message in problem.message
+    assert (problem.path, problem.line) == ("s.toml", line)
+
+
+def test_what_is_wrong_with_one_function_leaves_the_others() -> None:
+    shapes = parse(TEXT + '\n["k.py::f"]\ncalls = 1\n', "s.toml")
+    assert shapes.witnesses == (CALL,)
+    assert len(shapes.problems) == 1
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_bytes(b"version = 1\n\xff")
+    (problem,) = read(file, "s.toml").problems
+    assert problem.line == 2
+
+
+def test_recording_again_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    assert write(file, [CALL], tmp_path)
+    before = file.read_text()
+    assert not write(file, merged(read(file, "s.toml").witnesses, [CALL]), tmp_path)
+    assert file.read_text() == before == TEXT
+
+
+names = st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True)
+texts = st.sampled_from(
+    ["f32[8,128]", "bf16[16,200]", "64", "True", "'a\\\\b\"c'", "dtype:i8", "(f32[8], 3)", "{'a': 1}"]
+)
+calls = st.builds(
+    Witness,
+    st.sampled_from(["k.py::f", "a/b.py::C.m"]),
+    st.dictionaries(names | st.just("*0"), texts, max_size=3).map(lambda given: tuple(sorted(given.items()))),
+    st.text(max_size=20),
+    st.sampled_from(["trace", "interpret", "TPU v5e"]),
+    st.just("file"),
+)
+
+
+@given(st.lists(calls, max_size=6))
+def test_what_is_written_is_read(witnesses: list[Witness]) -> None:
+    shapes = parse(render(witnesses), "s.toml")
+    assert not shapes.problems
+    assert set(shapes.witnesses) == set(witnesses)
+    assert render(shapes.witnesses) == render(witnesses)
+
+
+@given(st.lists(calls, max_size=30), st.randoms())
+def test_the_choice_is_the_same_in_any_order(witnesses: list[Witness], random: object) -> None:
+    kept, _ = choose(witnesses)
+    random.shuffle(witnesses)  # type: ignore[attr-defined]
+    assert choose(witnesses)[0] == kept
+    assert set(kept) <= set(witnesses)
+
+
+def call(kind: str = "file", **arguments: str) -> Witness:
+    return Witness("k.py::f", tuple(arguments.items()), "t.py:1", kind=kind)  # type: ignore[arg-type]
+
+
+def test_the_most_different_calls_are_kept() -> None:
+    alike = [call(x=f"f32[{128 * n},128]") for n in range(2, 40)]
+    unlike = [
+        call(x="bf16[128,128]"),
+        call(x="f32[128,200]"),
+        call(x="f32[128]"),
+        call(x="f32[128,128]", causal="True"),
+    ]
+    kept, left_out = choose([*alike, *unlike])
+    assert len(kept) == MOST
+    assert left_out == len(alike) + len(unlike) - MOST
+    assert set(unlike) <= set(kept)
+
+
+def test_what_another_call_says_and_more_is_no_call_of_its_own() -> None:
+    exact = call(x="f32[128,200]", bm="64")
+    assert choose([call(x="f32[?,200]"), call(x="f32[...]"), exact, call(bm="64")])[0] == (exact,)
+
+
+def test_nearer_sources_have_their_places() -> None:
+    recorded = [call(x=f"f32[{n},{dtype}]") for n in range(100, 120) for dtype in (1, 7)]
+    comment = call("comment", x="f32[128,128]")
+    assert comment in choose([*recorded, comment])[0]
