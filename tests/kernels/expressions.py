@@ -200,7 +200,7 @@ EXPRESSIONS: list[str] = [
     "jnp.where(m, h, h_ref[...])", "h * f_ref.shape[0]", "b * f_ref.shape[1]", "jnp.dtype(jnp.int8).type(3) * b",
     "jax.nn.relu(k)", "jax.vmap(lambda y: y * 2)(f)", "jax.tree.map(lambda y: y * 2, (f, h))[1]",
     "jnp.vectorize(lambda y: y)(f)", "h * f.size", "b * len(f)", "h * f.itemsize", "jnp.finfo(h.dtype).max * h",
-    "jnp.where(m, h, jnp.finfo(h.dtype).min)", "jnp.where(m, f, np.finfo(np.float32).min)", "i * jnp.iinfo(jnp.int32).max",
-    "jnp.full((4,), jnp.iinfo(jnp.int8).min)", "f * jnp.finfo(f.dtype).bits",
+    "jnp.where(m, h, jnp.finfo(h.dtype).min)", "jnp.where(m, f, np.finfo(np.float32).min)",
+    "i * jnp.iinfo(jnp.int32).max", "jnp.full((4,), jnp.iinfo(jnp.int8).min)", "f * jnp.finfo(f.dtype).bits",
     "jax.lax.map(lambda y: y, f)", "functools.reduce(jnp.add, [f, h])", "sum([f, f])", "sum((i, 1))",
 ]  # fmt: skip

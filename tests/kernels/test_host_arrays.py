@@ -129,6 +129,52 @@ MADE: dict[str, tuple[tuple[int, ...], str]] = {
     "np.where(np.arange(4) > 2, np.float32(1), np.zeros(4, np.float32))": ((4,), "f32"),
     "np.diff(np.arange(5))": ((4,), "i32"),
     "np.repeat(np.arange(4), 2)": ((8,), "i32"),
+    # what jax makes of a function
+    "jax.vmap(lambda a: a * 2)(x)": ((16, 128), "f32"),
+    "jax.vmap(lambda a: jnp.zeros((a.shape[0], 3)))(x)": ((16, 128, 3), "f32"),
+    "jax.vmap(lambda a: jnp.zeros((a.shape[0], 3)), in_axes=1)(x)": ((128, 16, 3), "f32"),
+    "jax.vmap(lambda a: jnp.zeros((a.shape[0], 3)), in_axes=-1, out_axes=1)(x)": ((16, 128, 3), "f32"),
+    "jax.vmap(lambda a: jnp.zeros((a.shape[0], 3)), 0, -1)(x)": ((128, 3, 16), "f32"),
+    "jax.vmap(lambda a, b: jnp.outer(a, b), in_axes=(0, None))(x, x[0])": ((16, 128, 128), "f32"),
+    "jax.vmap(lambda a, b: a[0] @ b, in_axes=((1, None), 0))((x, x), jnp.ones((128, 16, 5)))": ((128, 5), "f32"),
+    "jax.vmap(lambda a, *, b: a + b[:2])(x[:, :2], b=x)": ((16, 2), "f32"),
+    "jax.vmap(lambda a: (a, a[0]))(x)[1]": ((16,), "f32"),
+    "jax.vmap(lambda a: (a, a[None]), out_axes=(0, 2))(x)[1]": ((1, 128, 16), "f32"),
+    "jax.vmap(lambda a: {'k': a['k'].T})({'k': jnp.ones((2, 3, 4))})['k']": ((2, 4, 3), "f32"),
+    "jax.vmap(lambda a: 1)(x)": ((16,), "i32"),
+    "jax.vmap(jax.vmap(lambda a: jnp.zeros((a.shape[0], 2))))(jnp.ones((2, 3, 4)))": ((2, 3, 4, 2), "f32"),
+    "jax.vmap(jax.vmap(lambda a, b: a * b, (None, 0)), (0, None))(x[:, 0], x[0])": ((16, 128), "f32"),
+    "jax.jit(jax.vmap(lambda a: a[None]))(x)": ((16, 1, 128), "f32"),
+    "jax.vmap(functools.partial(jnp.full, (3,)))(x[0])": ((128, 3), "f32"),
+    "jax.vmap(lambda k: jax.random.normal(k, (4,)))(jax.random.split(jax.random.key(0), 8))": ((8, 4), "f32"),
+    "jax.grad(lambda a: a.sum())(x)": ((16, 128), "f32"),
+    "jax.grad(lambda a, b: (a * b).sum(), argnums=1)(x, x[0])": ((128,), "f32"),
+    "jax.grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(x, x[0])[1]": ((128,), "f32"),
+    "jax.grad(lambda a: (a.sum(), a), has_aux=True)(x)[1]": ((16, 128), "f32"),
+    "jax.grad(lambda a: a['k'].sum())({'k': x})['k']": ((16, 128), "f32"),
+    "jax.value_and_grad(lambda a: a.sum())(x)[0]": ((), "f32"),
+    "jax.value_and_grad(lambda a: (a.sum(), a), has_aux=True)(x)[0][1]": ((16, 128), "f32"),
+    "jax.value_and_grad(lambda a: a.sum())(x.astype(jnp.bfloat16))[1]": ((16, 128), "bf16"),
+    "jax.vjp(lambda a, b: a @ b, x, x.T)[0]": ((16, 16), "f32"),
+    "jax.vjp(lambda a, b: a @ b, x, x.T)[1](jnp.ones((16, 16)))[1]": ((128, 16), "f32"),
+    "jax.vjp(lambda a: (a.T, a), x, has_aux=True)[2]": ((16, 128), "f32"),
+    "jax.jvp(lambda a: a.T, (x,), (x,))[1]": ((128, 16), "f32"),
+    "jnp.zeros(jax.eval_shape(lambda a, b: a @ b, x, jax.ShapeDtypeStruct((128, 7), 'float32')).shape)": (
+        (16, 7),
+        "f32",
+    ),
+    "jax.jit(lambda a: a.T)(x)": ((128, 16), "f32"),
+    "jax.checkpoint(lambda a: a.T)(x)": ((128, 16), "f32"),
+    "jax.lax.map(lambda a: a[None], x)": ((16, 1, 128), "f32"),
+    "lax.scan(lambda c, a: (c, a[0]), 0, x)[1]": ((16,), "f32"),
+    # trees
+    "jax.tree.leaves({'b': x, 'a': (x.T, None)})[0]": ((128, 16), "f32"),
+    "jax.tree.flatten((x, [x.T]))[0][1]": ((128, 16), "f32"),
+    "jax.tree.unflatten(jax.tree.structure({'b': x, 'a': x.T}), [x, x[0]])['b']": ((128,), "f32"),
+    "jax.tree_util.tree_map(lambda a: a.T, {'a': x})['a']": ((128, 16), "f32"),
+    "jax.tree.reduce(jnp.add, [x, x[0]])": ((16, 128), "f32"),
+    "jax.block_until_ready((x, x.T))[1]": ((128, 16), "f32"),
+    "jax.device_put({'a': x})['a']": ((16, 128), "f32"),
 }
 # What stays unknown: nothing tells that these are arrays, or how large they are.
 OPEN = (
@@ -143,6 +189,17 @@ OPEN = (
     "jax.random.permutation(f, f)",
     "jax.random.bernoulli(f, f)",
     "jax.random.normal(f, f)",
+    "jax.vmap(f)(x)",
+    "jax.vmap(lambda a: f(a))(x)",
+    "jax.vmap(lambda a: a, in_axes=f)(x)",
+    "jax.vmap(lambda a: a, out_axes=f)(x)",
+    "jax.vmap(lambda a, b: a + b)(*f)",
+    "jax.grad(lambda a: a.sum(), argnums=f)(x)",
+    "jax.grad(lambda a: a.sum(), has_aux=f)(x)",
+    "jax.value_and_grad(f)(x)[0]",
+    "jax.vjp(f, x)[0]",
+    "jax.tree.leaves((f, x))[0]",
+    "jax.tree.leaves({'b': x, f: x})[0]",
     "np.max(f)",
     "np.max([f, 1])",
     "np.maximum(f, np.zeros(4))",
@@ -151,7 +208,7 @@ OPEN = (
     "np.random.choice(f, f)",
 )
 _CODE = """\
-import jax, jax.numpy as jnp, numpy as np
+import functools, jax, jax.numpy as jnp, numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
@@ -162,7 +219,7 @@ def run(f):
 """
 _REAL = """
 import json, sys
-import jax, jax.numpy as jnp, numpy as np
+import functools, jax, jax.numpy as jnp, numpy as np
 from jax import lax
 setup, expressions = json.load(sys.stdin)
 exec(setup)

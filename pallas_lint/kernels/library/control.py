@@ -23,6 +23,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Value,
     dim,
+    from_dim,
     options,
 )
 from pallas_lint.records import evolve
@@ -196,17 +197,25 @@ def _scan(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
         if isinstance(once, Seq) and len(once.items) == 2:
             carry, made = _widen(init, once.items[0]), once.items[1]
     interp.op(name, node, arguments, UNKNOWN)
-    return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or UNKNOWN)))
+    return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or _length(xs))))
 
 
 def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    body = arguments.get("f", 0)
+    body, xs = arguments.get("f", 0), arguments.get("xs", 1) or UNKNOWN
     made: Value = UNKNOWN
     if body is not None and _callable(body):
         with interp.under(_under(interp, "loop", UNKNOWN, node)):
-            made = interp.call(body, Arguments([_each(arguments.get("xs", 1) or UNKNOWN)]), node)
+            made = interp.call(body, Arguments([_each(xs)]), node)
     interp.op(name, node, arguments, UNKNOWN)
-    return _stacked(interp, made, UNKNOWN)
+    return _stacked(interp, made, _length(xs))
+
+
+def _length(xs: Value) -> Value:
+    """How often a loop over the first axis of `xs` goes round."""
+    if isinstance(xs, Array) and xs.shape:
+        return from_dim(xs.shape[0])
+    found = (_length(item) for item in xs.items) if isinstance(xs, Seq) else iter(())
+    return next((size for size in found if size is not UNKNOWN), UNKNOWN)
 
 
 def _each(xs: Value) -> Value:

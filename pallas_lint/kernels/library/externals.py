@@ -10,13 +10,17 @@ from pallas_lint.kernels.library import concretizations, derivatives, spreading
 from pallas_lint.kernels.library.builtin_functions import BUILTINS
 from pallas_lint.kernels.library.computations import COMPUTATIONS
 from pallas_lint.kernels.library.control import CONTROL
+from pallas_lint.kernels.library.host import transforms
+from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
 from pallas_lint.kernels.library.wrappers import WRAPPERS, run_callbacks
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS
-from pallas_lint.kernels.model.values import UNKNOWN, Array, External, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Dictionary, External, Instance, Seq, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
@@ -41,9 +45,10 @@ def _place(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
 
 
 def _pass_on(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """`jax.device_put(x)` gives back the very array, maybe elsewhere."""
+    """`jax.device_put(x)` gives back the very array, maybe elsewhere; of a tree, each."""
     placed = spreading.place(interp, name, arguments)
-    if placed is None and arguments.positional and isinstance(arguments.positional[0], Array):
+    trees = (Array,) if len(arguments.positional) > 1 or arguments.keywords else (Array, Seq, Dictionary, Instance)
+    if placed is None and arguments.positional and isinstance(arguments.positional[0], trees):
         return arguments.positional[0]
     return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
@@ -56,6 +61,16 @@ def _of_jax(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     else:
         run_callbacks(interp, name, arguments)
     return interp.made(name, arguments, node)
+
+
+def _where_known(model: Callable[[Interpreter, str, Arguments, nodes.Node], Value | None]) -> Model:
+    """A model that gives None where too little is known; then it is a function of jax like others."""
+
+    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+        result = model(interp, name, arguments, node)
+        return _of_jax(interp, name, arguments, node) if result is None else result
+
+    return run
 
 
 def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -73,6 +88,8 @@ MODELS: dict[str, Model] = {
     **dict.fromkeys(FOREIGN_FORMS, foreign_calls.call),
     **dict.fromkeys(spreading.PLACING, _place),
     **dict.fromkeys(("jax.device_put", "jax.block_until_ready"), _pass_on),
+    **dict.fromkeys(transforms.DIRECT, _where_known(transforms.run)),
+    **{name: _where_known(model) for name, model in TREES.items()},
 }
 # What functions without a model of their own do, by the beginnings of their names: the first that fits.
 FAMILIES: dict[str, Model] = {**COMPUTATIONS, PALLAS: unmodelled, "jax.": _of_jax, "": _foreign}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.launches import foreign_calls, launching
 from pallas_lint.kernels.library import derivatives, jit, members, spreading
 from pallas_lint.kernels.library.control import CONTROL
+from pallas_lint.kernels.library.host import transforms
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
@@ -134,6 +135,9 @@ def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, nod
         return decorate(interp, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
     if callee.function in FOREIGN_FORMS:
         return foreign_calls.call_result(interp, callee, arguments)
+    transformed = transforms.call(interp, callee, arguments, node)
+    if transformed is not None:
+        return transformed
     if is_partial(callee) and callee.callee is not None:
         merged = Arguments(
             [*callee.args, *arguments.positional],

@@ -193,9 +193,6 @@ def run(mesh):
         ("", "jax.jit(shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P('x')))({x})"),
         ("@functools.partial(jax.shard_map, mesh=MESH, in_specs=P('x'), out_specs=P('x'))", "local({x})"),
         ("@jax.shard_map(mesh=MESH, in_specs=P('x'), out_specs=P('x'))", "local({x})"),
-        ("", "jax.pmap(local)({x})"),
-        ("@jax.pmap", "local({x})"),
-        ("@functools.partial(jax.pmap, axis_name='x')", "local({x})"),
     ],
 )
 def test_what_is_mapped_sees_a_part(decorator: str, call: str) -> None:
@@ -207,6 +204,24 @@ def test_what_is_mapped_sees_a_part(decorator: str, call: str) -> None:
         assert not lint(code, "0.12.0.1", select="PAL506")
     direct = _MAPPED.format(decorator="", call="local(jnp.ones((32, 128)))", specs="")
     assert lint(direct, "0.12.0.1", select="PAL506")
+
+
+@pytest.mark.parametrize(
+    ("decorator", "call"),
+    [
+        ("", "jax.pmap(local)({x})"),
+        ("@jax.pmap", "local({x})"),
+        ("@functools.partial(jax.pmap, axis_name='x')", "local({x})"),
+        ("", "jax.vmap(local)({x})"),
+        ("@jax.vmap", "local({x})"),
+    ],
+)
+def test_what_is_mapped_sees_one_of_many(decorator: str, call: str) -> None:
+    specs = "in_specs=[pl.BlockSpec((8, 128), lambda: (0, 0))],"
+    code = _MAPPED.format(decorator=decorator, call=call.format(x="jnp.ones((4, 8, 128))"), specs=specs)
+    assert not lint(code, "0.12.0.1", select="PAL3") and not lint(code, "0.12.0.1", select="PAL506")
+    refused = _MAPPED.format(decorator=decorator, call=call.format(x="jnp.ones((32, 128))"), specs="")
+    assert lint(refused, "0.12.0.1", select="PAL506")
 
 
 @pytest.mark.parametrize(
