@@ -11,7 +11,6 @@ from pallas_lint.finding import Finding, LintError, Position, Related, Severity,
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
-from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
@@ -21,6 +20,7 @@ from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
+from pallas_lint.targeting import targets_of
 from pallas_lint.triage import suppressions
 from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.comments import witnesses_in
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.run.project import Project
+    from pallas_lint.sight import LaunchSight
     from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
@@ -54,6 +55,7 @@ class FileResult:
     dependencies: tuple[str, ...] = ()
     used_suppressions: tuple[tuple[str, int], ...] = ()
     traceback: str | None = None
+    launches: tuple[LaunchSight, ...] = ()
 
 
 @frozen(eq=False)
@@ -70,7 +72,12 @@ def may_have_kernels(source: Source) -> bool:
 
 def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
-    return judge(source, settings, project).result
+    judgement = judge(source, settings, project)
+    if judgement.analysis is None:
+        return judgement.result
+    from pallas_lint.sighting import sightings
+
+    return evolve(judgement.result, launches=tuple(sightings(judgement.analysis, settings)))
 
 
 def judge(
@@ -368,23 +375,6 @@ def _maps(what: Launch | CallResult, analysis: Analysis) -> Iterable[IndexMap]:
         spec = block_spec(what)
         return () if spec is None else maps_of(spec, analysis.interpreter, None)
     return index_maps_of(what, analysis)
-
-
-def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
-    """What a launch is judged for: its own backend where the code says it, else the targets asked for.
-
-    Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
-    on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
-    """
-    sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
-    # A call that is interpreted says nothing of what compilers do with such shapes, whatever they are asked for.
-    interpreted = launch.witness is not None and (launch.interpret or launch.witness.on == "interpret")
-    if sparse or interpreted or (launch.interpret and not settings.target):
-        return None
-    if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
-        own = tuple(target for target in settings.target if target.backend == launch.backend)
-        return (own or None) if settings.target else (Target(launch.backend),)
-    return settings.target
 
 
 def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[Target | None, ...]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.cli.probing import Probing
+    from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding
     from pallas_lint.run.cache import FileVerdict
     from pallas_lint.run.fixer import Outcome
@@ -65,6 +66,16 @@ class _Run:
         own = self._limits.get(finding.span.path, Severity.WARNING)
         return finding.severity.rank >= (told or own).rank
 
+    @property
+    def judged_as(self) -> list[JaxVersions]:
+        """The jax versions for which kernels were judged, by file."""
+        verdicts = zip(self.files, self.result.verdicts, strict=False)
+        return [file.settings.jax for file, verdict in verdicts if verdict.kernels]
+
+    def notes_on(self, judged: Iterable[JaxVersions]) -> list[str]:
+        """What the reader must know of the run, and of these versions."""
+        return [*self.notes, *self.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
+
     @cached_property
     def _limits(self) -> dict[str, Severity]:
         return {file.shown: file.settings.fail_on for file in self.files}
@@ -76,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--unsafe-fixes goes with --fix or --diff")
     if options.add_suppressions and (options.fix or options.unsafe_fixes or options.write_baseline):
         raise UsageError("--add-suppressions goes with neither --fix nor --write-baseline")
+    if options.show_kernels:
+        _check_showing(options)
     if options.stdin_filename and options.paths != ["-"]:
         raise UsageError("--stdin-filename goes with the path -")
     if "-" in options.paths and len(options.paths) > 1:
@@ -91,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         if error.path is None:
             raise UsageError(error.message) from error
         return _report(_Run(options, cwd, (), RunResult(), [_as_error(error)]))
+    if options.show_kernels:
+        return _show_kernels(linted)
     if options.probe:
         return _with_probe(linted)
     return _finish(linted)
@@ -331,8 +346,8 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     jax_of = {file.shown: file.settings.jax for file in linted.files}
     findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
-    judged = [f.settings.jax for f, v in zip(linted.files, linted.result.verdicts, strict=False) if v.kernels]
-    notes = [*linted.notes, *linted.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
+    judged = linted.judged_as
+    notes = linted.notes_on(judged)
     if options.verbose:
         notes += _told(linted)
     report = reports.Report(
@@ -340,6 +355,8 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         errors=linted.all_errors,
         files=linted.result.files,
         kernels=linted.result.kernels,
+        seen=linted.result.launches,
+        jax=list(dict.fromkeys(f"jax {jax.text} ({jax.source.removeprefix('from ')})" for jax in judged)),
         launches=linted.launches,
         fixed=linted.fixed,
         assumed=next((jax for jax in judged if jax.assumed), None),
@@ -358,6 +375,42 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     if report.errors:
         return TROUBLE
     return FINDINGS if any(linted.fails(finding) for finding in findings) else OK
+
+
+def _check_showing(options: argparse.Namespace) -> None:
+    """Raises UsageError for what does not go with --show-kernels."""
+    from pallas_lint.report import kernels
+
+    given = {
+        "--fix": options.fix,
+        "--diff": options.diff,
+        "--add-suppressions": options.add_suppressions,
+        "--write-baseline": options.write_baseline,
+        "--statistics": options.statistics,
+        "--probe": options.probe,
+    }
+    for option in (option for option, is_given in given.items() if is_given):
+        raise UsageError(f"--show-kernels goes without {option}")
+    if options.output_format not in kernels.FORMATS:
+        raise UsageError(f"--show-kernels goes with the formats {', '.join(kernels.FORMATS)}")
+
+
+def _show_kernels(linted: _Run) -> int:
+    """Print what is known of each launch, whatever is found there, and return the exit status."""
+    from pallas_lint.report import kernels
+
+    options = linted.options
+    report = reports.Report(
+        errors=linted.all_errors,
+        files=linted.result.files,
+        seen=linted.result.launches,
+        notes=linted.notes_on(linted.judged_as),
+        quiet=options.quiet,
+        style=Style(wants_colour(options.color, sys.stdout)),
+    )
+    terminal.write(kernels.render(options.output_format, report))
+    _say_errors(linted)
+    return TROUBLE if report.errors else OK
 
 
 def _without_known(linted: _Run, lines: Lines) -> tuple[_Run, Sequence[Finding]]:

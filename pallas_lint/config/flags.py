@@ -75,6 +75,9 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=output_format, default="full", metavar="F", help=", ".join(FORMATS))
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
+    output.add_argument(
+        "--show-kernels", action="store_true", help="print what is known of each launch instead of findings"
+    )
     output.add_argument("-q", "--quiet", action="store_true", help="findings only")
     output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
     add_colour(output)

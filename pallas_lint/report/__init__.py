@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.report.lines import SourceLine
+    from pallas_lint.sight import LaunchSight
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
@@ -26,7 +27,7 @@ class Report:
     errors: Sequence[LintError] = ()
     files: int = 0
     kernels: int = 0
-    launches: Sequence[dict[str, Any]] = ()
+    launches: Sequence[dict[str, Any]] = ()  # that the probe saw
     fixed: int = 0  # fixes applied in this run
     assumed: JaxVersions | None = None  # set where no jax version was told and one had to be assumed
     notes: Sequence[str] = ()
@@ -34,6 +35,8 @@ class Report:
     statistics: bool = False  # counts by rule (text formats: instead of the findings)
     style: Style = field(factory=Style)
     source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
+    seen: Sequence[LaunchSight] = ()  # each place that launches a kernel
+    jax: Sequence[str] = ()  # for which versions kernels were judged: "jax 0.10.2 (uv.lock)"
 
 
 def render(output_format: str, report: Report) -> Iterator[str]:

@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.report.style import visible
+from pallas_lint.report.style import visible, visible_file
+from pallas_lint.sight import Sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.finding import Finding
     from pallas_lint.report import Report
+    from pallas_lint.sight import LaunchSight
+
+_MOST_PLACES = 3  # of launches that were not followed
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 finding", "2 findings"; "info" has no plural."""
-    return f"{number} {noun}" if number == 1 or noun == "info" else f"{number} {noun}s"
+    """ "1 finding", "2 findings", "2 launches"; "info" has no plural."""
+    if number == 1 or noun == "info":
+        return f"{number} {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def render(report: Report) -> Iterator[str]:
@@ -35,7 +41,9 @@ def render(report: Report) -> Iterator[str]:
         found = style.bold(f"Found {count(len(report.findings), 'finding')}")
         yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}\n"
     elif report.files or not report.errors:
-        yield f"{style.good('No findings')} in {read}.{fixed}\n"
+        # What was judged is said at the end.
+        where = count(report.files, "file") if report.kernels or report.seen else read
+        yield f"{style.good('No findings')} in {where}.{fixed}\n"
     if report.assumed is not None:
         yield (
             f"{style.dim('note:')} jax version unknown (no environment, lock file or requirement): judged as "
@@ -43,6 +51,32 @@ def render(report: Report) -> Iterator[str]:
         )
     for note in report.notes:
         yield f"{style.dim('note:')} {visible(note)}\n"
+    if not report.findings and (report.kernels or report.seen):
+        yield f"{_judged(report)}\n"
+
+
+def _judged(report: Report) -> str:
+    """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with shapes, 1 not followed: src/a.py:40"."""
+    backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
+    judged = ", ".join((*backends, *report.jax))
+    kernels = f"{count(report.kernels, 'kernel')} judged{f' for {judged}' if judged else ''}"
+    sight = Sight.of(report.seen)
+    if not sight.launches:
+        return kernels
+    launches = "" if sight.launches == report.kernels else f"of {count(sight.launches, 'launch')} "
+    parts = [f"{launches}{sight.shapes or 'none'} with shapes"]
+    lost = [each for each in report.seen if not each.followed]
+    if sight.backend < sight.launches:
+        parts.append(f"{sight.launches - sight.backend} without a known backend")
+    if lost:
+        places = [f"{place_of(each)}:{each.line}" for each in lost[:_MOST_PLACES]]
+        parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MOST_PLACES else ''}")
+    return f"{kernels}; {', '.join(parts)}"
+
+
+def place_of(launch: LaunchSight) -> str:
+    """The file of a launch, with the cell in a notebook."""
+    return visible_file(launch.path) + (f":cell {launch.cell}" if launch.cell is not None else "")
 
 
 def fixable(findings: Sequence[Finding]) -> str:

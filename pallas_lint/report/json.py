@@ -6,7 +6,9 @@ from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
+from pallas_lint.records import fields
 from pallas_lint.report.statistics import rows
+from pallas_lint.sight import Sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +35,18 @@ def document(report: Report) -> dict[str, Any]:
         "tool": __version__,
         "files": report.files,
         "kernels": report.kernels,
+        "sight": sight_document(report),
         "findings": [finding_document(finding) for finding in report.findings],
         "errors": [error_document(error) for error in report.errors],
         "launches": list(report.launches),
         **counts,
     }
+
+
+def sight_document(report: Report) -> dict[str, int]:
+    """How many launches were found, and how far they were seen."""
+    sight = Sight.of(report.seen)
+    return {each.name: getattr(sight, each.name) for each in fields(Sight)}
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related
 from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
+from pallas_lint.sight import LaunchSight
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
 from pallas_lint.witnesses.witness import Witness
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.run.project import Project
 
-_LAYOUT = 4  # of the entries; a new number makes all old entries void
+_LAYOUT = 5  # of the entries; a new number makes all old entries void
 
 
 @frozen
@@ -38,6 +39,7 @@ class FileVerdict:
     used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
     notes: tuple[str, ...] = ()  # why it was not judged
     traceback: str | None = None  # of an internal error
+    launches: tuple[LaunchSight, ...] = ()  # the places in it that launch kernels
 
 
 @define
@@ -74,6 +76,7 @@ class Cache:
                 kernels=int(entry["kernels"]),
                 dependencies=tuple(entry["dependencies"]),
                 used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
+                launches=tuple(LaunchSight(*flat) for flat in entry["launches"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -88,8 +91,9 @@ class Cache:
             "kernels": verdict.kernels,
             "dependencies": {path: self._digest(path) for path in verdict.dependencies},
             "used_suppressions": verdict.used_suppressions,
+            "launches": list(map(_flat, verdict.launches)),
             "findings": [finding_document(finding) for finding in verdict.findings],
-            "witnesses": [_flat(finding.witness) for finding in verdict.findings],
+            "witnesses": [None if f.witness is None else _flat(f.witness) for f in verdict.findings],
         }
         with contextlib.suppress(OSError):
             user_cache.keep(self._file(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
@@ -215,9 +219,9 @@ def decode(document: dict[str, Any]) -> Finding:
     )
 
 
-def _flat(witness: Witness | None) -> tuple[object, ...] | None:
-    """A witness as JSON."""
-    return None if witness is None else tuple(getattr(witness, each.name) for each in fields(Witness))
+def _flat(record: Witness | LaunchSight) -> tuple[object, ...]:
+    """A record of plain values as JSON."""
+    return tuple(getattr(record, each.name) for each in fields(type(record)))
 
 
 def _with_witness(finding: Finding, flat: list[Any] | None) -> Finding:

@@ -15,6 +15,7 @@ from pallas_lint.records import evolve, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
+from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.digests import digest
 from pallas_lint.text.files import read
@@ -45,6 +46,7 @@ class RunResult:
     files: int = 0
     tracebacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # of files that were not judged
+    launches: tuple[LaunchSight, ...] = ()  # each place that launches a kernel once, sorted
 
 
 @frozen
@@ -141,6 +143,7 @@ def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
         len(verdicts),
         tuple(verdict.traceback for verdict in verdicts if verdict.traceback),
         tuple(note for verdict in verdicts for note in verdict.notes),
+        tuple(in_order(launch for verdict in verdicts for launch in verdict.launches)),
     )
 
 
@@ -180,6 +183,7 @@ def judge_source(source: Source, settings: Settings, project: Project) -> FileVe
         tuple(getattr(result, "dependencies", ())),
         tuple(getattr(result, "used_suppressions", ())),
         traceback=getattr(result, "traceback", None),
+        launches=tuple(getattr(result, "launches", ())),
     )
 
 

@@ -243,6 +243,6 @@ def _with_arguments(settings: ClientSettings, words: Sequence[str], problems: li
 def _without_effect(parsed: argparse.Namespace) -> Iterator[str]:
     if parsed.paths:
         yield parsed.paths[0]
-    for name in ("fix", "diff", "statistics", "probe"):
+    for name in ("fix", "diff", "statistics", "show_kernels", "probe"):
         if getattr(parsed, name):
-            yield f"--{name}"
+            yield f"--{name.replace('_', '-')}"

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from pallas_lint import report
 from pallas_lint.config.targets import JaxVersions
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.records import evolve
 from pallas_lint.report import Report
 from pallas_lint.report.full import LONGEST_LINE, underline
 from pallas_lint.report.style import Style, text_width, visible
+from pallas_lint.sight import LaunchSight
 from pallas_lint.text.source import Source
 
 TEXT = """\
@@ -56,9 +58,8 @@ def render(output_format: str, *findings: Finding, text: str = TEXT, **options: 
     given = Report(
         findings=findings,
         files=2,
-        kernels=1,
         source_line=lambda path, number, cell=None: source.line(number) if path == source.path else None,
-        **options,  # type: ignore[arg-type]
+        **{"kernels": 1, **options},  # type: ignore[arg-type]
     )
     return "".join(report.render(output_format, given))
 
@@ -128,10 +129,11 @@ def test_concise() -> None:
 @pytest.mark.parametrize(
     ("findings", "options", "last"),
     [
-        ([], {}, "No findings in 1 kernel, 2 files.\n"),
-        ([], {"fixed": 2}, "No findings in 1 kernel, 2 files. (2 findings fixed)\n"),
+        ([], {}, "No findings in 2 files.\n1 kernel judged\n"),
+        ([], {"kernels": 0}, "No findings in 0 kernels, 2 files.\n"),
+        ([], {"fixed": 2}, "No findings in 2 files. (2 findings fixed)\n1 kernel judged\n"),
         ([], {"quiet": True}, ""),
-        ([], {"notes": ["something"]}, "No findings in 1 kernel, 2 files.\nnote: something\n"),
+        ([], {"notes": ["something"]}, "No findings in 2 files.\nnote: something\n1 kernel judged\n"),
         ([], {"errors": [LintError("a", "m")], "files": 0}, ""),
     ],
 )
@@ -141,6 +143,41 @@ def test_footer(findings: list[Finding], options: dict[str, object], last: str) 
         assert "".join(report.render("full", given)) == last
     else:
         assert render("full", *findings, **options) == last
+
+
+SEEN = LaunchSight("a.py", 3, 8, None, "kernel", "tpu:v5e", "as set", judged=True, shapes=True)
+LOST = LaunchSight("src/b.py", 40, 4, None, stopped="nothing that runs leads there", met=False)
+
+
+@pytest.mark.parametrize(
+    ("seen", "kernels", "last"),
+    [
+        ([SEEN], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); 1 with shapes"),
+        ([evolve(SEEN, shapes=False)], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); none with shapes"),
+        (
+            [SEEN, evolve(SEEN, line=9, backend="triton"), LOST],
+            2,
+            "2 kernels judged for tpu:v5e, triton, jax 0.10.2 (uv.lock); of 3 launches 2 with shapes, "
+            "1 without a known backend, 1 not followed: src/b.py:40",
+        ),
+        (
+            [evolve(LOST, line=line, backend="tpu", path="n.ipynb", cell=2) for line in range(1, 6)],
+            0,
+            "0 kernels judged for jax 0.10.2 (uv.lock); of 5 launches none with shapes, "
+            "5 not followed: n.ipynb:cell 2:1, n.ipynb:cell 2:2, n.ipynb:cell 2:3, …",
+        ),
+        (
+            [evolve(SEEN, judged=False, why="imports; interpreted")],
+            1,
+            "1 kernel judged for jax 0.10.2 (uv.lock); 1 with shapes",
+        ),
+    ],
+)
+def test_what_a_clean_run_has_judged(seen: list[LaunchSight], kernels: int, last: str) -> None:
+    out = render("concise", seen=seen, kernels=kernels, jax=["jax 0.10.2 (uv.lock)"])
+    assert out.splitlines()[-1] == last
+    assert render("concise", seen=seen, kernels=kernels, quiet=True) == ""
+    assert "judged" not in render("concise", FINDING, seen=seen, kernels=kernels)
 
 
 def test_footer_counts() -> None:

@@ -37,6 +37,7 @@ def steers(text: str) -> list[str]:
         ("--output-format", "json"),
         ("--diff",),
         ("--statistics", "-v"),
+        ("--show-kernels",),
     ],
     ids=lambda arguments: arguments[-1],
 )

@@ -53,7 +53,8 @@ def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
     first, second = _text(left), _text(right)
     if symbol in _COMMUTATIVE and second < first:
         first, second = second, first
-    return Sym(f"({first}{symbol}{second})", owner_of(left, right), operation=(symbol, left, right))
+    text = f"{symbol}({first},{second})" if symbol.isalpha() else f"({first}{symbol}{second})"
+    return Sym(text, owner_of(left, right), operation=(symbol, left, right))
 
 
 def owner_of(*operands: Value) -> object:
