@@ -55,9 +55,9 @@ class Cache:
     _digests: dict[str, str] = field(factory=dict)
     _cleaned: bool = False
 
-    def key(self, shown: str, data: bytes, settings_fingerprint: str) -> str:
+    def key(self, shown: str, data: bytes, settings_fingerprint: str, witnesses: tuple[Witness, ...] = ()) -> str:
         """What a verdict rests on, dependencies apart."""
-        parts = (shown, settings_fingerprint, str(_LAYOUT), tool_fingerprint(), digest(data))
+        parts = (shown, settings_fingerprint, repr(witnesses), str(_LAYOUT), tool_fingerprint(), digest(data))
         return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
     def get(self, shown: str, key: str) -> FileVerdict | None:

@@ -17,7 +17,6 @@ from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
-from pallas_lint.text.digests import digest
 from pallas_lint.text.files import read
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ def run(
         number = index[Same(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
-        told = digest(repr(project.witnesses(file.path, file.settings)).encode("utf-8", "surrogatepass"))
-        key = cache.key(file.shown, data, fingerprints[number] + told) if cache and keeping else None
+        witnesses = project.witnesses(file.path, file.settings)
+        key = cache.key(file.shown, data, fingerprints[number], witnesses) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
