@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.layout import LAYOUT_FILES
 from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
@@ -179,6 +180,8 @@ class Project:
         """The file has changed on disk: what was read of it does not count any more."""
         self._syntax.forget(file)
         self._evidence.forget(file)
+        if file.name in LAYOUT_FILES:
+            self._syntax.layouts.forget()
         for callers in self._callers.values():
             callers.forget(file)
         self._shapes.pop(file, None)
@@ -188,6 +191,9 @@ class Project:
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""
         self._evidence.forget_requirements()
+        self._syntax.layouts.forget()
+        for callers in self._callers.values():
+            callers.doubt()
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""

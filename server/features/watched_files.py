@@ -11,6 +11,7 @@ from pallas_lint.server.workspace import settings_files
 from pallas_lint.server.workspace.folders import file_of
 
 from pallas_lint.config.environment import ENVIRONMENT_FOLDERS, LOCK_FILES, has_evidence
+from pallas_lint.config.layout import LAYOUT_FILES
 from pallas_lint.config.settings import CONFIG_NAMES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 WATCHED = (
     "**/*.{py,ipynb}",
-    f"**/{{{','.join((*CONFIG_NAMES, *LOCK_FILES, 'setup.cfg', '.gitignore'))}}}",
+    f"**/{{{','.join((*CONFIG_NAMES, *LOCK_FILES, 'setup.cfg', 'pytest.ini', 'tox.ini', '.gitignore'))}}}",
     "**/requirements*.txt",
     # What an installation of jax leaves behind, and nothing else of an environment.
     *(f"**/{name}/**/jax*.dist-info/METADATA" for name in ENVIRONMENT_FOLDERS),
@@ -54,7 +55,8 @@ def _below(file: Path) -> Path | None:
     for place in file.parents:
         if place.name in ENVIRONMENT_FOLDERS:
             return place.parent
-    return file.parent if settings_files.is_one(file) or has_evidence([file.name]) else None
+    tells = settings_files.is_one(file) or has_evidence([file.name]) or file.name in LAYOUT_FILES
+    return file.parent if tells else None
 
 
 async def watch(ls: PallasServer) -> None:

@@ -118,4 +118,5 @@ def _facts(interp: Interpreter, module: Module) -> Hashable:
     frame = (*imports, *(piece for piece, _ in module.outline.imports), *leading)
     inner = tuple(module.inner_imports.items())
     assumptions = tuple(sorted(interp.assumptions.items()))
-    return frame, inner, asked_for, newline, module.x64, interp.versions, assumptions, module.source.path
+    layout = module.graph.layout_of(module)
+    return frame, inner, asked_for, newline, module.x64, interp.versions, assumptions, module.source.path, layout

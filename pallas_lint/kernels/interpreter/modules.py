@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.layout import Layouts
 from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Effects
+from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.scope import Env
@@ -25,6 +27,7 @@ from pallas_lint.text.source import Source, SourceError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from pallas_lint.config.layout import Layout
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
     from pallas_lint.syntax.uses import Uses
@@ -321,6 +324,7 @@ class SyntaxCache:
 
     limit: int = 2_000_000
     incremental: bool = False  # keep what was found out of the files that are analysed
+    layouts: Layouts = field(factory=Layouts)
     _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
     _edited: dict[Path, Module] = field(factory=dict)
 
@@ -363,7 +367,7 @@ class SyntaxCache:
             size -= len(source.text)
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class ModuleGraph:
     """The project's modules as one analysis sees them, each read once."""
 
@@ -386,6 +390,7 @@ class ModuleGraph:
         self._first = self._first or module
         if file is not None:
             self._by_file[file] = module
+            self._search.put(file)
         return module
 
     def load(self, file: Path) -> Module | None:
@@ -423,35 +428,18 @@ class ModuleGraph:
         return found
 
     def _find(self, dotted: str, folder: Path) -> Module | None:
-        if dotted.startswith("."):
-            rest = dotted.lstrip(".")
-            for _ in range(len(dotted) - len(rest) - 1):
-                folder = folder.parent
-            return self._at(folder, rest.split(".") if rest else [])
         if dotted.split(".", 1)[0] in _VOCABULARY and not f"{dotted}.".startswith(_CODE_OF_JAX):
             return None
-        for base in self._bases(folder):
-            module = self._at(base, dotted.split("."))
-            if module is not None:
-                return module
-        return None
+        file = self._search.file_of(dotted, folder)
+        return None if file is None else self.load(file)
 
-    @staticmethod
-    def _bases(folder: Path) -> list[Path]:
-        """The folders that a file in `folder` may import from: its own and those above, up to the repository's."""
-        bases = [folder]
-        for parent in folder.parents:
-            if len(bases) >= 12 or (bases[-1] / ".git").exists():
-                break
-            bases.append(parent)
-        return bases
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self.overlay, self._by_file, self.syntax.layouts, self.touched)
 
-    def _at(self, base: Path, parts: list[str]) -> Module | None:
-        place = base.joinpath(*parts)
-        for file in ([place.with_suffix(".py")] if parts else []) + [place / "__init__.py"]:
-            if file in self._by_file or file in self.overlay or file.is_file():
-                return self.load(file)
-        return None
+    def layout_of(self, module: Module) -> Layout | None:
+        """From where the module's project imports; a change of that changes what names mean."""
+        return None if module.file is None else self.syntax.layouts.of(module.file.parent)
 
     def absolute(self, dotted: str, importer: Module) -> str:
         """A name by which the module of `dotted` can be found again from anywhere: its file."""
