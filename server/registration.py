@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
+from pallas_lint.server.commands import create_config, known_calls, lint_workspace, probe, probe_comment
 from pallas_lint.server.features import (
     code_action,
     code_lens,
     completion,
     configuration,
-    create_config,
     diagnostics,
     hover,
     inlay_hint,
     lifecycle,
-    lint_workspace,
     notebook_cells,
     notebook_sync,
-    probe,
-    probe_comment,
     probe_report,
     rule_page,
     status,
@@ -67,6 +64,7 @@ COMMANDS: tuple[tuple[str, Handler], ...] = (
     ("pallasLint.createConfig", create_config.create_config),
     ("pallasLint.probe", probe.probe),
     ("pallasLint.writeProbeComment", probe_comment.write_comment),
+    ("pallasLint.chooseWitness", known_calls.choose),
 )
 
 

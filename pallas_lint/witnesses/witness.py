@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.records import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Kind = Literal["here", "comment", "caller", "file"]  # nearest first; "here": a call in the launcher's own file
 _MOST_TOLD = 100  # characters of the arguments in a message
@@ -37,23 +40,29 @@ class Witness:
     @property
     def spelled(self) -> str:
         """The arguments as a reader wants them: "x: f32[512,1024], bm=64"."""
-        return self._spelled()
+        return _spelled(self.arguments)
 
-    def _spelled(self, *, brief: bool = False) -> str:
-        given = [each for each in self.arguments if not (brief and (each[1] == "None" or each[1].endswith("[...]")))]
-        arrays = [f"{name}: {value}" for name, value in given if is_array(value)]
-        return ", ".join((*arrays, *(f"{name}={value}" for name, value in given if not is_array(value))))
+    def brief(self, longest: int) -> str:
+        """The same in a few characters, without what says next to nothing."""
+        spelled = _spelled(each for each in self.arguments if each[1] != "None" and not each[1].endswith("[...]"))
+        if len(spelled) <= longest:
+            return spelled
+        end = spelled.rfind(", ", 0, longest)
+        return f"{spelled[:end]}, …" if end > 0 else f"{spelled[:longest]}…"
 
     def told(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
-        spelled, where = self._spelled(brief=True), self.source
-        if len(spelled) > _MOST_TOLD:
-            end = spelled.rfind(", ", 0, _MOST_TOLD)
-            spelled = f"{spelled[:end]}, …" if end > 0 else f"{spelled[:_MOST_TOLD]}…"
+        spelled, where = self.brief(_MOST_TOLD), self.source
         file, _, name = self.source.partition("::")
         if name and file == path:
             where = f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script
         return f"with {spelled}, as in {where}" if spelled else f"as called in {where}"
+
+
+def _spelled(arguments: Iterable[tuple[str, str]]) -> str:
+    given = list(arguments)
+    arrays = [f"{name}: {value}" for name, value in given if is_array(value)]
+    return ", ".join((*arrays, *(f"{name}={value}" for name, value in given if not is_array(value))))
 
 
 def is_array(text: str) -> bool:

@@ -21,6 +21,8 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from pallas_lint.server.app import PallasServer
+
 logger = logging.getLogger(__name__)
 
 # Under which the client wants to be told how far the command at hand is.
@@ -155,6 +157,19 @@ def argument(given: object) -> Mapping[str, Any]:
     # pygls makes named tuples of the objects in requests that it does not know.
     fields = getattr(given, "_asdict", None)
     return fields() if fields is not None else {}
+
+
+def refresh_views(ls: PallasServer) -> None:
+    """Have the client ask again for what it shows in the code, where it can."""
+    workspace = ls.client_capabilities.workspace
+    if workspace is None:
+        return
+    for can, refresh in (
+        (workspace.code_lens, ls.workspace_code_lens_refresh),
+        (workspace.inlay_hint, ls.workspace_inlay_hint_refresh),
+    ):
+        if can is not None and can.refresh_support:
+            refresh(None)
 
 
 def _reason(error: Exception) -> str:

@@ -10,6 +10,7 @@ from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
 from pallas_lint.server.probing.probe_targets import NoFunction, launching_function
 from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
+from pallas_lint.server.views.calls import launchers, shown_launches
 from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
 
 from pallas_lint.records import frozen
@@ -18,6 +19,7 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pallas_lint.server.views.calls import Launcher
     from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
 
+CHOOSE = "pallasLint.chooseWitness"
+_LONGEST = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
 
 
@@ -39,7 +43,20 @@ def code_lenses(judged: Judged, codec: PositionCodec, client_commands: frozenset
         where = range_of(judged.source, place.span, codec)
         commands = _commands(judged, place, where.start, client_commands)
         lenses += [lsp.CodeLens(range=where, command=command) for command in commands]
+    for launcher in sorted(launchers(judged), key=lambda launcher: launcher.span):
+        where = range_of(judged.source, launcher.span, codec)
+        lenses.append(lsp.CodeLens(range=where, command=_calls_of(launcher, judged)))
     return lenses
+
+
+def _calls_of(launcher: Launcher, judged: Judged) -> lsp.Command:
+    """ "3 witnesses · x: f32[256,200] ▾": the call that is shown, and a way to others."""
+    number, shown = len(launcher.calls), launcher.shown
+    title = shown.brief(_LONGEST) or f"as called in {shown.source}"
+    if number == 1:
+        return lsp.Command(title=f"1 witness · {title}", command="")
+    told = {"uri": judged.uri, "function": launcher.name}
+    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[told])
 
 
 @frozen
@@ -63,7 +80,7 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
     path = judged.source.path
     launches: dict[Span, list[Launch]] = defaultdict(list)
     kernels: dict[Span, list[Launch]] = defaultdict(list)
-    for launch in analysis.launches:
+    for launch in shown_launches(judged):
         span = launch.called_at.span
         if span.path == path:
             launches[span].append(launch)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp, range_of
+from pallas_lint.server.views.calls import shown_launches, shown_traces
 from pallas_lint.server.views.figures import (
     aval,
     bracketed,
@@ -63,11 +64,11 @@ def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
     assert judged.judgement is not None and judged.judgement.analysis is not None
     analysis = judged.judgement.analysis
     found: tuple[Span, str] | None = None
-    for trace in analysis.traces:
+    for trace in shown_traces(judged):
         found = _hovered_op(trace, judged, position) or _hovered_ref(trace, judged, position) or found
     if found is not None:
         return found
-    for launch in analysis.launches:
+    for launch in shown_launches(judged):
         span = launch.called_at.span
         if _inside(span, judged, position):
             return span, _launch_text(launch, judged)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import to_lsp
+from pallas_lint.server.views.calls import shown_launches, shown_traces
 from pallas_lint.server.views.figures import (
     aval,
     bracketed,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.model.values import Ref
     from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.witnesses.witness import Witness
 
 
 def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[lsp.InlayHint]:
@@ -34,11 +36,11 @@ def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[
         return []
     first, last = asked.start.line + 1, asked.end.line + 1
     hints: dict[Position, tuple[str, str | None] | None] = {}
-    for trace in judged.judgement.analysis.traces if judged.client.inlay_dtype else ():
+    for trace in shown_traces(judged) if judged.client.inlay_dtype else ():
         probed = known_of(judged, trace.launch)
         for ref, span in ref_parameters(trace, judged):
             if first <= span.start.line <= last:
-                label = _ref_hint(ref, probed)
+                label = _ref_hint(ref, probed, trace.launch.witness, judged)
                 # A kernel of several launches has the hint only where they agree.
                 if label is not None:
                     hints[span.end] = label if hints.get(span.end, label) == label else None
@@ -57,15 +59,18 @@ def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[
     return [*found, *_launch_hints(judged, (first, last), codec)]
 
 
-def _ref_hint(ref: Ref, probed: LaunchResult | None) -> tuple[str, str | None] | None:
-    """The type from the text; where that leaves something open, the one that was probed, with where it comes from."""
+def _ref_hint(
+    ref: Ref, probed: LaunchResult | None, call: Witness | None, judged: Judged
+) -> tuple[str, str | None] | None:
+    """The type from the text or a known call; where that leaves something open, as probed; with where it comes from."""
     label = aval(ref.shape, ref.dtype)
     operand = operand_of(probed, ref)
     if operand is not None and ("?" in label or any(not isinstance(each, int) for each in ref.shape or ())):
         seen = f"{operand['dtype']}{bracketed(operand['block'] or operand['shape'])}"
         space = operand["memory_space"]
         return (f"{seen} {space}" if space and space not in ("vmem", ref.space) else seen), "as probed"
-    return (label, None) if ref.shape is not None or ref.dtype is not None else None
+    told = None if call is None else call.told(judged.source.path)
+    return (label, told) if ref.shape is not None or ref.dtype is not None else None
 
 
 def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) -> Iterator[lsp.InlayHint]:
@@ -73,7 +78,7 @@ def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) 
     assert judged.judgement is not None and judged.judgement.analysis is not None
     client = judged.client
     seen: set[int] = set()
-    for launch in judged.judgement.analysis.launches:
+    for launch in shown_launches(judged):
         span = launch.called_at.span
         line = span.end.line
         if span.path != judged.source.path or not lines[0] <= line <= lines[1] or line in seen:
@@ -91,6 +96,10 @@ def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) 
             yield lsp.InlayHint(
                 position=to_lsp(judged.source, end, codec),
                 label=", ".join(told),
-                tooltip="as probed" if probed is not None else "as far as the text tells",
+                tooltip="as probed"
+                if probed is not None
+                else "as far as the text tells"
+                if launch.witness is None
+                else launch.witness.told(judged.source.path),
                 padding_left=True,
             )

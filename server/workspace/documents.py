@@ -21,7 +21,7 @@ from pallas_lint.notebooks import reading
 from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.presumption import backends_named
-from pallas_lint.records import define, field
+from pallas_lint.records import define, evolve, field
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.folders import Folders
 
     from pallas_lint.presumption import Named
+    from pallas_lint.witnesses.witness import Witness
 
 LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
@@ -54,6 +55,7 @@ class Documents:
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _judged: dict[str, Judged] = field(factory=dict, init=False)
     _reported: dict[str, Judged] = field(factory=dict, init=False)  # what the client was told last
+    _picked: dict[str, dict[str, Witness]] = field(factory=dict, init=False)  # by document and function
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
     _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
@@ -106,7 +108,7 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
-        for known in (self._texts, self._judged, self._reported, self._attention):
+        for known in (self._texts, self._judged, self._reported, self._attention, self._picked):
             known.pop(uri, None)
         self._unsaved.discard(uri)
         self._undecided.discard(uri)
@@ -187,6 +189,12 @@ class Documents:
         if uri in self._texts:
             self._judged.pop(uri, None)
             self._schedule(uri)
+
+    def pick(self, uri: str, function: str, call: Witness) -> None:
+        """Of the known calls of a function its user wants to see this one."""
+        self._picked[uri] = {**self._picked.get(uri, {}), function: call}
+        if uri in self._judged:
+            self._judged[uri] = evolve(self._judged[uri], picked=self._picked[uri])
 
     def differing(self) -> dict[Path, Source]:
         """The open documents whose files, if there are any, have another text."""
@@ -281,7 +289,7 @@ class Documents:
             del self._running[uri]
         current = self._texts.get(uri)
         if current is not None and current[1] is source:
-            self._judged[uri] = found
+            self._judged[uri] = found = evolve(found, picked=self._picked.get(uri, {}))
             if found.crash is not None:
                 self.failed(found.crash)
             if uri not in self._unsaved:

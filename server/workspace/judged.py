@@ -11,11 +11,14 @@ from pallas_lint.run.cache import FileVerdict
 from pallas_lint.run.fixer import SYNTAX_ERROR
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pallas_lint.config.settings import Settings, SettingsError
     from pallas_lint.finding import Finding
     from pallas_lint.lint import Judgement
     from pallas_lint.probe.stored_runs import Run
     from pallas_lint.text.source import Source
+    from pallas_lint.witnesses.witness import Witness
 
 
 @frozen
@@ -34,6 +37,7 @@ class Judged:
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
+    picked: Mapping[str, Witness] = field(factory=dict)  # by function: the known call that the user wants to see
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pallas_lint.server.features.probe_comment import comment_edit
+from pallas_lint.server.commands.probe_comment import comment_edit
 from pallas_lint.server.probing.probe_targets import NoFunction, choose
 from pallas_lint.server.probing.suggested_arguments import suggestion
 

@@ -35,7 +35,7 @@ def run_witnesses(runs: Runs, witnesses: tuple[Witness, ...], run: Run) -> tuple
     stale: list[Witness] = []
     interp.calling = True
     for witness in witnesses:
-        piece = _piece_of(module, witness.name)
+        piece = piece_of(module, witness.name)
         if piece is None:
             stale.append(witness)
             continue
@@ -61,7 +61,7 @@ def _run(
     return fits
 
 
-def _piece_of(module: Module, name: str) -> Piece | None:
+def piece_of(module: Module, name: str) -> Piece | None:
     """The piece that defines a function or a method."""
     owner, _, method = name.rpartition(".")
     for piece in module.binders(owner or name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server.features.probe import chosen_function
+from pallas_lint.server.commands.probe import chosen_function
 from pallas_lint.server.probing.prober import Failed
 from pallas_lint.server.protocol.session import argument
 

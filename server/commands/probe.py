@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.prober import Asked, Failed, answer_of
 from pallas_lint.server.protocol.progress import Progress
-from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.protocol.session import argument, refresh_views
 from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.config.environment import InterpreterError, find_python
@@ -162,12 +162,7 @@ async def _show(ls: PallasServer, uri: str) -> None:
     await ls.documents.judged(uri)
     ls.protocol.notify("pallasLint/probed", {"uri": uri})
     workspace = ls.client_capabilities.workspace
-    if workspace is None:
-        return
-    for can, refresh in (
-        (workspace.diagnostics if ls.reporter.pulls else None, ls.workspace_diagnostic_refresh),
-        (workspace.code_lens, ls.workspace_code_lens_refresh),
-        (workspace.inlay_hint, ls.workspace_inlay_hint_refresh),
-    ):
-        if can is not None and can.refresh_support:
-            refresh(None)
+    can = workspace.diagnostics if workspace is not None and ls.reporter.pulls else None
+    if can is not None and can.refresh_support:
+        ls.workspace_diagnostic_refresh(None)
+    refresh_views(ls)

@@ -1,0 +1,1 @@
+"""What the server does when a client asks it to: its commands."""

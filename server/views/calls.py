@@ -1,0 +1,96 @@
+"""Known calls of launchers: which are there, and which one is shown where several tell of other shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from pallas_lint.kernels.analysis.witnessing import piece_of
+from pallas_lint.records import frozen
+from pallas_lint.syntax import nodes
+from pallas_lint.witnesses.witness import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.server.workspace.judged import Judged
+
+    from pallas_lint.finding import Span
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.syntax import Piece
+    from pallas_lint.witnesses.witness import Witness
+
+
+_NEAREST = get_args(Kind)
+
+
+@frozen
+class Launcher:
+    """A function that is seen to be called: its name, where that stands, and the calls that tell something new."""
+
+    name: str
+    span: Span
+    calls: tuple[Witness, ...]
+    shown: Witness
+
+
+def launchers(judged: Judged) -> Iterator[Launcher]:
+    """The functions of a document of which calls are known, in no order."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    module = judged.judgement.analysis.module
+    for name, calls in _calls(judged).items():
+        piece = piece_of(module, name)
+        span = None if piece is None else _name_in(piece, name)
+        if span is not None:
+            yield Launcher(name, span, calls, _shown(name, calls, judged))
+
+
+def shown_launches(judged: Judged) -> list[Launch]:
+    """The launches of a document; where calls are known that lead to one, as the call that is shown has it."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    shown = {name: _shown(name, calls, judged) for name, calls in _calls(judged).items()}
+    places: dict[nodes.Node, list[Launch]] = {}
+    for launch in judged.judgement.analysis.launches:
+        places.setdefault(launch.site.key, []).append(launch)
+    found: list[Launch] = []
+    for launches in places.values():
+        told = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
+        # A place to which that call does not lead is shown as it is for any.
+        found += told or [each for each in launches if each.witness is None] or launches[:1]
+    return found
+
+
+def shown_traces(judged: Judged) -> list[KernelTrace]:
+    """Each kernel under these launches, once."""
+    return list(dict.fromkeys(trace for launch in shown_launches(judged) for trace in launch.traces))
+
+
+def _calls(judged: Judged) -> dict[str, tuple[Witness, ...]]:
+    """The calls of each function as a reader looks for them: the nearest first, then as they stand in their files."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    found: dict[str, dict[Witness, None]] = {}
+    for launch in judged.judgement.analysis.launches:
+        if launch.witness is not None:
+            found.setdefault(launch.witness.name, {})[launch.witness] = None
+    return {name: tuple(sorted(calls, key=_place)) for name, calls in found.items()}
+
+
+def _place(call: Witness) -> tuple[int, str, int, str]:
+    path, _, line = call.source.rpartition(":")
+    number = int(line) if line.isdecimal() else 0
+    return _NEAREST.index(call.kind), path, number, call.source
+
+
+def _shown(name: str, calls: tuple[Witness, ...], judged: Judged) -> Witness:
+    """The call that the user picked, as long as it is there."""
+    picked = judged.picked.get(name)
+    return picked if picked in calls and picked is not None else calls[0]
+
+
+def _name_in(piece: Piece, name: str) -> Span | None:
+    """Where a piece defines a function."""
+    last = name.rpartition(".")[2]
+    for node in piece.body:
+        if isinstance(node, nodes.FunctionDef) and node.name.value == last:
+            return piece.span(node.name)
+    return None

@@ -1,0 +1,131 @@
+"""Known calls of launchers: their shapes in hints and lenses, and which of them is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from lsprotocol import types as lsp
+
+from tests.server.clients import document, everywhere, session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.server.clients import Editor
+
+pytestmark = pytest.mark.asyncio
+CODE = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+def rows(x, *, bm=64):
+    m, n = x.shape
+    spec = pl.BlockSpec((bm, n), lambda i: (i, 0))
+    return pl.pallas_call(kernel, grid=(m // bm,), in_specs=[spec], out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=pltpu.CompilerParams())(x)
+"""
+TEST = """\
+import jax.numpy as jnp
+from kern import rows
+
+def test_rows():
+    rows(jnp.ones((256, 256)))
+    rows(jnp.ones((512, 128), jnp.bfloat16), bm=32)
+"""
+FIRST, SECOND = "x: f32[256,256], bm=64", "x: bf16[512,128], bm=32"
+
+
+def project(folder: Path, test: str = TEST) -> str:
+    (folder / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    (folder / "kern.py").write_text(CODE)
+    (folder / "test_kern.py").write_text(test)
+    return (folder / "kern.py").as_uri()
+
+
+async def hints(editor: Editor, uri: str) -> dict[str, object]:
+    """Label to tooltip."""
+    asked = lsp.InlayHintParams(document(uri), everywhere())
+    found = await editor.client.text_document_inlay_hint_async(asked)
+    return {str(each.label): each.tooltip for each in found or ()}
+
+
+async def lenses(editor: Editor, uri: str, line: str) -> list[lsp.Command]:
+    """The lenses over the line of the code that begins so."""
+    found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
+    lines = CODE.splitlines()
+    return [each.command for each in found or () if each.command and lines[each.range.start.line].startswith(line)]
+
+
+async def choose(editor: Editor, **request: object) -> Any:
+    params = lsp.ExecuteCommandParams("pallasLint.chooseWitness", [request])
+    return await editor.client.workspace_execute_command_async(params)
+
+
+async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
+    uri = project(tmp_path)
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        found = await hints(editor, uri)
+        assert str(found[": f32[64, 256]"]).startswith(f"with {FIRST}, as in ")
+        assert str(found[": f32[64, 256]"]).endswith("test_kern.py:5")
+        assert any(label.startswith("4 steps") for label in found)
+        (lens,) = await lenses(editor, uri, "def rows")
+        assert lens.title == f"2 witnesses · {FIRST} ▾"
+        (kernel, *_) = await lenses(editor, uri, "def kernel")
+        assert "grid (4)" in kernel.title
+
+
+async def test_another_call_is_picked(tmp_path: Path) -> None:
+    uri = project(tmp_path)
+    async with session("visual_studio_code", tmp_path) as editor:
+        editor.open(uri, CODE)
+        (lens,) = await lenses(editor, uri, "def rows")
+        assert lens.arguments is not None
+        (request,) = lens.arguments
+        told = await choose(editor, **request, ask=True)
+        assert [(each["arguments"], each["shown"]) for each in told] == [(FIRST, True), (SECOND, False)]
+        assert ": f32[64, 256]" in await hints(editor, uri)
+        await choose(editor, **request, arguments=SECOND)
+        assert ": bf16[32, 128]" in await hints(editor, uri)
+        # An edit leaves the choice alone; without arguments it is the next one's turn.
+        editor.change(uri, f"{CODE}\n\n# more\n")
+        (lens,) = await lenses(editor, uri, "def rows")
+        assert lens.title == f"2 witnesses · {SECOND} ▾"
+        told = await choose(editor, **request)
+        assert [each["shown"] for each in told] == [True, False]
+        assert ": f32[64, 256]" in await hints(editor, uri)
+
+
+async def test_a_single_call_is_only_told(tmp_path: Path) -> None:
+    uri = project(tmp_path, TEST.rsplit("\n", 2)[0] + "\n")
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        (lens,) = await lenses(editor, uri, "def rows")
+        assert (lens.title, lens.command) == (f"1 witness · {FIRST}", "")
+
+
+async def test_without_calls_hints_have_what_the_text_tells(tmp_path: Path) -> None:
+    uri = project(tmp_path, "")
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        assert (await hints(editor, uri))[": ?[bm, x.shape[1]]"] is None
+        assert await lenses(editor, uri, "def rows") == []
+
+
+@pytest.mark.parametrize("request_", [{}, {"uri": 3}, {"uri": "file:///gone.py", "function": "f"}])
+async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, object]) -> None:
+    uri = project(tmp_path)
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        assert await choose(editor, **request_) == []
+        assert await choose(editor, uri=uri, function="kernel") == []
+        told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
+        assert [each["shown"] for each in told] == [True, False]
