@@ -73,6 +73,105 @@ KNOWN = [
     "return [x * x for x in range(12)], {x: x + 1 for x in range(3)}, [(x, y) for x in range(2) for y in 'ab']",
     "return isinstance(3, int), isinstance('a', (str, int))",
 ]
+# ... with these classes.
+CLASSES = """
+import collections
+import copy
+import dataclasses
+import enum
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+N = 4
+
+@dataclass(frozen=True)
+class Blocks:
+    bm: int
+    bn: int = 128
+    names: tuple = field(default_factory=tuple)
+    most: ClassVar[int] = 512
+    stages: int = field(default=2, kw_only=True)
+    total: int = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "total", self.bm * self.bn)
+
+    @property
+    def shape(self):
+        return (self.bm, self.bn)
+
+    def doubled(self):
+        return dataclasses.replace(self, bm=self.bm * 2)
+
+@dataclass(frozen=True)
+class Deep(Blocks):
+    bk: int = N * 16
+    bn: int = 64
+
+    @classmethod
+    def default(cls):
+        return cls(8)
+
+class Pair(NamedTuple):
+    first: int
+    second: int = 7
+
+    def swapped(self):
+        return Pair(self.second, self.first)
+
+Point = collections.namedtuple("Point", "x y z", defaults=(3,))
+
+class Mode(enum.Enum):
+    PREFILL = 0
+    DECODE = 1
+    OTHER = enum.auto()
+    LAST = 1
+
+class Kind(str, enum.Enum):
+    A = "a"
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+CONFIGS = {"small": Blocks(8), "large": Blocks(bm=256, bn=512)}
+
+def of(bm=1, bn=2, **rest):
+    return bm, bn, rest
+"""
+WITH_CLASSES = [
+    "b = Blocks(8)\nreturn b.bm, b.bn, b.names, b.most, b.stages, b.total, b.shape",
+    "b = Blocks(8, 16, stages=3)\nreturn b.bm, b.bn, b.stages, b.total, Blocks.most",
+    "b = dataclasses.replace(Blocks(8), bn=4)\nreturn b.bm, b.bn, b.total, b.doubled().shape, b.doubled().total",
+    "d = Deep(4, 2)\nreturn d.bm, d.bn, d.bk, d.total, d.shape",
+    "d = Deep.default()\nreturn d.bm, d.bn, d.shape",
+    "return dataclasses.asdict(Blocks(8, 4)), dataclasses.astuple(Blocks(8, 4))",
+    "return of(**dataclasses.asdict(Deep(8))), of(**{'bn': 5, 'x': 1})",
+    "return CONFIGS['large'].bn, [c.bm for c in CONFIGS.values()], {k: v.shape for k, v in CONFIGS.items()}",
+    "p = Pair(3)\na, b = p\nreturn a, b, p[0], p[-1], len(p), p.second, list(p), sum(p), p.swapped().first",
+    "return [x for x in Pair(1, 2)], Pair(1)._replace(second=9).second, Pair(1)._asdict(), of(*Pair(5))",
+    "p = Point(1, y=2)\nx, y, z = p\nreturn x, y, z, p.z, p._replace(x=8)[0]",
+    "m = Mode.DECODE\nreturn m == Mode.DECODE, m is Mode.PREFILL, m != Mode.PREFILL, m.value, m.name, m is Mode.LAST",
+    "return m_in(Mode.DECODE), Mode(1) is Mode.DECODE, Mode.DECODE in (Mode.PREFILL, Mode.DECODE)",
+    "return Kind.A == 'a', Kind.A.value, Level.HIGH > Level.LOW, Level.HIGH * 8, Level.LOW == 1",
+    "return isinstance(Deep(1), Blocks), isinstance(3, Blocks), getattr(Blocks(8), 'bn'), getattr(Blocks(8), 'bn', 0)",
+    "return hasattr(Blocks(8), 'shape'), copy.copy(Pair(1)).first, copy.deepcopy(Blocks(3)).bm",
+    "match Mode.DECODE:\n    case Mode.PREFILL:\n        return 1\n    case Mode.DECODE:\n        return 2\nreturn 3",
+    "match 'b':\n    case 'a' | 'c':\n        return 1\n    case other:\n        return other",
+    "match 7:\n    case 1:\n        return 1\n    case None:\n        return 2\n    case _:\n        return 3",
+    "match 7:\n    case 1:\n        return 1\nreturn 4",
+]
+WITH_CLASSES_OPEN = [
+    "return Blocks(f()).bm",
+    "return Blocks(**f()).bn",
+    "return Blocks(8, *f()).bn",
+    "return dataclasses.replace(Blocks(8), **f()).bm",
+    "return Mode(f()) == Mode.DECODE",
+    "return f() == Mode.DECODE",
+    "return getattr(Blocks(8), f(), 3)",
+    "match f():\n    case 1:\n        return 1\n    case _:\n        return 2",
+    "match 3:\n    case int() if f():\n        return 1\n    case _:\n        return 2",
+]
 # ... of which nothing may be told: it hangs on what is not known.
 OPEN = [
     "for b in (512, 256):\n    if f(b):\n        return b\nreturn 0",
@@ -110,6 +209,22 @@ def test_what_is_open_stays_open(body: str) -> None:
     value = told(_function(body))
     for part in value.items if isinstance(value, Seq) and value.items else (value,):
         assert not isinstance(part, Const), value
+
+
+_OF_ENUM = "def m_in(mode):\n    if mode == Mode.PREFILL:\n        return 1\n    return 2\n\n"
+
+
+@pytest.mark.parametrize("body", WITH_CLASSES)
+def test_configurations_as_python_has_them(body: str) -> None:
+    code = f"{CLASSES}\n{_OF_ENUM}{_function(body)}\n"
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(code, "configurations.py", "exec", dont_inherit=True), scope)
+    assert of_python(told(code)) == scope["run"]()
+
+
+@pytest.mark.parametrize("body", WITH_CLASSES_OPEN)
+def test_open_configurations_stay_open(body: str) -> None:
+    assert not isinstance(told(f"{CLASSES}\n{_function(body)}\n"), Const)
 
 
 def test_a_loop_that_always_returns_ends_the_function() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.known_calls import keep_telling
 from pallas_lint.kernels.analysis.project_text import project_folder
-from pallas_lint.kernels.library import members
+from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Class, External, Func, Instance, Value
 from pallas_lint.syntax import nodes
@@ -80,7 +80,7 @@ def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
     owner, _, name = witness.name.rpartition(".")
     value = module.lookup(owner or name, interp)
     if owner:
-        value = members.class_member(interp, value, name) if isinstance(value, Class) else None
+        value = classes.class_member(interp, value, name) if isinstance(value, Class) else None
     if isinstance(value, CallResult) and value.args and value.launch is None:
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func) or not isinstance(value.node, nodes.FunctionDef):
@@ -148,7 +148,7 @@ def _named(interp: Interpreter, module: Module, owner: str, name: str) -> Value:
         if value is None:
             value = found.lookup(part, interp)
         elif isinstance(value, Class):
-            value = members.class_member(interp, value, part)
+            value = classes.class_member(interp, value, part)
         else:
             return UNKNOWN
         if value is None:

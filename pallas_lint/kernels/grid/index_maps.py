@@ -193,10 +193,12 @@ class IndexMap:
 
 
 def index_maps_of(launch: Launch, analysis: Analysis) -> list[IndexMap]:
-    """Every index map of every BlockSpec that a launch uses."""
+    """Every index map of every BlockSpec that a launch uses as Pallas does."""
+    reinterpreted = analysis.outcome.effects.reinterpreted
     return [
         index_map
         for spec, sure in _specs_of(launch)
+        if spec.site.key not in reinterpreted
         for index_map in maps_of(spec, analysis.interpreter, launch, sure=sure)
     ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.identity import Same
+from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Piece, Site, nodes
 
 _LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
-_SETS = ("derived", "checkified", "remainders", "divisors")
+_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors")
 # The piece of a module's top level, what kind of thing it noted, and the how manieth of these.
 _Place = tuple["Piece", str, int]
 
@@ -33,6 +34,7 @@ class Effects:
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers elsewhere, their callers
     abroad: list[Launch] = field(factory=list)  # launches of other modules that a `shard_map` of this one leads to
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls that only a kernel may make, made outside
+    reinterpreted: set[nodes.Node] = field(factory=set)  # where specs are made that mean something else to a class
     derived: set[nodes.Node] = field(factory=set)  # functions that bring derivatives of their own
     checkified: set[nodes.Node] = field(factory=set)  # functions handed to checkify.checkify
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
@@ -67,6 +69,12 @@ class Effects:
         """What code that is not seen gets may mean something else there: a `BufferedRef` with a rule of its own."""
         given = {Same(value) for value in (*arguments.positional, *arguments.keywords.values())}
         self.specs_made[:] = [made for made in self.specs_made if Same(made) not in given]
+
+    def reinterpret(self, arguments: Arguments) -> None:
+        """A class of the project that extends one of Pallas's gets these: what specs mean to it is its own affair."""
+        self.let_go(arguments)
+        given = (*arguments.positional, *arguments.keywords.values())
+        self.reinterpreted.update(value.site.key for value in given if is_spec(value))
 
     def _place(self, item: Any, place: _Place) -> None:
         self._places[Same(item)] = place

@@ -11,6 +11,7 @@ from pallas_lint.kernels.interpreter import iteration
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import arrays, indexing, members
+from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -291,9 +292,9 @@ def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
         if scattered and argument.star != "**" and argument.keyword is None:
             interp.escape_refs(Arguments([value]), node)
         elif argument.star == "*":
-            if isinstance(value, Seq):
-                arguments.positional.extend(value.items)
-            scattered = not isinstance(value, Seq) or value.open
+            items = items_of(value)
+            arguments.positional.extend(value.items if isinstance(value, Seq) else items or ())
+            scattered = items is None
             arguments.open |= scattered
         elif argument.star == "**":
             if isinstance(value, Dictionary):

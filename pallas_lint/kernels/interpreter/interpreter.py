@@ -17,6 +17,7 @@ from pallas_lint.kernels.interpreter.outcome import Outcome
 from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
+from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.library.spreading import Around
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.frame import Entry, Frame
@@ -247,6 +248,8 @@ class Interpreter(Recorder):
 
     def call(self, callee: Value, arguments: Arguments, node: nodes.Node) -> Value:
         """Call any abstract value."""
+        if isinstance(callee, Func | Class) and classes.extends_pallas(callee):
+            self.effects.reinterpret(arguments)
         if self.calling:
             self.frame.calling = node
         if isinstance(callee, Func):
@@ -259,7 +262,7 @@ class Interpreter(Recorder):
                 return members.call_method(self, callee, arguments, node, Env(self.frame.module))
             return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
-            return members.instance_of(self, callee, arguments)
+            return classes.instance_of(self, callee, arguments)
         if isinstance(callee, OneOf):
             result: Value | None = None
             with self.maybe():
@@ -422,12 +425,14 @@ class Interpreter(Recorder):
         elif isinstance(target, nodes.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(owner, Instance):
-                members.set_attribute(self, owner, target.attr.value, value)
+                classes.set_attribute(self, owner, target.attr.value, value)
 
     def _unpack(self, target: nodes.Tuple | nodes.List, value: Value, env: Env) -> None:
         elements = target.elements
         star = next((i for i, element in enumerate(elements) if isinstance(element, nodes.StarredElement)), None)
         parts: list[Value]
+        if isinstance(value, Instance):
+            value = value.sequence or value
         if isinstance(value, Seq) and not value.open and (star is None or len(value.items) >= len(elements) - 1):
             items = list(value.items)
             if star is not None:

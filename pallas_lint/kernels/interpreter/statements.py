@@ -14,6 +14,7 @@ from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, spreading
 from pallas_lint.kernels.library.host.known_numbers import items_of
+from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.scope import Env, Turns, fork, merge, repeat, turn
 from pallas_lint.kernels.model.trace import Guard, refs_in
@@ -22,6 +23,7 @@ from pallas_lint.kernels.model.values import (
     UNKNOWN,
     CallResult,
     Class,
+    Const,
     External,
     Func,
     Instance,
@@ -336,16 +338,43 @@ def _match(interp: Interpreter, node: nodes.Match, env: Env) -> bool:
     if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
         interp.demand("match", subject, node.subject)
 
+    def body(each: nodes.MatchCase) -> bool:
+        for name in expressions.captured_names(each.pattern):
+            whole = isinstance(each.pattern, nodes.MatchAs) and each.pattern.pattern is None
+            env.bind(name, subject if whole else UNKNOWN)
+        return interp.suite(each.body, env)
+
     def case(each: nodes.MatchCase) -> Callable[[], bool]:
         def run() -> bool:
-            for name in expressions.captured_names(each.pattern):
-                env.bind(name, UNKNOWN)
             with interp.under(Guard("if", subject, interp.site(each.pattern)), uncertain=True):
-                return interp.suite(each.body, env)
+                return body(each)
 
         return run
 
-    return fork(env, [*(case(each) for each in node.cases), lambda: False])
+    open_: list[Callable[[], bool]] = []
+    for each in node.cases:
+        fits = None if each.guard is not None else _fits(interp, each.pattern, subject, env)
+        if fits and not open_:
+            return body(each)
+        if fits is not False:
+            open_.append(case(each))
+        if fits:
+            return fork(env, open_)
+    return fork(env, [*open_, lambda: False])
+
+
+def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env: Env) -> bool | None:
+    """Whether a value of Python is one that a `match` pattern names; None where that is not known."""
+    if isinstance(pattern, nodes.MatchAs):
+        return True if pattern.pattern is None else _fits(interp, pattern.pattern, subject, env)
+    if isinstance(pattern, nodes.MatchOr):
+        found = [_fits(interp, each.pattern, subject, env) for each in pattern.patterns]
+        return True if True in found else None if None in found else False
+    if isinstance(pattern, nodes.MatchValue):
+        return equal(interp.evaluate(pattern.value, env), subject)
+    if isinstance(pattern, nodes.MatchSingleton) and isinstance(subject, Const):
+        return subject == interp.evaluate(pattern.value, env)
+    return None
 
 
 def _function_def(interp: Interpreter, node: nodes.FunctionDef, env: Env) -> None:

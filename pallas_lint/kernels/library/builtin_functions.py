@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
-from pallas_lint.kernels.library.host import known_numbers
+from pallas_lint.kernels.library.host import classes, known_numbers
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
@@ -233,8 +233,16 @@ def _getattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         default = arguments.positional[2]
         found = External(f"{owner.name}.{attribute}")
         return found if there is True else default if there is False else join(found, default)
-    value = members.attribute_of(interp, owner, attribute, node)
-    return value if len(arguments.positional) == 2 else UNKNOWN
+    if len(arguments.positional) > 2 and not _surely_has(interp, owner, attribute):
+        return UNKNOWN
+    return members.attribute_of(interp, owner, attribute, node)
+
+
+def _surely_has(interp: Interpreter, owner: Value, attribute: str) -> bool:
+    """Whether an object made here, or an array, has an attribute."""
+    if isinstance(owner, Instance):
+        return attribute in owner.attributes or classes.class_member(interp, owner.cls, attribute) is not None
+    return isinstance(owner, Array) and attribute in ("shape", "dtype", "ndim", "size")
 
 
 def _hasattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -243,6 +251,8 @@ def _hasattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         if isinstance(owner, External):
             there = interp.api_present(f"{owner.name}.{arguments.positional[1].value}")
             return UNKNOWN if there is None else Const(there)
+        if _surely_has(interp, owner, str(arguments.positional[1].value)):
+            return Const(True)
     return UNKNOWN
 
 
@@ -250,6 +260,11 @@ def _isinstance(interp: Interpreter, name: str, arguments: Arguments, node: node
     if len(arguments.positional) != 2:
         return UNKNOWN
     value, kinds = arguments.positional
+    if isinstance(value, Instance):
+        every = kinds.items if isinstance(kinds, Seq) else (kinds,)
+        return Const(True) if any(isinstance(kind, Class) and _derives(value.cls, kind) for kind in every) else UNKNOWN
+    if isinstance(kinds, Class) and isinstance(value, Array | Const | Seq | Dictionary):
+        return Const(False)
     names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
     if isinstance(value, Array) and value.is_tracer:
         if names and all(kind.startswith("builtins.") for kind in names):
@@ -261,6 +276,10 @@ def _isinstance(interp: Interpreter, name: str, arguments: Arguments, node: node
     if isinstance(value, Seq) and names <= {"builtins.tuple", "builtins.list"} and names:
         return Const(f"builtins.{value.kind}" in names)
     return UNKNOWN
+
+
+def _derives(cls: Class, base: Class) -> bool:
+    return cls is base or any(isinstance(each, Class) and _derives(each, base) for each in cls.bases)
 
 
 def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -11,6 +11,7 @@ from pallas_lint.kernels.library.builtin_functions import BUILTINS
 from pallas_lint.kernels.library.computations import COMPUTATIONS
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import transforms
+from pallas_lint.kernels.library.host.classes import CLASSES
 from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
 from pallas_lint.kernels.library.wrappers import WRAPPERS, run_callbacks
@@ -84,6 +85,7 @@ MODELS: dict[str, Model] = {
     **CONTROL,
     **PALLAS_FUNCTIONS,
     **BUILTINS,
+    **CLASSES,
     **WRAPPERS,
     **dict.fromkeys(FOREIGN_FORMS, foreign_calls.call),
     **dict.fromkeys(spreading.PLACING, _place),

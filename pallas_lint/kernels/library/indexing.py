@@ -17,6 +17,7 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     Dim,
     External,
+    Instance,
     OneOf,
     Ref,
     Seq,
@@ -58,6 +59,8 @@ def subscript(interp: Interpreter, node: nodes.Subscript, owner: Value, index: V
         return CallResult("method:at[]", (base, index), (), interp.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)
+    if isinstance(owner, Instance):
+        return UNKNOWN if owner.sequence is None else _element(owner.sequence, index)
     if isinstance(owner, Const):
         return _part_of_text(owner.value, index)
     if isinstance(owner, Dictionary):

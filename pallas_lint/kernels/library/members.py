@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
-from pallas_lint.kernels.library.host import known_numbers
+from pallas_lint.kernels.library.host import classes, known_numbers
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import is_shape_struct
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS
 from pallas_lint.kernels.model.symbols import arithmetic
-from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
     NONE,
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Env
 
-PROPERTY = "property"  # what `@value.setter` makes of the getter and the setter
-
 # Methods of arrays and the functions that they are; the array is the first argument.
 _ARRAY_METHODS = {
     name: f"jax.numpy.{name}"
@@ -62,7 +58,9 @@ def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node)
         return _external_attribute(interp, owner, name, node)
     if isinstance(owner, Sym):
         default = (
-            _instance_attribute(interp, owner.default, name, node) if isinstance(owner.default, Instance) else None
+            classes.instance_attribute(interp, owner.default, name, node)
+            if isinstance(owner.default, Instance)
+            else None
         )
         return Sym(f"{owner.text}.{name}", owner.owner, default)
     if isinstance(owner, Array):
@@ -70,9 +68,9 @@ def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node)
     if isinstance(owner, Ref):
         return _ref_attribute(interp, owner, name, node)
     if isinstance(owner, Instance):
-        return _instance_attribute(interp, owner, name, node)
+        return classes.instance_attribute(interp, owner, name, node)
     if isinstance(owner, Class):
-        return class_member(interp, owner, name) or UNKNOWN
+        return classes.class_attribute(interp, owner, name)
     if isinstance(owner, OneOf):
         result: Value | None = None
         for option in owner.options:
@@ -81,6 +79,8 @@ def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node)
         return UNKNOWN if result is None else result
     if isinstance(owner, CallResult):
         return _made_attribute(interp, owner, name, node)
+    if isinstance(owner, Const) and name == "value":
+        return owner  # a member of an enumeration that is a number, or a text
     if isinstance(owner, Seq | Dictionary | Const | Func):
         return CallResult(f"method:{name}", (owner,), (), interp.site(node))
     if isinstance(owner, Unknown) and name == "astype" and interp.kernel is not None:
@@ -186,97 +186,6 @@ def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nod
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
-def _instance_attribute(interp: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
-    value = owner.attributes.get(name)
-    if value is not None:
-        return value
-    member = class_member(interp, owner.cls, name)
-    if isinstance(member, Func):
-        if _is_decorated(member, "property", "cached_property"):
-            return interp.call_function(evolve(member, method_of=owner), Arguments())
-        return member if _is_decorated(member, "staticmethod") else evolve(member, method_of=owner)
-    if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[0], Func):
-        return interp.call_function(evolve(member.args[0], method_of=owner), Arguments())
-    if member is not None:
-        return member
-    return Sym(f"self.{name}", owner)
-
-
-def set_attribute(interp: Interpreter, owner: Instance, name: str, value: Value) -> None:
-    """`owner.name = value`, by the class's own setter where it has one."""
-    member = None if name in owner.attributes else class_member(interp, owner.cls, name)
-    if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
-        interp.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
-        return
-    interp.change(owner.made_by)
-    interp.changes += 1
-    owner.attributes[name] = value
-
-
-def _is_decorated(func: Func, *names: str) -> bool:
-    decorators = getattr(func.node, "decorators", ())
-    return any(
-        isinstance(node := decorator.decorator, nodes.Name | nodes.Attribute)
-        and (node.value if isinstance(node, nodes.Name) else node.attr.value) in names
-        for decorator in decorators
-    )
-
-
-def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
-    """What the class body, or that of a base, binds to `name`."""
-    interp.memo.read(MEMBER, cls.piece, name)
-    value = cls.env.vars.get(name)
-    if value is not None:
-        return value
-    for member in cls.piece.members:
-        if member.may_bind(name):
-            names = member.words if member.kind == "block" else member.names
-            with interp.memo.under((MEMBER, cls.piece, each) for each in names):
-                interp.run_piece(member, cls.env)
-    value = cls.env.vars.get(name)
-    if value is not None or depth > 8:
-        return value
-    for base in cls.bases:
-        if isinstance(base, Class):
-            value = class_member(interp, base, name, depth + 1)
-            if value is not None:
-                return value
-    return None
-
-
-def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Instance:
-    """What calling the class makes."""
-    instance = Instance(cls, made_by=interp.running)
-    init = class_member(interp, cls, "__init__")
-    if isinstance(init, Func):
-        interp.call_function(evolve(init, method_of=instance), arguments)
-        return instance
-    for name, value in zip(_fields(interp, cls), arguments.positional, strict=False):
-        instance.attributes[name] = value
-    instance.attributes.update(arguments.keywords)
-    for value in (*arguments.positional, *arguments.keywords.values()):
-        for ref in refs_in(value):
-            # The instance keeps the ref; what is done to it there is seen through the attribute.
-            instance.attributes.setdefault(ref.parameter, ref)
-    return instance
-
-
-def _fields(interp: Interpreter, cls: Class) -> list[str]:
-    """The annotated names of a class body, in order: the parameters of a dataclass or NamedTuple."""
-    interp.memo.read(MEMBERS, cls.piece)
-    bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
-    if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
-        bodies = [cls.node.body.body]
-    return [
-        small.target.value
-        for body in bodies
-        for line in body
-        if isinstance(line, nodes.SimpleStatementLine)
-        for small in line.body
-        if isinstance(small, nodes.AnnAssign) and isinstance(small.target, nodes.Name)
-    ]
-
-
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +204,8 @@ def call_method(interp: Interpreter, method: CallResult, arguments: Arguments, n
         return _sequence_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Const) and isinstance(owner.value, str):
         return known_numbers.text_method(owner.value, name, arguments)
+    if isinstance(owner, Instance):
+        return classes.method(interp, owner, name, arguments)
     if isinstance(owner, Dictionary):
         return _dictionary_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Func):

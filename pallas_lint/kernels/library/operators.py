@@ -12,6 +12,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.kinds import differ
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
+    ENUM_MEMBER,
     NONE,
     UNKNOWN,
     Array,
@@ -129,6 +130,8 @@ def equal(left: Value, right: Value) -> bool | None:
         return bool(left.value == right.value)
     if isinstance(left, Sym) and left == right:
         return True
+    if isinstance(left, Instance) and isinstance(right, Instance):
+        return True if left is right else _same_member(left, right)
     if isinstance(left, Seq) and isinstance(right, Seq):
         if left.kind != right.kind or left.kind == "set" or left.open or right.open:
             return None
@@ -137,6 +140,16 @@ def equal(left: Value, right: Value) -> bool | None:
         parts = [equal(one, other) for one, other in zip(left.items, right.items, strict=True)]
         return False if False in parts else None if None in parts else True
     return None
+
+
+def _same_member(left: Instance, right: Instance) -> bool | None:
+    """Whether two names of an enumeration are those of one value."""
+    if left.made_by is not ENUM_MEMBER or right.made_by is not ENUM_MEMBER:
+        return None
+    values = [member.attributes.get("value", UNKNOWN) for member in (left, right)]
+    if left.cls is not right.cls or all(isinstance(value, CallResult) for value in values):
+        return False  # each `enum.auto()` is another one
+    return equal(*values)
 
 
 def _contains(container: Value, wanted: Value) -> bool | None:
@@ -157,6 +170,9 @@ def _contains(container: Value, wanted: Value) -> bool | None:
 def _identity(left: Value, right: Value, *, negated: bool) -> Value:
     if left == NONE and right == NONE:
         return Const(not negated)
+    if isinstance(left, Instance) and isinstance(right, Instance):
+        same = equal(left, right)
+        return UNKNOWN if same is None else Const(same is not negated)
     one, other = (left, right) if right == NONE else (right, left)
     if isinstance(one, Ref) and one.optional:
         return UNKNOWN

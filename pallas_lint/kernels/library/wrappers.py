@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import derivatives, jit, members, spreading
+from pallas_lint.kernels.library import derivatives, jit, spreading
 from pallas_lint.kernels.library.control import CONTROL
-from pallas_lint.kernels.library.host import transforms
+from pallas_lint.kernels.library.host import classes, transforms
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
@@ -193,7 +193,7 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
     if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
-        return interp.made(members.PROPERTY, Arguments([decorator.args[0], target]), node)
+        return interp.made(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:

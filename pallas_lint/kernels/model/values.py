@@ -344,19 +344,33 @@ class CallResult(WithArguments):
 
 @frozen(eq=False)
 class Class:
+    """A class; `fields` are those that no body tells: `namedtuple("Pair", "first second")`."""
+
     name: str
     node: nodes.ClassDef | None
     piece: Piece
     module: Module
     env: Env
     bases: tuple[Value, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+ENUM_MEMBER = "a member of an enumeration"  # what makes an instance that is the only one of its kind
 
 
 @frozen(eq=False)
 class Instance:
+    """An object of a class of the project. `order`: of a named tuple, the names of its items."""
+
     cls: Class
     attributes: dict[str, Value] = field(factory=dict)
     made_by: object = field(default=None, eq=False, repr=False)  # the run that made it
+    order: tuple[str, ...] | None = None
+
+    @property
+    def sequence(self) -> Seq | None:
+        """The items of a named tuple; None for other objects."""
+        return None if self.order is None else Seq(tuple(self.attributes.get(name, UNKNOWN) for name in self.order))
 
 
 @frozen

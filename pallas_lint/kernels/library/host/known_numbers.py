@@ -35,6 +35,8 @@ _OF_TEXT = frozenset(
 
 def items_of(value: Value) -> tuple[Value, ...] | None:
     """What going over a value gives, one after the other; None where that is not known."""
+    if isinstance(value, Instance):
+        return None if value.sequence is None else value.sequence.items
     if isinstance(value, Seq):
         return None if value.open else value.items
     if isinstance(value, Dictionary):

@@ -18,6 +18,7 @@ from pallas_lint.kernels.model.values import (
     DType,
     External,
     Func,
+    Instance,
     Seq,
     Value,
     shape_of,
@@ -38,12 +39,14 @@ def map_leaves(function: Callable[[Value], Value], tree: Value) -> Value:
         return evolve(tree, items=tuple(map_leaves(function, item) for item in tree.items))
     if isinstance(tree, Dictionary):
         return evolve(tree, items=tuple((key, map_leaves(function, item)) for key, item in tree.items))
+    if isinstance(tree, Instance) and tree.order is not None:
+        return evolve(tree, attributes={key: map_leaves(function, item) for key, item in tree.attributes.items()})
     return NONE if tree == NONE else function(tree)
 
 
 def as_arrays(tree: Value) -> Value:
     """Structs as the arrays that they stand for."""
-    return map_leaves(_as_array, tree) if isinstance(tree, Seq | Dictionary | CallResult) else tree
+    return map_leaves(_as_array, tree) if isinstance(tree, Seq | Dictionary | CallResult | Instance) else tree
 
 
 def _as_array(leaf: Value) -> Value:
