@@ -30,7 +30,7 @@ class Launcher:
 
     name: str
     span: Span
-    calls: tuple[Witness, ...]
+    calls: tuple[Witness, ...]  # the nearest first
     shown: Witness
 
 
@@ -42,7 +42,7 @@ def launchers(judged: Judged) -> Iterator[Launcher]:
         piece = piece_of(module, name)
         span = None if piece is None else _name_in(piece, name)
         if span is not None:
-            yield Launcher(name, span, calls, _shown(name, calls, judged))
+            yield Launcher(name, span, tuple(sorted(calls, key=_place)), _shown(name, calls, judged))
 
 
 def shown_launches(judged: Judged) -> list[Launch]:
@@ -66,16 +66,17 @@ def shown_traces(judged: Judged) -> list[KernelTrace]:
 
 
 def _calls(judged: Judged) -> dict[str, tuple[Witness, ...]]:
-    """The calls of each function as a reader looks for them: the nearest first, then as they stand in their files."""
+    """The calls of each function, in the order in which they are judged: findings name the first that they rest on."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     found: dict[str, dict[Witness, None]] = {}
     for launch in judged.judgement.analysis.launches:
         if launch.witness is not None:
             found.setdefault(launch.witness.name, {})[launch.witness] = None
-    return {name: tuple(sorted(calls, key=_place)) for name, calls in found.items()}
+    return {name: tuple(calls) for name, calls in found.items()}
 
 
 def _place(call: Witness) -> tuple[int, str, int, str]:
+    """As a reader looks for them: the nearest first, then as they stand in their files."""
     path, _, line = call.source.rpartition(":")
     number = int(line) if line.isdecimal() else 0
     return _NEAREST.index(call.kind), path, number, call.source

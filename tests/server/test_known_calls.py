@@ -74,13 +74,13 @@ async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
         found = await hints(editor, uri)
-        assert str(found[": f32[64, 256]"]).startswith(f"with {FIRST}, as in ")
-        assert str(found[": f32[64, 256]"]).endswith("test_kern.py:5")
-        assert any(label.startswith("4 steps") for label in found)
+        assert str(found[": bf16[32, 128]"]).startswith(f"with {SECOND}, as in ")
+        assert str(found[": bf16[32, 128]"]).endswith("test_kern.py:6")
+        assert any(label.startswith("16 steps") for label in found)
         (lens,) = await lenses(editor, uri, "def rows")
-        assert lens.title == f"2 witnesses · {FIRST} ▾"
+        assert lens.title == f"2 witnesses · {SECOND} ▾"
         (kernel, *_) = await lenses(editor, uri, "def kernel")
-        assert "grid (4)" in kernel.title
+        assert "grid (16)" in kernel.title
 
 
 async def test_another_call_is_picked(tmp_path: Path) -> None:
@@ -90,18 +90,19 @@ async def test_another_call_is_picked(tmp_path: Path) -> None:
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.arguments is not None
         (request,) = lens.arguments
+        # They are listed as they stand in their files; shown is the one that is judged first.
         told = await choose(editor, **request, ask=True)
-        assert [(each["arguments"], each["shown"]) for each in told] == [(FIRST, True), (SECOND, False)]
-        assert ": f32[64, 256]" in await hints(editor, uri)
-        await choose(editor, **request, arguments=SECOND)
+        assert [(each["arguments"], each["shown"]) for each in told] == [(FIRST, False), (SECOND, True)]
         assert ": bf16[32, 128]" in await hints(editor, uri)
+        await choose(editor, **request, arguments=FIRST)
+        assert ": f32[64, 256]" in await hints(editor, uri)
         # An edit leaves the choice alone; without arguments it is the next one's turn.
         editor.change(uri, f"{CODE}\n\n# more\n")
         (lens,) = await lenses(editor, uri, "def rows")
-        assert lens.title == f"2 witnesses · {SECOND} ▾"
+        assert lens.title == f"2 witnesses · {FIRST} ▾"
         told = await choose(editor, **request)
-        assert [each["shown"] for each in told] == [True, False]
-        assert ": f32[64, 256]" in await hints(editor, uri)
+        assert [each["shown"] for each in told] == [False, True]
+        assert ": bf16[32, 128]" in await hints(editor, uri)
 
 
 async def test_a_single_call_is_only_told(tmp_path: Path) -> None:
@@ -128,4 +129,4 @@ async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, ob
         assert await choose(editor, **request_) == []
         assert await choose(editor, uri=uri, function="kernel") == []
         told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
-        assert [each["shown"] for each in told] == [True, False]
+        assert [each["shown"] for each in told] == [False, True]

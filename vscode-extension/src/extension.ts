@@ -1,8 +1,10 @@
 import * as vscode from "vscode";
+import type { Middleware } from "vscode-languageclient/node";
 
 import { Server } from "./client";
 import { registerCommands } from "./commands";
 import { Interpreters } from "./interpreter";
+import { KnownCalls } from "./knownCalls";
 import { handleMessages } from "./messages";
 import { registerPanel } from "./panel";
 import { Probe, registerProbe } from "./probe";
@@ -23,7 +25,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   const output = vscode.window.createOutputChannel("pallas-lint Language Server", { log: true });
   const interpreters = new Interpreters(log);
   const probe = new Probe(() => server, context.workspaceState);
-  const server: Server = new Server(context, interpreters, log, output, probe.middleware);
+  const calls = new KnownCalls(() => server);
+  const server: Server = new Server(context, interpreters, log, output, asking(probe.middleware, calls.middleware));
   const refresh = (): void => void server.refresh();
   end = async () => {
     await server.dispose();
@@ -51,6 +54,18 @@ export function activate(context: vscode.ExtensionContext): Api {
   );
   refresh();
   return { server };
+}
+
+/** Both have a word in commands of the server that ask the user something. */
+function asking(first: Middleware, second: Middleware): Middleware {
+  return {
+    executeCommand: (command, args, next) =>
+      first.executeCommand?.(
+        command,
+        args,
+        (name, given) => second.executeCommand?.(name, given, next) as unknown,
+      ) as unknown,
+  };
 }
 
 export function deactivate(): Promise<void> {

@@ -72,6 +72,26 @@ export interface ProbeResult {
   readonly findings: number;
 }
 
+/** The argument of the server's command `pallasLint.chooseWitness`, and of the code lenses that call it. */
+export interface WitnessRequest {
+  readonly uri: string;
+  readonly function: string;
+  /** Of the call that is wanted; without them it is the next one. */
+  readonly arguments?: string;
+  /** Only tell what calls there are. */
+  readonly ask?: boolean;
+}
+
+/** One of the known calls of a function. */
+export interface KnownCall {
+  readonly arguments: string;
+  /** A file and a line of it, or the name of what calls there. */
+  readonly source: string;
+  /** `interpret`, a device, or `trace`: nothing is said of where it runs. */
+  readonly on: string;
+  readonly shown: boolean;
+}
+
 /** The argument of the notification `pallasLint/probed`. */
 export interface ProbedParams {
   readonly uri: string;
@@ -81,6 +101,7 @@ export interface ProbedParams {
 export const SERVER_COMMANDS = {
   probe: "pallasLint.probe",
   writeProbeComment: "pallasLint.writeProbeComment",
+  chooseWitness: "pallasLint.chooseWitness",
   createConfig: "pallasLint.createConfig",
   lintWorkspace: "pallasLint.lintWorkspace",
 } as const;
