@@ -362,6 +362,8 @@ class _Run:
         launch, configured = context.launch, self.settings.severity_of(rule.code)
         if launch is not None and launch.witness is not None:
             found = [evolve(finding, witness=launch.witness) for finding in found]
+            if launch.witness.kind == "annotation":  # which nobody may ever have checked
+                found = [finding if finding.severity is not Severity.ERROR else _likely(finding) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 
 
@@ -418,6 +420,10 @@ def stale_finding(path: str, line: int, message: str) -> Finding:
     place = Span(path, Position(line, 1), Position(line, 2))
     help_ = "record the calls again, or take the entry out"
     return Finding("PAL003", "stale-witness", Severity.INFO, message, place, help_)
+
+
+def _likely(finding: Finding) -> Finding:
+    return evolve(finding, severity=Severity.WARNING)
 
 
 def _with_witnesses(findings: Iterable[Finding], told: tuple[Witness, ...]) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from pallas_lint.records import field, frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Kind = Literal["here", "comment", "caller", "file"]  # nearest first; "here": a call in the launcher's own file
+# Nearest first; "here": a call in the launcher's own file; "annotation": no call, but what its parameters say of them.
+Kind = Literal["here", "comment", "caller", "file", "annotation"]
 _MOST_TOLD = 100  # characters of the arguments in a message
 
 
@@ -53,6 +54,8 @@ class Witness:
     def told(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
         spelled, where = self.brief(_MOST_TOLD), self.source
+        if self.kind == "annotation":
+            return f"with {spelled}, as annotated"
         file, _, name = self.source.partition("::")
         if name and file == path:
             where = f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script

@@ -38,8 +38,9 @@ def launchers(judged: Judged) -> Iterator[Launcher]:
     """The functions of a document of which calls are known, in no order."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     module = judged.judgement.analysis.module
-    for name, calls in _calls(judged).items():
-        piece = piece_of(module, name)
+    for name, told in _calls(judged).items():
+        calls = tuple(each for each in told if each.kind != "annotation")  # which one sees there anyway
+        piece = piece_of(module, name) if calls else None
         span = None if piece is None else _name_in(piece, name)
         if span is not None:
             yield Launcher(name, span, tuple(sorted(calls, key=_place)), _shown(name, calls, judged))

@@ -130,3 +130,13 @@ async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, ob
         assert await choose(editor, uri=uri, function="kernel") == []
         told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
         assert [each["shown"] for each in told] == [False, True]
+
+
+async def test_an_annotation_is_no_call(tmp_path: Path) -> None:
+    uri = project(tmp_path, "")
+    first, rest = CODE.replace("rows(x,", 'rows(x: Float32[Array, "m cols"],').split("\n", 1)
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, f"{first}; from jaxtyping import Array, Float32\n{rest}")
+        told = (await hints(editor, uri))[": f32[bm, cols]"]
+        assert told == 'with x: Float32[Array, "m cols"], as annotated'
+        assert await lenses(editor, uri, "def rows") == []

@@ -123,7 +123,12 @@ def analyse(
                 _run(runs, piece, "root")
         _run_unresolved(runs)
         run_callers(runs, roots, partial(_run_root, interpreter, module))
-        stale = run_witnesses(runs, witnesses, partial(run_entered, interpreter, module))
+        entered = partial(run_entered, interpreter, module)
+        stale = run_witnesses(runs, witnesses, entered)
+        if "jaxtyping" in module.source.text:
+            from pallas_lint.kernels.analysis.annotations import run_annotated
+
+            run_annotated(runs, [piece for piece in roots if piece not in kernels], witnesses, entered)
     finally:
         runs.end()
     launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]

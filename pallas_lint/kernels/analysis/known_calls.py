@@ -75,6 +75,7 @@ def _parts(value: Value | None, depth: int) -> Iterator[object]:
         yield value.name
     elif isinstance(value, Array):
         yield value.dtype
+        yield value.rank
         yield from (
             (None,) if value.shape is None else (size if isinstance(size, int) else None for size in value.shape)
         )

@@ -77,24 +77,29 @@ def piece_of(module: Module, name: str) -> Piece | None:
 
 def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
     """Call the function of a witness; False, and no call, where it does not take such arguments."""
-    owner, _, name = witness.name.rpartition(".")
-    value = module.lookup(owner or name, interp)
-    if owner:
-        value = classes.class_member(interp, value, name) if isinstance(value, Class) else None
+    func, instance = function_of(interp, module, witness.name)
+    arguments = None if func is None else _arguments(interp, module, func, witness)
+    if func is None or arguments is None:
+        return False
+    if instance is not None:
+        first = arguments.keywords.pop(_names(func)[0], UNKNOWN) if _names(func) else UNKNOWN
+        arguments.positional.insert(0, first if isinstance(first, Instance) else instance)
+    interp.call_function(func, arguments)
+    return True
+
+
+def function_of(interp: Interpreter, module: Module, name: str) -> tuple[Func | None, Instance | None]:
+    """The function or method of that name in the file, and for a method that takes one, an instance of its class."""
+    owner, _, method = name.rpartition(".")
+    found = module.lookup(owner or name, interp)
+    cls = found if owner and isinstance(found, Class) else None
+    value = found if not owner else None if cls is None else classes.class_member(interp, cls, method)
     if isinstance(value, CallResult) and value.args and value.launch is None:
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func) or not isinstance(value.node, nodes.FunctionDef):
-        return False
-    arguments = _arguments(interp, module, value, witness)
-    if arguments is None:
-        return False
-    if owner and not _is_static(value):
-        first = arguments.keywords.pop(_names(value)[0], UNKNOWN) if _names(value) else UNKNOWN
-        cls = module.lookup(owner, interp)
-        made = Instance(cls, made_by=interp.running) if isinstance(cls, Class) else UNKNOWN
-        arguments.positional.insert(0, first if isinstance(first, Instance) else made)
-    interp.call_function(value, arguments)
-    return True
+        return None, None
+    takes_one = cls is not None and not _is_static(value)
+    return value, Instance(cls, made_by=interp.running) if cls is not None and takes_one else None
 
 
 def _names(func: Func) -> list[str]:

@@ -350,6 +350,9 @@ def _index(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
 def _subscript(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     owner = interp.evaluate(node.value, env)
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
+        if owner.name.startswith("jaxtyping."):
+            sizes = _index(interp, node, env)
+            return CallResult(owner.name, sizes.items if isinstance(sizes, Seq) else (sizes,), (), interp.site(node))
         return owner  # a generic alias in an annotation
     return indexing.subscript(interp, node, owner, _index(interp, node, env))
 

@@ -1,0 +1,228 @@
+"""Functions run with the arrays that jaxtyping's annotations speak of: `x: Float[Array, "b m {h} 4"]`.
+
+They tell ranks, kinds of numbers and which sizes are the same. Most programs run without checking them, and some are
+wrong: they only add to what is known without them, and what a call really passes goes before them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.analysis.witnessing import function_of
+from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import from_name
+from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, differ
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Call, CallResult, Const, External, Sym
+from pallas_lint.records import evolve
+from pallas_lint.syntax import Site, nodes
+from pallas_lint.witnesses import values
+from pallas_lint.witnesses.witness import ValueProblem, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeGuard
+
+    from pallas_lint.kernels.analysis.runs import Runs
+    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.kinds import Element
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Dim, Func, Shape, Value
+    from pallas_lint.syntax import Piece
+
+    Run = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
+
+_WORD = "jaxtyping"
+# https://docs.kidger.site/jaxtyping/api/array/, by what they say of an array's dtype besides naming it.
+_KINDS: dict[str, Element] = {
+    "Bool": "bool",
+    "Int": INTEGER,
+    "UInt": INTEGER,
+    "Integer": INTEGER,
+    "Float": FLOATING,
+    "Complex": frozenset({"complex"}),
+    "Inexact": INEXACT,
+    "Real": INTEGER | FLOATING,
+    "Num": INTEGER | INEXACT,
+    "Key": frozenset({"other"}),
+    "Shaped": None,
+}
+_WIDE = ("64", "128")  # jax makes narrower ones of them, unless it is told not to
+_HOST = "numpy.ndarray"
+_ARRAYS = (_HOST, "jax.Array", "jaxtyping.Array", "jax.numpy.ndarray")
+_NAMED_SIZE = re.compile(r"\w+=")
+
+
+def run_annotated(runs: Runs, roots: list[Piece], told: tuple[Witness, ...], run: Run) -> None:
+    """Run each root with what its annotations say; `run` as for witnesses, of which `told` are known."""
+    interp, module = runs.interp, runs.module
+    known = (*told, *(launch.witness for launch in interp.outcome.launches if launch.witness is not None))
+    annotated = [(piece, name, node) for piece in roots for name, node in _annotated(module, piece)]
+    for piece, name, node in annotated:
+        calls = tuple(dict.fromkeys(witness for witness in known if witness.name == name))
+        before = tuple(interp.outcome.launches)
+        made = partial(_run, interp, module, piece, name, calls, before, run)
+        for launch in runs.run(piece, ("annotated", name, calls), made):
+            # By an earlier text, perhaps, in which the lines were others.
+            launch.witness = evolve(launch.witness, source=_source(piece, node))
+
+
+def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.FunctionDef]]:
+    """The functions with annotations that a piece defines, with their names in the file."""
+    owner = next((outer for outer in module.outline.pieces if piece in outer.members), None) if piece.nested else None
+    for node in piece.body:
+        if isinstance(node, nodes.ClassDef):
+            inner = node.body.body if isinstance(node.body, nodes.IndentedBlock) else ()
+            found = [(f"{node.name.value}.{each.name.value}", each) for each in inner if _is_function(each)]
+        elif _is_function(node):
+            found = [(node.name.value if owner is None else f"{owner.names[0]}.{node.name.value}", node)]
+        else:
+            continue
+        yield from (each for each in found if any(param.annotation is not None for param in _parameters(each[1])))
+
+
+def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:
+    return isinstance(node, nodes.FunctionDef)
+
+
+def _parameters(node: nodes.FunctionDef | nodes.Lambda) -> tuple[nodes.Param, ...]:
+    parameters = node.params
+    return (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+
+
+def _source(piece: Piece, node: nodes.FunctionDef) -> str:
+    return f"{piece.source.path}:{Site(piece, node.name).span.start.line}"
+
+
+def _run(
+    interp: Interpreter,
+    module: Module,
+    piece: Piece,
+    name: str,
+    calls: tuple[Witness, ...],
+    before: tuple[Launch, ...],
+    run: Run,
+) -> tuple[Launch, ...]:
+    """Run one; the launches that it tells something new of."""
+    witness = Witness(f"{piece.source.path}::{name}", (), piece.source.path, kind="annotation")
+
+    def enter() -> None:
+        nonlocal witness
+        func, instance = function_of(interp, module, name)
+        if func is None or func.piece is not piece:
+            return
+        spelled = dict(_annotations(interp, func))
+        arrays = _arrays(spelled)
+        if not arrays or any(_contradicts(call, arrays) for call in calls):
+            return
+        texts = tuple((parameter, _spelled(spelled[parameter])) for parameter in arrays)
+        witness = evolve(witness, arguments=texts)
+        first: list[Value] = [] if instance is None else [instance]
+        interp.call_function(func, Arguments(first, dict(arrays), open=True))
+        spreading.run_handed_out(interp)
+
+    run(piece, enter, lambda: keep_telling(interp, before, lambda launch: witness))
+    return tuple(interp.outcome.launches)
+
+
+def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallResult]]:
+    """The parameters that are annotated by jaxtyping: those that surely get what it says.
+
+    One with a default may get that, `None` most of all.
+    """
+    with interp.inside(interp.outside_kernels(func.module, func.piece)):
+        for parameter in _parameters(func.node):
+            if parameter.annotation is None or parameter.default is not None:
+                continue
+            value = interp.evaluate(parameter.annotation.annotation, func.env)
+            if isinstance(value, CallResult) and value.function.startswith(f"{_WORD}.") and len(value.args) == 2:
+                yield parameter.name.value, value
+
+
+def _arrays(annotations: dict[str, CallResult]) -> dict[str, Value]:
+    """What the parameters of one call are: where they name a size alike, it is the same."""
+    call = Call()
+    found = {name: _array(annotation, call) for name, annotation in annotations.items()}
+    return {name: array for name, array in found.items() if array is not None}
+
+
+def _array(annotation: CallResult, call: Call) -> Value | None:
+    kind, sizes = annotation.args
+    if isinstance(kind, CallResult):  # `Float[Image, "..."]`, of what is annotated itself: both hold
+        return None
+    if not isinstance(kind, External) or kind.name not in _ARRAYS or not isinstance(sizes, Const):
+        return None
+    if not isinstance(sizes.value, str):
+        return None
+    shape = _shape(sizes.value, call)
+    element = _element(annotation.short)
+    return None if shape is None and element is None else Array(shape, element, host=kind.name == _HOST)
+
+
+def _element(name: str) -> Element:
+    if name in _KINDS:
+        return _KINDS[name]
+    dtype = from_name(name.lower())
+    if dtype is not None and name.endswith(_WIDE):
+        return _KINDS.get(name.rstrip("0123456789"))
+    return dtype
+
+
+def _shape(sizes: str, call: Call) -> Shape | None:
+    """The shape that a string of sizes speaks of; None where any number of dimensions may stand for some of them."""
+    if "{" in sizes:
+        sizes = re.sub(r"\{[^{}]*\}", "{}", sizes)  # an expression of arguments, with blanks perhaps
+    words = sizes.split()
+    if any(word == "..." or "*" in _modifiers(word) for word in words):
+        return None
+    return tuple(_size(word, call) for word in words)
+
+
+def _modifiers(word: str) -> str:
+    return word[: len(word) - len(word.lstrip("#*?_"))]
+
+
+def _size(word: str, call: Call) -> Dim:
+    modifiers = _modifiers(word)
+    word = _NAMED_SIZE.sub("", word[len(modifiers) :], count=1)
+    if modifiers:
+        return None  # it may be 1 instead, or is any
+    if word.isdecimal():
+        return int(word)
+    return Sym(word, call) if word.isidentifier() else None
+
+
+def _spelled(annotation: CallResult) -> str:
+    kind, sizes = annotation.args
+    assert isinstance(kind, External)
+    assert isinstance(sizes, Const)
+    return f'{annotation.short}[{kind.short}, "{" ".join(sizes.value.split())}"]'
+
+
+def _contradicts(call: Witness, arrays: dict[str, Value]) -> bool:
+    """Whether a call is seen to pass something else than the annotations say."""
+    given = dict(call.arguments)
+    return any(name in given and not _may_be(given[name], array) for name, array in arrays.items())
+
+
+def _may_be(text: str, annotated: Value) -> bool:
+    try:
+        value = values.read(text, lambda module, name: UNKNOWN)
+    except ValueProblem:
+        return True
+    if not isinstance(value, Array) or not isinstance(annotated, Array):
+        return value is UNKNOWN
+    if differ(value.element, annotated.element):
+        return False
+    if value.shape is None or annotated.shape is None:
+        return True
+    sizes: dict[Sym, int] = {}
+    for size, told in zip(value.shape, annotated.shape, strict=False):
+        expected = sizes.setdefault(told, size) if isinstance(told, Sym) and isinstance(size, int) else told
+        if isinstance(expected, int) and isinstance(size, int) and expected != size:
+            return False
+    return len(value.shape) == len(annotated.shape)
