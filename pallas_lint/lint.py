@@ -64,6 +64,7 @@ class Judgement:
 
     result: FileResult
     analysis: Analysis | None = None
+    witnesses: tuple[Witness, ...] = ()  # the calls that its functions were run with
 
 
 def may_have_kernels(source: Source) -> bool:
@@ -118,7 +119,7 @@ def judge(
         used,
         "\n".join(run.tracebacks) or None,
     )
-    return Judgement(result, analysis)
+    return Judgement(result, analysis, told)
 
 
 class _Inquiry(NamedTuple):

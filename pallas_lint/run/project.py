@@ -88,6 +88,10 @@ class Project:
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
+    patient: bool = True  # calls are found out before a verdict that they matter to, not afterwards
+    crashes: dict[LintError, str] = field(factory=dict)  # of the engine while calls were found out, with tracebacks
+    _overlaid: Mapping[Path, Source] | None = None  # the overlay that the callers know
+    _seen: dict[Path, Source] = field(factory=dict)  # ... and what was in it
     _callers: dict[tuple[Path, tuple[str, ...]], Callers] = field(factory=dict)  # by folder and jax versions
     _shapes: dict[Path, Shapes] = field(factory=dict)  # by shapes file
     _shapes_of: dict[Path, Path | None] = field(factory=dict)  # the shapes file that is found from a folder
@@ -129,7 +133,19 @@ class Project:
             known = (self.known_callers or (lambda folder, versions: Callers(folder)))(folder, settings.jax.versions)
             self._callers[folder, settings.jax.versions] = known
             known.look(self.overlay)
+        self._catch_up()
         return known
+
+    def _catch_up(self) -> None:
+        """Tell the callers which open documents have changed, or were closed."""
+        if self.overlay is self._overlaid:
+            return
+        now, self._overlaid = self.overlay, self.overlay
+        changed = [file for file, source in now.items() if self._seen.get(file) is not source]
+        for file in (*changed, *(file for file in self._seen if file not in now)):
+            for callers in self._callers.values():
+                callers.edited(file, now.get(file))
+        self._seen = dict(now)
 
     @property
     def found_callers(self) -> Iterator[tuple[tuple[str, ...], Callers]]:
@@ -138,10 +154,35 @@ class Project:
 
     def witnesses(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
+        if self.patient:
+            self.ask_callers(file, settings)
+        elif not self._knows_callers(file, settings):
+            return self.shapes(file, settings).of(file)
+        callers = self.callers(file, settings)
+        return (*callers.of(file), *self.shapes(file, settings).of(file))
+
+    def ask_callers(self, file: Path, settings: Settings, gives_up: Callable[[], bool] = lambda: False) -> bool:
+        """Find out what calls the launchers of a file; whether that is known now, and nobody gave up."""
         callers = self.callers(file, settings)
         for caller in callers.missing((file,)):
-            self.find_calls(callers, caller, settings)
-        return (*callers.of(file), *self.shapes(file, settings).of(file))
+            if gives_up():
+                return False
+            self._find_calls(callers, caller, settings)
+        return True
+
+    def waits_for_callers(self, file: Path, settings: Settings) -> bool:
+        """Whether there are calls that are still to be found out."""
+        return not self._knows_callers(file, settings) or bool(self.callers(file, settings).missing((file,)))
+
+    def _knows_callers(self, file: Path, settings: Settings) -> bool:
+        """Whether the files of its project have been looked through: that takes a while where there are many."""
+        from pallas_lint.kernels.analysis.project_text import project_folder
+
+        return (project_folder(file), settings.jax.versions) in self._callers
+
+    def callers_of(self, file: Path, settings: Settings) -> Iterator[Path]:
+        """The files whose calls count for a file, and those that they rest on, as far as they are known."""
+        return self.callers(file, settings).rests_on(file) if self._knows_callers(file, settings) else iter(())
 
     def shapes(self, file: Path, settings: Settings) -> Shapes:
         """The shapes file that tells of what a file defines; one that says nothing where there is none."""
@@ -167,13 +208,21 @@ class Project:
         """The shapes files that were asked for."""
         return self._shapes.values()
 
-    def find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
+    def _find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
         """Run the functions of a file that call launchers, and note what they pass."""
         from pallas_lint.witnesses.harvest import harvest
 
         graph = self.graph()
-        module = graph.load(file)
-        found = () if module is None else harvest(module, settings.jax.versions, callers)
+        found: tuple[Witness, ...] = ()
+        try:
+            module = graph.load(file)
+            found = () if module is None else harvest(module, settings.jax.versions, callers)
+        except Exception as error:
+            import traceback
+
+            shown = shown_path(file, self.cwd)
+            message = f"internal error while its calls were followed: {type(error).__name__} (-v shows where)"
+            self.crashes[LintError(shown, message)] = f"{shown}\n{traceback.format_exc()}"
         callers.learn(file, found, graph.touched)
 
     def forget(self, file: Path) -> None:
@@ -187,6 +236,11 @@ class Project:
         self._shapes.pop(file, None)
         if file.suffix == ".toml":
             self._shapes_of.clear()
+
+    def saved(self, file: Path) -> None:
+        """An open document was written to its file: calls that rest on it are to be found out again."""
+        for callers in self._callers.values():
+            callers.doubt(file)
 
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""

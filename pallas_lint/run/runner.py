@@ -124,7 +124,7 @@ def run(
         for versions, callers in project.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
     result = combine([verdicts[file.shown] for file in files])
-    return _with_shapes(result, project, files)
+    return _with_witnesses(result, project, files)
 
 
 def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
@@ -146,9 +146,9 @@ def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
     )
 
 
-def _with_shapes(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
-    """The result with what is wrong with the shapes files that were read, and what they say of files that are gone."""
-    errors = [problem for shapes in project.shapes_read for problem in shapes.problems]
+def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
+    """The result with what went wrong with calls elsewhere and on record, and the records of files that are gone."""
+    errors = [problem for shapes in project.shapes_read for problem in shapes.problems] + list(project.crashes)
     gone = [(shapes, function) for shapes in project.shapes_read for function in shapes.gone]
     if not errors and not gone:
         return result
@@ -161,7 +161,8 @@ def _with_shapes(result: RunResult, project: Project, files: Sequence[InputFile]
             message = f"there is no {path}: the calls of `{name}` on record say nothing"
             findings.append(stale_finding(shapes.shown, shapes.lines[function], message))
     findings.sort(key=lambda finding: finding.sort_key)
-    return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors))
+    tracebacks = (*result.tracebacks, *project.crashes.values())
+    return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors), tracebacks=tracebacks)
 
 
 def judge_source(source: Source, settings: Settings, project: Project) -> FileVerdict:

@@ -11,7 +11,7 @@ from pallas_lint.text.digests import digest
 from pallas_lint.witnesses.index import Entry, Index, entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pallas_lint.text.source import Source
@@ -72,7 +72,14 @@ class Callers:
 
     def forget(self, file: Path) -> None:
         """A file has changed on disk: what rests on it has to be found out again."""
-        self.edited(file, None)
+        if is_project_file(self.folder, file):
+            self.edited(file, None)
+            self.doubt(file)
+
+    def doubt(self, file: Path) -> None:
+        """What rests on a file may be another."""
+        if self.folder not in file.parents:
+            return
         path = self.path_of(file)
         self._texts.clear()
         for who in [who for who, calls in self.calls.items() if path in calls.rests_on]:
@@ -108,6 +115,13 @@ class Callers:
             for witness in (self.calls[who].witnesses if who in self.calls else ())
             if witness.function.partition("::")[0] == path
         )
+
+    def rests_on(self, file: Path) -> Iterator[Path]:
+        """The files that tell of calls of what a file defines, and those that their calls rest on."""
+        for who in self.index.callers(self.path_of(file)):
+            yield self.folder / who
+            for path in self.calls[who].rests_on if who in self.calls else ():
+                yield self.folder / path
 
     def leads(self, file: Path) -> bool:
         """Whether something in a file may lead to a launch."""

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
 
 logger = logging.getLogger(__name__)
+SHAPES = "*shapes*.toml"  # files of recorded calls, under whatever name settings have for them
 WATCHED = (
     "**/*.{py,ipynb}",
+    f"**/{SHAPES}",
     f"**/{{{','.join((*CONFIG_NAMES, *LOCK_FILES, 'setup.cfg', 'pytest.ini', 'tox.ini', '.gitignore'))}}}",
     "**/requirements*.txt",
     # What an installation of jax leaves behind, and nothing else of an environment.
@@ -39,6 +41,10 @@ def take_changes(ls: PallasServer, files: set[Path]) -> None:
     code = {file for file in files if file.suffix in (".py", ".ipynb")}
     ls.documents.changed_on_disk(code)
     for file in files - code:
+        if file.match(SHAPES):
+            ls.documents.changed_on_disk({file})
+            ls.documents.reload(file.parent)
+            continue
         below = _below(file)
         if below is None:
             continue

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
+_LATER = -2.0  # the urgency of what nobody waits for
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -62,6 +64,7 @@ class Documents:
     _project: Project | None = field(default=None, init=False)
     _attention: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
     _moments: Iterator[int] = field(factory=count, init=False)
+    _asking: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
     _turns: Turns = field(factory=Turns, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
@@ -99,6 +102,7 @@ class Documents:
 
     def saved(self, uri: str) -> None:
         """A document was written to its file."""
+        self._turns.submit(partial(self._was_saved, self.path(uri)))
         self._undecided.discard(uri)
         if uri in self._unsaved:
             self._unsaved.discard(uri)
@@ -163,6 +167,10 @@ class Documents:
         if self._project is not None:
             for file in files:
                 self._project.forget(file)
+
+    def _was_saved(self, file: Path) -> None:
+        if self._project is not None:
+            self._project.saved(file)
 
     def _backends_named(self, uri: str) -> Named:
         """What a document as it is now has others presume: it may be none yet."""
@@ -295,7 +303,30 @@ class Documents:
             if uri not in self._unsaved:
                 self._reported[uri] = found
                 self.published(found)
+            if found.waits_for_callers and uri not in self._asking:
+                self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
         return found
+
+    async def _ask_callers(self, uri: str) -> None:
+        """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
+        known = False
+        try:
+            while not known and uri in self._texts:
+                known = await asyncio.wrap_future(self._turns.submit(partial(self._callers_known, uri), lambda: _LATER))
+        finally:
+            del self._asking[uri]
+        if uri in self._texts:
+            self._judged.pop(uri, None)
+            self._schedule(uri)
+
+    def _callers_known(self, uri: str) -> bool:
+        """Runs on the engine's thread: ask callers until they are known or there is something more urgent."""
+        file = self.path(uri)
+        try:
+            settings = self.folders.of(file).settings(file)
+            return self._with_overlay().ask_callers(file, settings, lambda: self._turns.should_yield(_LATER))
+        except SettingsError:  # the verdict says what is wrong
+            return True
 
     def _judge(self, uri: str, version: int | None, source: Source) -> Judged | None:
         """Runs on the engine's thread; None where a newer text has come, or what is more urgent.
@@ -316,7 +347,11 @@ class Documents:
             if len(source.text) > LARGEST and may_have_kernels(source):
                 remark = f"files above {LARGEST:,} characters are judged on the command line only"
                 return Judged(uri, version, source, settings, remark=remark, client=client)
-            judgement = judge(source, settings, self._with_overlay(), partial(self._gives_up, uri, source))
+            project = self._with_overlay()
+            judgement = judge(source, settings, project, partial(self._gives_up, uri, source))
+            launches = judgement.analysis is not None and bool(judgement.analysis.launches)
+            callers = frozenset(str(each) for each in project.callers_of(file, settings)) if launches else frozenset()
+            waits = launches and project.waits_for_callers(file, settings)
         except Abandoned:
             return None
         except SettingsError as error:
@@ -325,7 +360,17 @@ class Documents:
             problem = f"internal error: {type(error).__name__}: {error}"
             crash = traceback.format_exc()
             return Judged(uri, version, source, settings, problem=problem, crash=crash, client=client)
-        judged = Judged(uri, version, source, settings, judgement, crash=judgement.result.traceback, client=client)
+        judged = Judged(
+            uri,
+            version,
+            source,
+            settings,
+            judgement,
+            crash=judgement.result.traceback,
+            client=client,
+            callers=callers,
+            waits_for_callers=waits,
+        )
         return self.probed.settle(judged, file, self.text_of)
 
     def _gives_up(self, uri: str, source: Source) -> bool:
@@ -338,7 +383,7 @@ class Documents:
     def _with_overlay(self) -> Project:
         """The project, with open documents in place of their files."""
         if self._project is None:
-            self._project = Project(Path(os.sep), incremental=True, absolute_names=True)
+            self._project = Project(Path(os.sep), incremental=True, absolute_names=True, patient=False)
         self._project.overlay = self._overlay()
         return self._project
 
@@ -364,4 +409,6 @@ class Documents:
     def shutdown(self) -> None:
         for uri in list(self._running):
             self._stop(uri)
+        for task in self._asking.values():
+            task.cancel()
         self._turns.end()

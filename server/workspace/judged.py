@@ -34,6 +34,8 @@ class Judged:
     remark: str | None = None  # why it was not even tried
     crash: str | None = None  # where the engine or a rule failed
     client: ClientSettings = field(factory=ClientSettings)
+    callers: frozenset[str] = frozenset()  # the files whose calls of it count, and those that they rest on
+    waits_for_callers: bool = False  # what some of these call is still to be found out
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
@@ -50,7 +52,9 @@ class Judged:
     @property
     def rests_on(self) -> frozenset[str]:
         """The other files that the verdict rests on."""
-        return self.probe_rests_on.union(self.judgement.result.dependencies if self.judgement is not None else ())
+        return (self.probe_rests_on | self.callers).union(
+            self.judgement.result.dependencies if self.judgement is not None else ()
+        )
 
     @property
     def verdict(self) -> FileVerdict:
