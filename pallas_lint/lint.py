@@ -94,7 +94,7 @@ def judge(
     file, shapes = project.file(source.path), Shapes()
     witnesses: tuple[Witness, ...] = ()
     if FORMS.launched_in(source.text):
-        shapes = project.shapes(file, settings)
+        shapes = project.calls.shapes(file, settings)
         witnesses = project.witnesses(file, settings)
     graph = project.graph()
     module = graph.add(source, file)

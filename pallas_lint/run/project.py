@@ -12,7 +12,7 @@ from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.identity import Same
-from pallas_lint.records import define, evolve, field, frozen
+from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
     from pallas_lint.presumption import Evidence, ProjectEvidence
+    from pallas_lint.run.known_calls import KnownCalls
     from pallas_lint.text.source import Source
     from pallas_lint.witnesses.callers import Callers
-    from pallas_lint.witnesses.shapes_file import Shapes
     from pallas_lint.witnesses.witness import Witness
 
 SUFFIXES = (".py", ".ipynb")
@@ -89,12 +89,6 @@ class Project:
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
     patient: bool = True  # calls are found out before a verdict that they matter to, not afterwards
-    crashes: dict[LintError, str] = field(factory=dict)  # of the engine while calls were found out, with tracebacks
-    _overlaid: Mapping[Path, Source] | None = None  # the overlay that the callers know
-    _seen: dict[Path, Source] = field(factory=dict)  # ... and what was in it
-    _callers: dict[tuple[Path, tuple[str, ...]], Callers] = field(factory=dict)  # by folder and jax versions
-    _shapes: dict[Path, Shapes] = field(factory=dict)  # by shapes file
-    _shapes_of: dict[Path, Path | None] = field(factory=dict)  # the shapes file that is found from a folder
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
@@ -119,111 +113,16 @@ class Project:
         self._syntax.trim()
         return ModuleGraph(self.overlay, self._syntax, None if self.absolute_names else self.cwd)
 
-    # -- calls that other files tell of ----------------------------------------------------------------------------
+    @cached_property
+    def calls(self) -> KnownCalls:
+        """What other files, and records, tell of calls."""
+        from pallas_lint.run.known_calls import KnownCalls
 
-    def callers(self, file: Path, settings: Settings) -> Callers:
-        """The files of the project that a file belongs to, and who of them calls whom."""
-        from pallas_lint.kernels.analysis.project_text import project_folder
-
-        folder = project_folder(file)
-        known = self._callers.get((folder, settings.jax.versions))
-        if known is None:
-            from pallas_lint.witnesses.callers import Callers
-
-            known = (self.known_callers or (lambda folder, versions: Callers(folder)))(folder, settings.jax.versions)
-            self._callers[folder, settings.jax.versions] = known
-            known.look(self.overlay)
-        self._catch_up()
-        return known
-
-    def _catch_up(self) -> None:
-        """Tell the callers which open documents have changed, or were closed."""
-        if self.overlay is self._overlaid:
-            return
-        now, self._overlaid = self.overlay, self.overlay
-        changed = [file for file, source in now.items() if self._seen.get(file) is not source]
-        for file in (*changed, *(file for file in self._seen if file not in now)):
-            for callers in self._callers.values():
-                callers.edited(file, now.get(file))
-        self._seen = dict(now)
-
-    @property
-    def found_callers(self) -> Iterator[tuple[tuple[str, ...], Callers]]:
-        """What was found out that earlier runs did not know, with the jax versions for which it holds."""
-        return ((versions, callers) for (_, versions), callers in self._callers.items() if callers.changed)
+        return KnownCalls(self)
 
     def witnesses(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
-        if self.patient:
-            self.ask_callers(file, settings)
-        elif not self._knows_callers(file, settings):
-            return self.shapes(file, settings).of(file)
-        callers = self.callers(file, settings)
-        return (*callers.of(file), *self.shapes(file, settings).of(file))
-
-    def ask_callers(self, file: Path, settings: Settings, gives_up: Callable[[], bool] = lambda: False) -> bool:
-        """Find out what calls the launchers of a file; whether that is known now, and nobody gave up."""
-        callers = self.callers(file, settings)
-        for caller in callers.missing((file,)):
-            if gives_up():
-                return False
-            self._find_calls(callers, caller, settings)
-        return True
-
-    def waits_for_callers(self, file: Path, settings: Settings) -> bool:
-        """Whether there are calls that are still to be found out."""
-        return not self._knows_callers(file, settings) or bool(self.callers(file, settings).missing((file,)))
-
-    def _knows_callers(self, file: Path, settings: Settings) -> bool:
-        """Whether the files of its project have been looked through: that takes a while where there are many."""
-        from pallas_lint.kernels.analysis.project_text import project_folder
-
-        return (project_folder(file), settings.jax.versions) in self._callers
-
-    def callers_of(self, file: Path, settings: Settings) -> Iterator[Path]:
-        """The files whose calls count for a file, and those that they rest on, as far as they are known."""
-        return self.callers(file, settings).rests_on(file) if self._knows_callers(file, settings) else iter(())
-
-    def shapes(self, file: Path, settings: Settings) -> Shapes:
-        """The shapes file that tells of what a file defines; one that says nothing where there is none."""
-        from pallas_lint.witnesses import shapes_file
-
-        if settings.shapes is None:
-            if file.parent not in self._shapes_of:
-                self._shapes_of[file.parent] = shapes_file.found(file.parent)
-            place, root = self._shapes_of[file.parent], None
-        else:
-            place, root = (settings.root / settings.shapes if settings.shapes else None), settings.root
-        if place is None:
-            return shapes_file.Shapes()
-        known = self._shapes.get(place)
-        if known is None:
-            shown = place.as_posix() if self.absolute_names else shown_path(place, self.cwd)
-            known = shapes_file.read(place, shown)
-            known = self._shapes[place] = evolve(known, file=place, shown=shown, root=root or place.parent)
-        return known
-
-    @property
-    def shapes_read(self) -> Iterable[Shapes]:
-        """The shapes files that were asked for."""
-        return self._shapes.values()
-
-    def _find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
-        """Run the functions of a file that call launchers, and note what they pass."""
-        from pallas_lint.witnesses.harvest import harvest
-
-        graph = self.graph()
-        found: tuple[Witness, ...] = ()
-        try:
-            module = graph.load(file)
-            found = () if module is None else harvest(module, settings.jax.versions, callers)
-        except Exception as error:
-            import traceback
-
-            shown = shown_path(file, self.cwd)
-            message = f"internal error while its calls were followed: {type(error).__name__} (-v shows where)"
-            self.crashes[LintError(shown, message)] = f"{shown}\n{traceback.format_exc()}"
-        callers.learn(file, found, graph.touched)
+        return self.calls.of(file, settings)
 
     def forget(self, file: Path) -> None:
         """The file has changed on disk: what was read of it does not count any more."""
@@ -231,23 +130,13 @@ class Project:
         self._evidence.forget(file)
         if file.name in LAYOUT_FILES:
             self._syntax.layouts.forget()
-        for callers in self._callers.values():
-            callers.forget(file)
-        self._shapes.pop(file, None)
-        if file.suffix == ".toml":
-            self._shapes_of.clear()
-
-    def saved(self, file: Path) -> None:
-        """An open document was written to its file: calls that rest on it are to be found out again."""
-        for callers in self._callers.values():
-            callers.doubt(file)
+        self.calls.forget(file)
 
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""
         self._evidence.forget_requirements()
         self._syntax.layouts.forget()
-        for callers in self._callers.values():
-            callers.doubt()
+        self.calls.doubt()
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""

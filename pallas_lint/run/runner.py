@@ -121,7 +121,7 @@ def run(
         judged = []
     verdicts.update((verdict.path, verdict) for verdict in judged)
     if cache_folder is not None:
-        for versions, callers in project.found_callers:
+        for versions, callers in project.calls.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
     result = combine([verdicts[file.shown] for file in files])
     return _with_witnesses(result, project, files)
@@ -148,8 +148,10 @@ def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
 
 def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
     """The result with what went wrong with calls elsewhere and on record, and the records of files that are gone."""
-    errors = [problem for shapes in project.shapes_read for problem in shapes.problems] + list(project.crashes)
-    gone = [(shapes, function) for shapes in project.shapes_read for function in shapes.gone]
+    errors = [problem for shapes in project.calls.shapes_read for problem in shapes.problems] + list(
+        project.calls.crashes
+    )
+    gone = [(shapes, function) for shapes in project.calls.shapes_read for function in shapes.gone]
     if not errors and not gone:
         return result
     findings = list(result.findings)
@@ -161,7 +163,7 @@ def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFi
             message = f"there is no {path}: the calls of `{name}` on record say nothing"
             findings.append(stale_finding(shapes.shown, shapes.lines[function], message))
     findings.sort(key=lambda finding: finding.sort_key)
-    tracebacks = (*result.tracebacks, *project.crashes.values())
+    tracebacks = (*result.tracebacks, *project.calls.crashes.values())
     return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors), tracebacks=tracebacks)
 
 

@@ -85,7 +85,7 @@ class Callers:
         for who in [who for who, calls in self.calls.items() if path in calls.rests_on]:
             self._right.discard(who)
 
-    def doubt(self) -> None:
+    def doubt_all(self) -> None:
         """Files that are no code have changed on disk: what rests on them is no longer right."""
         self._texts.clear()
         self._right.clear()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.folders import file_of
-from pallas_lint.server.workspace.judged import Judged
+from pallas_lint.server.workspace.judged import Calls, Judged
 from pallas_lint.server.workspace.turns import Turns
 
 from pallas_lint.config.settings import SettingsError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.workspace.folders import Folders
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.presumption import Named
     from pallas_lint.witnesses.witness import Witness
 
@@ -170,7 +171,7 @@ class Documents:
 
     def _was_saved(self, file: Path) -> None:
         if self._project is not None:
-            self._project.saved(file)
+            self._project.calls.saved(file)
 
     def _backends_named(self, uri: str) -> Named:
         """What a document as it is now has others presume: it may be none yet."""
@@ -303,30 +304,39 @@ class Documents:
             if uri not in self._unsaved:
                 self._reported[uri] = found
                 self.published(found)
-            if found.waits_for_callers and uri not in self._asking:
+            if found.calls.waits and uri not in self._asking:
                 self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
         return found
 
     async def _ask_callers(self, uri: str) -> None:
         """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
-        known = False
+        calls: Calls | None = None
         try:
-            while not known and uri in self._texts:
-                known = await asyncio.wrap_future(self._turns.submit(partial(self._callers_known, uri), lambda: _LATER))
+            while calls is None and uri in self._texts:
+                calls = await asyncio.wrap_future(self._turns.submit(partial(self._calls_of, uri), lambda: _LATER))
         finally:
             del self._asking[uri]
-        if uri in self._texts:
-            self._judged.pop(uri, None)
+        known = self._judged.get(uri)
+        if calls is None or known is None:
+            return  # it was closed, or is being judged anyhow
+        if calls.witnesses != known.calls.witnesses:
+            self._judged.pop(uri)
             self._schedule(uri)
+            return
+        for judged in (self._judged, self._reported):
+            if judged.get(uri) is known:
+                judged[uri] = evolve(known, calls=calls)
 
-    def _callers_known(self, uri: str) -> bool:
-        """Runs on the engine's thread: ask callers until they are known or there is something more urgent."""
-        file = self.path(uri)
+    def _calls_of(self, uri: str) -> Calls | None:
+        """Runs on the engine's thread: the calls of a document's launchers; None where something is more urgent."""
+        file, project = self.path(uri), self._with_overlay()
         try:
             settings = self.folders.of(file).settings(file)
-            return self._with_overlay().ask_callers(file, settings, lambda: self._turns.should_yield(_LATER))
         except SettingsError:  # the verdict says what is wrong
-            return True
+            return Calls()
+        if not project.calls.ask(file, settings, lambda: self._turns.should_yield(_LATER)):
+            return None
+        return _calls(project, file, settings)
 
     def _judge(self, uri: str, version: int | None, source: Source) -> Judged | None:
         """Runs on the engine's thread; None where a newer text has come, or what is more urgent.
@@ -350,8 +360,7 @@ class Documents:
             project = self._with_overlay()
             judgement = judge(source, settings, project, partial(self._gives_up, uri, source))
             launches = judgement.analysis is not None and bool(judgement.analysis.launches)
-            callers = frozenset(str(each) for each in project.callers_of(file, settings)) if launches else frozenset()
-            waits = launches and project.waits_for_callers(file, settings)
+            calls = _calls(project, file, settings) if launches else Calls()
         except Abandoned:
             return None
         except SettingsError as error:
@@ -360,17 +369,8 @@ class Documents:
             problem = f"internal error: {type(error).__name__}: {error}"
             crash = traceback.format_exc()
             return Judged(uri, version, source, settings, problem=problem, crash=crash, client=client)
-        judged = Judged(
-            uri,
-            version,
-            source,
-            settings,
-            judgement,
-            crash=judgement.result.traceback,
-            client=client,
-            callers=callers,
-            waits_for_callers=waits,
-        )
+        failed = judgement.result.traceback
+        judged = Judged(uri, version, source, settings, judgement, crash=failed, client=client, calls=calls)
         return self.probed.settle(judged, file, self.text_of)
 
     def _gives_up(self, uri: str, source: Source) -> bool:
@@ -412,3 +412,9 @@ class Documents:
         for task in self._asking.values():
             task.cancel()
         self._turns.end()
+
+
+def _calls(project: Project, file: Path, settings: Settings) -> Calls:
+    """What is known of the calls of what a file defines."""
+    rests_on = frozenset(map(str, project.calls.rests_on(file, settings)))
+    return Calls(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 
 @frozen
+class Calls:
+    """What a verdict knew of calls by other files: which there are, which files they rest on, whether more may come."""
+
+    witnesses: tuple[Witness, ...] = ()
+    rests_on: frozenset[str] = frozenset()
+    waits: bool = False
+
+
+@frozen
 class Judged:
     """One version of a document with its verdict. `problem`: why there is none."""
 
@@ -34,8 +43,7 @@ class Judged:
     remark: str | None = None  # why it was not even tried
     crash: str | None = None  # where the engine or a rule failed
     client: ClientSettings = field(factory=ClientSettings)
-    callers: frozenset[str] = frozenset()  # the files whose calls of it count, and those that they rest on
-    waits_for_callers: bool = False  # what some of these call is still to be found out
+    calls: Calls = field(factory=Calls)
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
@@ -52,7 +60,7 @@ class Judged:
     @property
     def rests_on(self) -> frozenset[str]:
         """The other files that the verdict rests on."""
-        return (self.probe_rests_on | self.callers).union(
+        return (self.probe_rests_on | self.calls.rests_on).union(
             self.judgement.result.dependencies if self.judgement is not None else ()
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,8 +51,16 @@ def project(folder: Path, test: str = TEST) -> str:
     return (folder / "kern.py").as_uri()
 
 
+async def called(editor: Editor, uri: str) -> None:
+    """Wait until the callers of what a document defines were asked, which comes after its first verdict."""
+    await editor.server.documents.judged(uri)
+    while (known := editor.server.documents.known(uri)) is None or known.calls.waits:
+        await asyncio.sleep(0.01)
+
+
 async def hints(editor: Editor, uri: str) -> dict[str, object]:
     """Label to tooltip."""
+    await called(editor, uri)
     asked = lsp.InlayHintParams(document(uri), everywhere())
     found = await editor.client.text_document_inlay_hint_async(asked)
     return {str(each.label): each.tooltip for each in found or ()}
@@ -59,6 +68,7 @@ async def hints(editor: Editor, uri: str) -> dict[str, object]:
 
 async def lenses(editor: Editor, uri: str, line: str) -> list[lsp.Command]:
     """The lenses over the line of the code that begins so."""
+    await called(editor, uri)
     found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
     lines = CODE.splitlines()
     return [each.command for each in found or () if each.command and lines[each.range.start.line].startswith(line)]
@@ -126,6 +136,7 @@ async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, ob
     uri = project(tmp_path)
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
+        await called(editor, uri)
         assert await choose(editor, **request_) == []
         assert await choose(editor, uri=uri, function="kernel") == []
         told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")

@@ -70,16 +70,16 @@ async def test_an_edit_in_a_test_judges_what_it_calls(profile: str, folder: Path
 
 
 async def test_an_edit_in_a_kernel_runs_no_test_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pallas_lint.run.project import Project
+    from pallas_lint.run.known_calls import KnownCalls
 
     ran = []
-    find = Project._find_calls
+    find = KnownCalls._find_calls
 
-    def finding(self: Project, callers: object, file: Path, settings: object) -> None:
+    def finding(self: KnownCalls, callers: object, file: Path, settings: object) -> None:
         ran.append(file.name)
         find(self, callers, file, settings)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Project, "_find_calls", finding)
+    monkeypatch.setattr(KnownCalls, "_find_calls", finding)
     uri = (folder / "kern.py").as_uri()
     async with session("minimal", folder, options=OPTIONS) as editor:
         editor.open(uri, KERNEL)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.run.project import Project, discover
+from pallas_lint.run.known_calls import KnownCalls
+from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
 
 if TYPE_CHECKING:
@@ -148,5 +149,5 @@ def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write
 
 def test_a_project_without_kernels_runs_nothing(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(a="import b\n", b="x = 1\n")
-    monkeypatch.setattr(Project, "find_calls", lambda *_: pytest.fail("something ran"))
+    monkeypatch.setattr(KnownCalls, "_find_calls", lambda *_: pytest.fail("something ran"))
     assert not told(tmp_path)
