@@ -163,6 +163,9 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     options.command = arguments[len(ours) + 1 :]
     if options.capture != bool(options.command) or (options.capture and options.paths):
         raise UsageError("probe: write `probe --capture -- COMMAND`")
+    options.record = options.record or options.record_replace or options.record_values or options.record_stub
+    if options.record and not options.capture:
+        raise UsageError("probe: write `probe --capture --record -- COMMAND`")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
     from pallas_lint.config.targets import TargetError, parse_target
@@ -188,6 +191,17 @@ def _probe_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("paths", nargs="*", metavar="WHAT", help="file.py::function and its arguments, or files")
     parser.add_argument("--capture", action="store_true", help="examine every launch that the command after -- makes")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="have the shapes file hold the argument types of the calls that lead to launches; "
+        "launches are examined only where --stage is told",
+    )
+    parser.add_argument("--record-replace", action="store_true", help="... and nothing that it had before")
+    parser.add_argument("--record-values", action="store_true", help="... and floats and any short strings")
+    parser.add_argument(
+        "--record-stub", action="store_true", help="... of a program whose launches are not run: they return zeros"
+    )
     parser.add_argument(
         "--target", action="append", default=[], metavar="T", help="tpu[:v5e], triton, mosaic-gpu; repeatable"
     )

@@ -63,15 +63,32 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
 
 def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
     from pallas_lint.probe import capture
+    from pallas_lint.probe.recorded import RecordError, Recording
 
+    recording = None
+    if options.record:
+        recording = Recording.of(
+            cwd,
+            finder.for_folder(cwd),
+            replace=options.record_replace,
+            values=options.record_values,
+            stub=options.record_stub,
+        )
+        # Whoever records wants the run that they know, and no longer: what is examined costs many times as much.
+        conditions = evolve(conditions, stage=options.stage or "trace")
     try:
-        captured = capture.run(options.command, conditions.request())
+        captured = capture.run(options.command, conditions.request(), recording)
     except OSError as error:
         raise UsageError(f"cannot run {options.command[0]}: {error.strerror or error}") from error
+    except RecordError as error:
+        raise UsageError(str(error)) from error
     status = _report(captured.results, options, finder, cwd)
+    if captured.recorded is not None and not options.quiet:
+        terminal.say(captured.recorded)
     if captured.status and not options.quiet:
         terminal.say(f"the program ended with status {captured.status}")
-    if not any(result.launches for result in captured.results) and not options.quiet:
+    examined = recording is None or conditions.stage != "trace"
+    if examined and not any(result.launches for result in captured.results) and not options.quiet:
         terminal.say("no launch was seen: the program made none, or it does not run in Python with this environment")
     return status
 

@@ -21,7 +21,9 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pallas_lint.probe.capture_protocol import CaptureRequest
     from pallas_lint.probe.protocol import Event, ModulesRequest, Terms
+    from pallas_lint.probe.recorded import Recording
 
 RUNNER = Path(__file__).parent / "worker" / "runner.py"
 HOOK = Path(__file__).parent / "worker" / "hook"
@@ -29,25 +31,27 @@ HOOK = Path(__file__).parent / "worker" / "hook"
 
 @frozen
 class Captured:
-    """The program's exit status, and what its processes' launches came to."""
+    """The program's exit status, what its launches came to, and what became of the record, if one is kept."""
 
     status: int
     results: list[ProbeResult]
+    recorded: str | None
 
 
-def run(command: Sequence[str], request: Terms) -> Captured:
+def run(command: Sequence[str], request: Terms, recording: Recording | None = None) -> Captured:
     """Run `command` with its launches captured. Its output goes to standard error.
 
-    Raises OSError where the command cannot be started.
+    Raises OSError where the command cannot be started, RecordError where the calls that it made cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
-        write_request(Path(folder), request)
+        write_request(Path(folder), request, recording)
         path = os.pathsep.join(part for part in (str(HOOK), os.environ.get("PYTHONPATH", "")) if part)
         environment = {**os.environ, "PYTHONPATH": path, "PALLAS_LINT_CAPTURE": folder}
         status = subprocess.run(
             _through_runner(command), env=environment, stdout=sys.stderr.fileno(), check=False
         ).returncode
-        return Captured(status, read_results(Path(folder), float(request["timeout"])))
+        recorded = recording.finish(Path(folder), Path.cwd()) if recording is not None else None
+        return Captured(status, read_results(Path(folder), float(request["timeout"])), recorded)
 
 
 def start_here(folder: str) -> Any:
@@ -90,8 +94,9 @@ def _as_python(command: Sequence[str]) -> tuple[str | None, list[str]]:
     return (match[1], [found, *command[1:]]) if match else (None, [])
 
 
-def write_request(folder: Path, request: Terms) -> None:
-    """Leave for the captured processes what to examine."""
+def write_request(folder: Path, terms: Terms, recording: Recording | None = None) -> None:
+    """Leave for the captured processes what to examine, and what to record."""
+    request: CaptureRequest = {**terms, "record": recording.terms if recording is not None else None}
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
 
 

@@ -474,10 +474,9 @@ def read_request(line: str | bytes) -> Request:
     return request
 
 
-def read_terms(text: str) -> Terms:
-    """The terms under which a program is captured. Raises ProtocolError."""
-    terms: Terms = _checked(_object(text), Terms, "request")
-    return terms
+def read_as(line: str, kind: Any, what: str) -> Any:
+    """The message of one kind on a line. Raises ProtocolError."""
+    return _checked(_object(line), kind, what)
 
 
 def _object(line: str | bytes) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 The launches are noted in each process of pytest's (those of pytest-xdist too), run in interpret mode where their device
 is missing, and examined at the end of its session. Findings make a run fail whose tests pass.
+
+With `--pallas-lint-record` the calls that led to launches are written to the shapes file instead.
 """
 
 from __future__ import annotations
@@ -15,9 +17,16 @@ import pytest
 
 if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
+    from pallas_lint.probe.recorded import Recording
     from pallas_lint.probe.results import ProbeResult
 
 _FOLDER = "PALLAS_LINT_CAPTURE"
+_RECORD = "--pallas-lint-record"
+_RECORDINGS = {
+    "replace": "... and nothing that it had before",
+    "values": "... and floats and any short strings",
+    "stub": "... of tests whose launches are not run: they return zeros",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,11 +40,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="tpu[:v5e], triton, mosaic-gpu; repeatable",
     )
     group.addoption("--pallas-lint-html", metavar="FILE", help="write a report with pictures")
+    group.addoption(
+        _RECORD,
+        action="store_true",
+        help="examine nothing, but have the shapes file hold the argument types of the calls that lead to launches",
+    )
+    for name, text in _RECORDINGS.items():
+        group.addoption(f"{_RECORD}-{name}", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--pallas-lint"):
+    if config.getoption("--pallas-lint") or _records(config):
         config.pluginmanager.register(_Examiner(config), "pallas-lint-examiner")
+
+
+def _records(config: pytest.Config) -> bool:
+    return any(config.getoption(name) for name in (_RECORD, *(f"{_RECORD}-{each}" for each in _RECORDINGS)))
 
 
 class _Examiner:
@@ -60,10 +80,19 @@ class _Examiner:
             raise pytest.UsageError(str(error)) from error
         self.settings = settings
         self.conditions = Conditions.of(settings.probe, targets)
+        self.recording: Recording | None = None
+        self.recorded: str | None = None
+        if _records(config):
+            from pallas_lint.probe.recorded import Recording
+            from pallas_lint.records import evolve
+
+            chosen = {name: bool(config.getoption(f"{_RECORD}-{name}")) for name in _RECORDINGS}
+            self.recording = Recording.of(config.rootpath, settings, **chosen)
+            self.conditions = evolve(self.conditions, stage="trace")
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         if _FOLDER not in os.environ:  # else a process of pytest-xdist, or pytest under `pallas-lint probe --capture`
             self.folder = tempfile.TemporaryDirectory(prefix="pallas-lint-")
-            capture.write_request(Path(self.folder.name), self.conditions.request())
+            capture.write_request(Path(self.folder.name), self.conditions.request(), self.recording)
             os.environ[_FOLDER] = self.folder.name
         self.capture = capture.start_here(os.environ[_FOLDER])
         self.results: list[ProbeResult] = []
@@ -76,6 +105,8 @@ class _Examiner:
         from pallas_lint.probe import capture
 
         os.environ.pop(_FOLDER, None)
+        if self.recording is not None:
+            self._record(self.recording, session, Path(self.folder.name))
         self.results = capture.read_results(Path(self.folder.name), self.conditions.timeout)
         self.folder.cleanup()
         findings, _, _ = self._findings()
@@ -83,7 +114,20 @@ class _Examiner:
         if session.exitstatus == pytest.ExitCode.OK and any(failing):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    def _record(self, recording: Recording, session: pytest.Session, folder: Path) -> None:
+        from pallas_lint.probe.recorded import RecordError
+
+        try:
+            self.recorded = recording.finish(folder, Path.cwd())
+        except RecordError as error:
+            self.recorded = str(error)
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.recorded is not None:
+            terminalreporter.section("Pallas calls")
+            terminalreporter.write_line(self.recorded)
         if not self.results:
             return
         from pallas_lint.report import Report, render

@@ -130,9 +130,14 @@ def _lines_of(text: str) -> dict[str, int]:
     return found
 
 
+def names_function(text: str) -> bool:
+    """Whether a text names a function as the file does: "src/kernels.py::function"."""
+    return _FUNCTION.fullmatch(text) is not None
+
+
 def _calls_of(function: str, table: Any) -> list[Witness]:
     """The calls of one function. Raises ValueProblem."""
-    if _FUNCTION.fullmatch(function) is None:
+    if not names_function(function):
         raise ValueProblem(f'"{function[:80]}" names no function: write "src/kernels.py::function"')
     calls = table.get("calls") if isinstance(table, dict) else None
     if not isinstance(calls, list):

@@ -68,7 +68,7 @@ MOST_MODULES = 20  # of a room that one can know
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
 WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
-SHARED = ("pallas_lint.probe.protocol", "pallas_lint.probe.typed_json")
+SHARED = ("pallas_lint.probe.protocol", "pallas_lint.probe.capture_protocol", "pallas_lint.probe.typed_json")
 
 
 def modules() -> dict[str, Path]:

@@ -19,10 +19,11 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from ..protocol import Terms, read_terms
+from ..capture_protocol import CaptureRequest, read_capture
 from . import devices, job, server
 from .examination import examine
 from .launches.recorder import PRIMITIVES, Record, Recorder
+from .recording.calls import Calls
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
 
@@ -38,7 +39,7 @@ def start(folder: str) -> Capture:
     if _started is not None:
         return _started
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
-        request = read_terms(file.read())
+        request = read_capture(file.read())
     capture = Capture(folder, request)
     if "JAX_PLATFORMS" not in os.environ and not _has_accelerator():
         os.environ["JAX_PLATFORMS"] = "cpu"  # an installed libtpu alone makes jax look for a TPU for a minute
@@ -51,11 +52,14 @@ def start(folder: str) -> Capture:
 class Capture:
     """The launches of this process."""
 
-    def __init__(self, folder: str, request: Terms) -> None:
+    def __init__(self, folder: str, request: CaptureRequest) -> None:
         self.folder = folder
         self.request = request
         self.recorder = Recorder(_without_device)
-        self.recorder.observe = True
+        record = request["record"]
+        self.calls = None if record is None else Calls(folder, record)
+        # Describing each launch takes its time: a run that records does so only where more than tracing is asked for.
+        self.recorder.keep = self.recorder.observe = record is None or request["stage"] != "trace"
         self.pid = os.getpid()
         self._finished = False
         self._closing = False
@@ -77,6 +81,8 @@ class Capture:
         primitive = getattr(module, name, None)
         if primitive is not None:
             self.recorder.patch(primitive)
+            if self.calls is not None:
+                self.calls.patch(primitive)
 
     def _pretend(self, module: ModuleType) -> None:
         """Where no TPU is there, programs that ask which one it is are told the target's: they go on, interpreted."""

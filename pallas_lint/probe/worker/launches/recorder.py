@@ -59,6 +59,7 @@ class Recorder:
     def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
+        self.keep = True  # whether launches are noted, or only run as `replace` says
         self.observe = False  # whether the values of index operands are looked at while the program runs
         self._patched: list[Any] = []
 
@@ -87,6 +88,8 @@ class Recorder:
         self._patched.append(primitive)
 
     def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+        if not self.keep:
+            return self.replace(Record(primitive, params, [], [])) if self.replace is not None else {}
         record = Record(
             primitive,
             params,

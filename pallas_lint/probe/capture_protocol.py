@@ -1,0 +1,46 @@
+"""What a captured program is told, and what it leaves of the calls on record: each a line of JSON.
+
+Shared with the worker, as `protocol` is: nothing but the standard library, and nothing that Python 3.10 lacks.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict, final
+
+from .protocol import Terms, read_as
+
+
+class Recording(TypedDict):
+    """What is noted of the calls that lead to launches, of functions in the project's folder `root`."""
+
+    root: str
+    values: bool  # floats and any short strings too
+    stub: bool  # launches are not run: each returns zeros
+
+
+@final
+class CaptureRequest(Terms):
+    """What to do about the launches of a program."""
+
+    record: Recording | None
+
+
+class Call(TypedDict):
+    """A call of a function that led to a launch, as shapes files write it."""
+
+    function: str
+    arguments: dict[str, str]
+    on: str
+    seen: str
+
+
+def read_capture(text: str) -> CaptureRequest:
+    """How a program is captured. Raises ProtocolError."""
+    request: CaptureRequest = read_as(text, CaptureRequest, "request")
+    return request
+
+
+def read_call(line: str) -> Call:
+    """A call that a captured program has noted. Raises ProtocolError."""
+    call: Call = read_as(line, Call, "call")
+    return call
