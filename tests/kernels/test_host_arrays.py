@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import textwrap
 
 import pytest
 
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.launches.launching import results_of
 from pallas_lint.kernels.model.dtypes import canonical, long_name
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.testing import codes, lint
@@ -129,6 +131,11 @@ MADE: dict[str, tuple[tuple[int, ...], str]] = {
     "np.where(np.arange(4) > 2, np.float32(1), np.zeros(4, np.float32))": ((4,), "f32"),
     "np.diff(np.arange(5))": ((4,), "i32"),
     "np.repeat(np.arange(4), 2)": ((8,), "i32"),
+    "np.concatenate([[0], np.cumsum([3, 4])]).astype(np.int32)": ((3,), "i32"),
+    "jnp.zeros(jax.ShapeDtypeStruct.like(x).shape, jax.ShapeDtypeStruct.like(x.astype(jnp.int8)).dtype)": (
+        (16, 128),
+        "i8",
+    ),
     # what jax makes of a function
     "jax.vmap(lambda a: a * 2)(x)": ((16, 128), "f32"),
     "jax.vmap(lambda a: jnp.zeros((a.shape[0], 3)))(x)": ((16, 128, 3), "f32"),
@@ -200,6 +207,7 @@ OPEN = (
     "jax.vjp(f, x)[0]",
     "jax.tree.leaves((f, x))[0]",
     "jax.tree.leaves({'b': x, f: x})[0]",
+    "np.concatenate([[f], np.arange(3)])",
     "np.max(f)",
     "np.max([f, 1])",
     "np.maximum(f, np.zeros(4))",
@@ -237,6 +245,22 @@ def test_operands_keep_their_shapes() -> None:
     for expression, value in zip(MADE, operands(tuple(MADE)), strict=True):
         assert isinstance(value, Array), expression
         assert (value.shape, canonical(value.dtype)) == MADE[expression], expression
+
+
+def test_a_launch_gives_what_it_is_asked_for() -> None:
+    """An array may stand for its shape and dtype."""
+    code = """
+    import jax, jax.numpy as jnp
+    from jax.experimental import pallas as pl
+
+    def run():
+        x = jnp.zeros((16, 128), jnp.bfloat16)
+        call = pl.pallas_call(lambda x_ref, o_ref: None, out_shape=x)
+        return call(call(x))
+    """
+    module = ModuleGraph().add(Source("example.py", textwrap.dedent(code)), None)
+    (launch,) = analyse(module, ("0.10.2",)).launches
+    assert results_of(launch) == Array((16, 128), "bf16")
 
 
 def test_what_nothing_tells_stays_open() -> None:

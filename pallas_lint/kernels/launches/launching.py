@@ -167,7 +167,7 @@ def declared_arrays(shapes: Value | None) -> Value:
 def _array(struct: Value) -> Value:
     if is_shape_struct(struct):
         return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), element_of(struct.argument("dtype", 1)))
-    return Array() if isinstance(struct, Array) else UNKNOWN
+    return Array(struct.shape, struct.element) if isinstance(struct, Array) else UNKNOWN
 
 
 # -- running kernels -------------------------------------------------------------------------------------------

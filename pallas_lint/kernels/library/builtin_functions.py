@@ -341,6 +341,13 @@ def _hold(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return interp.made(name, arguments, node)
 
 
+def _struct_like(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`jax.ShapeDtypeStruct.like(x)`."""
+    like = arguments.positional[0] if arguments.positional else UNKNOWN
+    parts = [members.attribute_of(interp, like, part, node) for part in ("shape", "dtype")]
+    return interp.made("jax.ShapeDtypeStruct", Arguments(parts), node)
+
+
 def _importorskip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
@@ -409,6 +416,7 @@ BUILTINS: dict[str, Model] = {
     "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,
     "pytest.importorskip": _importorskip,
+    "jax.ShapeDtypeStruct.like": _struct_like,
     "numpy.prod": _prod,
     "jax.dtypes.itemsize_bits": _itemsize_bits,
     **{f"{module}.{name}": model for module in ("jax.numpy", "jax.lax", "numpy") for name, model in _ASKED.items()},

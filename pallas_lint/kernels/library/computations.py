@@ -75,8 +75,11 @@ def _numpy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
 
 def _as_array(value: Value) -> Value:
     """What numpy makes of a list of numbers."""
-    numbers = isinstance(value, Seq) and not value.open and all(isinstance(leaf, Const) for leaf in leaves(value))
-    return arrays.infer("jax.numpy.array", [value], {}) if numbers else value
+    if not isinstance(value, Seq) or value.open:
+        return value
+    if all(isinstance(leaf, Const) for leaf in leaves(value)):
+        return arrays.infer("jax.numpy.array", [value], {})
+    return evolve(value, items=tuple(map(_as_array, value.items)))
 
 
 def _of_numpy(result: Value, site: Site, *, same: bool) -> Value:
