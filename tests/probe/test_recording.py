@@ -90,6 +90,21 @@ def maker(bm, flag):
 @logged
 def decorated(x):
     return launch(x, 8)
+
+def kept(function):
+    @functools.wraps(function)
+    def inner(*args):
+        return function(*args)
+    return inner
+
+@kept
+def wrapped_here(x):
+    return launch(x, 8)
+
+def in_place(params, bm, **more):
+    params["x"] = params["x"].reshape(-1, 128)
+    more["made"] = 1
+    return launch(params["x"], bm)
 """
 WRAPPERS = """
 import functools
@@ -167,6 +182,7 @@ PLAIN = {"bm": "8", "name": "'fast'"}
         ("L.Layer()(of(8, 128))", "Layer.__call__", {"x": "f32[8,128]"}),
         ("L.maker(8, True)(of(8, 128))", "maker", {"bm": "8"}),
         ("L.decorated(of(8, 128))", "decorated", {"x": "f32[8,128]"}),
+        ("L.wrapped_here(of(8, 128))", "wrapped_here", {"x": "f32[8,128]"}),
     ],
 )
 def test_what_a_function_got(line: str, function: str, arguments: dict[str, str], tmp_path: Path) -> None:
@@ -184,6 +200,11 @@ def test_what_a_body_binds_anew_is_told_as_it_was_at_entry_or_not_at_all(tmp_pat
     else:
         assert found["launchers.py::rebinds"] == [{"bm": "8"}]
         assert found["launchers.py::changes"] == [{"x": "f32[8,128]"}]
+
+
+def test_what_a_body_changes_in_place_is_told_as_it_was_at_entry_or_not_at_all(tmp_path: Path) -> None:
+    (call,) = recorded(tmp_path, "L.in_place({'x': of(2, 8, 128)}, 8, other=3)")["launchers.py::in_place"]
+    assert call in ({"bm": "8"}, {"bm": "8", "params": "{'x': f32[2,8,128]}"})
 
 
 def test_floats_and_strings_where_they_are_asked_for(tmp_path: Path) -> None:

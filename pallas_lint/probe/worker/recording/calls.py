@@ -185,7 +185,9 @@ def _qualified(code: CodeType) -> str | None:
         return str(told)
     known = _names.get(id(code))
     if known is None:
-        holders = (each for each in gc.get_referrers(code) if isinstance(each, FunctionType))
+        holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
+        # What `functools.wraps` has named after another function is not that function.
+        holders = [each for each in holders if each.__name__ == code.co_name and not hasattr(each, "__wrapped__")]
         known = _names[id(code)] = code, next((each.__qualname__ for each in holders), None)
     return known[1]
 

@@ -1,7 +1,8 @@
 """What a function that runs was called with, whatever its body has bound to its parameters since.
 
-A parameter that no instruction of the function binds has its argument still. What the others had is caught as the
-function is entered, which Python tells from 3.12 on; before, it is left out.
+A parameter that no instruction of the function binds has its argument still, and a container is as it was where the
+function changes none. What the others had is caught as the function is entered, which Python tells from 3.12 on;
+before, it is left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from typing import Any
 
 from .spelling import PathOf, Speller
 
+_CHANGING = frozenset(
+    "add append clear discard extend insert pop popitem remove reverse setdefault sort update".split()
+)
 _TOOLS = (4, 3)  # of the six that may monitor at a time, two that have no name of their own
 
 
@@ -35,7 +39,7 @@ class Entries:
         code = frame.f_code
         got = {**frame.f_locals}
         names, rest, pairs = parameters(code)
-        bound = rebound(code)
+        bound = rebound(code) | {name for name in changed(code) if _is_changeable(got.get(name))}
         told: dict[str, str | None] = {name: self._spell(got[name]) for name in names if name in got.keys() - bound}
         if rest is not None and rest not in bound and isinstance(got.get(rest), tuple):
             told.update((f"*{at}", self._spell(each)) for at, each in enumerate(got[rest]))
@@ -63,7 +67,7 @@ class Entries:
             if self._path_of(code.co_filename) is None:
                 return monitoring.DISABLE
             frame = sys._getframe(1)
-            names = rebound(code) & set(parameters(code)[0]) if _knows_pallas(frame) else frozenset()
+            names = (rebound(code) | changed(code)) & set(parameters(code)[0]) if _knows_pallas(frame) else frozenset()
             if not names:
                 return monitoring.DISABLE
             watched = self._watched[id(code)] = code, tuple(sorted(names))
@@ -114,3 +118,31 @@ def _bound_in(code: CodeType) -> set[str]:
         if isinstance(inner, CodeType):
             found |= rebound(inner) & set(inner.co_freevars)
     return found
+
+
+def _is_changeable(value: Any) -> bool:
+    """Whether a value is a container that code can change in place; arrays tell their type, which stays."""
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(_is_changeable, value))
+    made = getattr(type(value), "__dataclass_params__", None)
+    if made is not None:
+        names = type(value).__dataclass_fields__
+        return not made.frozen or any(_is_changeable(getattr(value, name, None)) for name in names)
+    return isinstance(value, (list, dict, set)) or hasattr(type(value), "__attrs_attrs__")
+
+
+@functools.cache
+def _changes(code: CodeType) -> bool:
+    """Whether a function changes anything in place: which container that is, only a run knows."""
+    return any(
+        each.opname.startswith(("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_SUBSCR", "DELETE_ATTR"))
+        or (each.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")) and each.argval in _CHANGING)
+        for each in dis.get_instructions(code)
+    )
+
+
+def changed(code: CodeType) -> frozenset[str]:
+    """The names whose values a function, or one inside of it, may change in place."""
+    own = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars)) if _changes(code) else frozenset()
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return own.union(*(changed(each) & set(each.co_freevars) for each in inner))
