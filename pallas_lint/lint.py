@@ -25,6 +25,7 @@ from pallas_lint.triage import suppressions
 from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.comments import witnesses_in
 from pallas_lint.witnesses.shapes_file import Shapes
+from pallas_lint.witnesses.telling import likely, naming_calls, place_of, stale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -104,9 +105,8 @@ def judge(
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, told)
     presume(analysis, settings, project)
     run = _Run(source, module, analysis, settings, is_stale)
-    found = _unique([*run.syntax_errors(), *run.rules(), *run.limits(), *_stale(analysis, shapes)])
-    met = (launch.witness for launch in analysis.launches if launch.witness is not None)
-    found = list(_with_witnesses(found, (*met, *told)))
+    every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]
+    found = list(naming_calls(_unique(every), every, analysis, told))
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     kept = [source.settled(finding) for finding in _once(kept)]
@@ -364,7 +364,7 @@ class _Run:
         if launch is not None and launch.witness is not None:
             found = [evolve(finding, witness=launch.witness) for finding in found]
             if launch.witness.kind == "annotation":  # which nobody may ever have checked
-                found = [finding if finding.severity is not Severity.ERROR else _likely(finding) for finding in found]
+                found = [likely(finding) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 
 
@@ -397,45 +397,11 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
     """
     best: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
-        key = (finding.code, finding.span, finding.backend, finding.cell)
+        key = place_of(finding)
         known = best.get(key)
         if known is None or finding.severity.rank > known.severity.rank:
             best[key] = finding
     return list(best.values())
-
-
-def _stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:
-    """What is said of calls that were written down and do not fit their functions."""
-    for witness in analysis.stale:
-        if witness.kind == "comment":
-            path, _, line = witness.source.rpartition(":")
-            yield stale_finding(path, int(line), f"`{witness.name}` takes no such arguments: the comment says nothing")
-        elif witness.kind == "file":
-            function = f"{shapes.path_of(analysis.module.file)}::{witness.name}"
-            message = f"`{witness.name}` is gone, or takes no such arguments any more: its calls on record say nothing"
-            yield stale_finding(shapes.shown, shapes.lines.get(function, 1), message)
-
-
-def stale_finding(path: str, line: int, message: str) -> Finding:
-    """A finding about what says how a function is called."""
-    place = Span(path, Position(line, 1), Position(line, 2))
-    help_ = "record the calls again, or take the entry out"
-    return Finding("PAL003", "stale-witness", Severity.INFO, message, place, help_)
-
-
-def _likely(finding: Finding) -> Finding:
-    return evolve(finding, severity=Severity.WARNING)
-
-
-def _with_witnesses(findings: Iterable[Finding], told: tuple[Witness, ...]) -> Iterator[Finding]:
-    """The findings that hold for some calls only with those named in their messages."""
-    now = {witness: witness for witness in told}  # where each stands by now: findings may be of an earlier text
-    for finding in findings:
-        if finding.witness is not None:
-            witness = now.get(finding.witness, finding.witness)
-            message = f"{finding.message}, {witness.told(finding.span.path)}"
-            finding = evolve(finding, message=message, witness=witness)
-        yield finding
 
 
 def _once(findings: list[Finding]) -> Iterator[Finding]:

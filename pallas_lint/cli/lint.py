@@ -438,9 +438,13 @@ def _write_baseline(linted: _Run, lines: Lines) -> int:
 
 
 def _told(linted: _Run) -> list[str]:
-    """For -v: which settings and which jax version were used."""
+    """For -v: which settings and which jax version were used, and which known calls were not looked at."""
     distinct = {Same(file.settings): file.settings for file in linted.files}.values()
-    return [
+    left_out = [
+        f"{visible_file(path)}: {counted(more, 'known call')} of its functions left out, as others are more unlike"
+        for path, more in linted.result.left_out.items()
+    ]
+    return left_out + [
         f"settings of {shown_path(s.config_file, linted.cwd) if s.config_file else 'no file'}, "
         f"{len(s.enabled)} rules, jax {s.jax.text} ({s.jax.source})"
         for s in distinct

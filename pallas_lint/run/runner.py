@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
-from pallas_lint.records import evolve, frozen
+from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
 from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
+from pallas_lint.witnesses.choice import MOST, choose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
@@ -46,6 +47,7 @@ class RunResult:
     tracebacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # of files that were not judged
     launches: tuple[LaunchSight, ...] = ()  # each place that launches a kernel once, sorted
+    left_out: Mapping[str, int] = field(factory=dict)  # by file: known calls that were too many to look at
 
 
 @frozen
@@ -90,6 +92,8 @@ def run(
     verdicts: dict[str, FileVerdict] = {}
     tasks: list[_Task] = []
     size = 0
+    left_out: dict[str, int] = {}
+    collect_rarely()
     for file in files:
         try:
             data = read(file.path)
@@ -103,6 +107,8 @@ def run(
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
         witnesses = project.witnesses(file.path, file.settings)
+        if len(witnesses) > MOST and (more := choose(witnesses)[1]):
+            left_out[file.shown] = more
         key = cache.key(file.shown, data, fingerprints[number], witnesses) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
         if known is not None and not (afresh and known.findings):
@@ -124,7 +130,7 @@ def run(
         for versions, callers in project.calls.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
     result = combine([verdicts[file.shown] for file in files])
-    return _with_witnesses(result, project, files)
+    return _with_witnesses(evolve(result, left_out=left_out), project, files)
 
 
 def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
@@ -156,7 +162,7 @@ def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFi
         return result
     findings = list(result.findings)
     if any("PAL003" in file.settings.enabled for file in files):
-        from pallas_lint.lint import stale_finding
+        from pallas_lint.witnesses.telling import stale_finding
 
         for shapes, function in gone:
             path, _, name = function.rpartition("::")

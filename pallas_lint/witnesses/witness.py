@@ -34,6 +34,11 @@ class Witness:
     kind: Kind = "caller"
 
     @property
+    def is_call(self) -> bool:
+        """Whether somebody calls so, or says that it is called so."""
+        return self.kind != "annotation"
+
+    @property
     def name(self) -> str:
         """The function's name in its file."""
         return self.function.rpartition("::")[2]

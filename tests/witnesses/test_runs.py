@@ -125,3 +125,15 @@ def test_a_comment_tells() -> None:
 
 def test_a_comment_that_cannot_be_read_tells_nothing() -> None:
     assert not reshapes(ROWS.replace("def rows", "# pallas-lint: probe(f32[256,)\ndef rows"))
+
+
+def test_for_how_many_of_the_known_calls_it_holds() -> None:
+    wide = called(x="f32[256,200]", bm="64")
+    (finding,) = reshapes(ROWS, wide, called(x="f32[512,200]", bm="32"))
+    assert finding.message.endswith("(all 2 known calls)")
+    guarded = ROWS.replace(
+        "jnp.sum(x.reshape(x.shape[0] * 4, x.shape[1] // 4))",
+        "(jnp.sum(x.reshape(-1, 50)) if x.shape[1] == 200 else 0)",
+    )
+    (finding,) = reshapes(guarded, wide, called(x="f32[512,256]", bm="32"), called(x="f32[512,384]", bm="32"))
+    assert finding.message.endswith(", with x: f32[256,200], bm=64, as in tests/test_k.py:3 (1 of 3 known calls)")
