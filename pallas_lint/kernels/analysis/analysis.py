@@ -306,9 +306,15 @@ def _run_function(interp: Interpreter, value: object, instance: Instance | None)
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):
         return
-    arguments = Arguments([instance] if instance is not None else [], open=True)
-    interp.call_function(value, arguments)
-    spreading.run_handed_out(interp)
+    if interp.calling:
+        from pallas_lint.kernels.analysis.test_calls import calls_of
+
+        calls = calls_of(interp, value, instance)
+    else:
+        calls = iter((Arguments([instance] if instance is not None else [], open=True),))
+    for arguments in calls:
+        interp.call_function(value, arguments)
+        spreading.run_handed_out(interp)
     _run_inner(interp, value)
 
 

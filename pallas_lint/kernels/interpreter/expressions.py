@@ -283,8 +283,8 @@ def _named(interp: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
     return value
 
 
-def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
-    callee = interp.evaluate(node.func, env)
+def arguments_of(interp: Interpreter, node: nodes.Call, env: Env) -> Arguments:
+    """What a call passes."""
     arguments = Arguments()
     scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
     for argument in node.args:
@@ -310,6 +310,12 @@ def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
             arguments.keywords[argument.keyword.value] = value
         else:
             arguments.positional.append(value)
+    return arguments
+
+
+def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
+    callee = interp.evaluate(node.func, env)
+    arguments = arguments_of(interp, node, env)
     if isinstance(callee, CallResult) and callee.function.startswith("method:"):
         return members.call_method(interp, callee, arguments, node, env)
     wrapper = launching.wrapper(node.func, callee)

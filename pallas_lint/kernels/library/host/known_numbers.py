@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.model.known_names import integer
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
 
 _MOST_LISTED = 32  # numbers of a `range` that are written out
+_MOST_COMBINED = 256  # of what `itertools.product` combines
 _LARGEST = 2**80
 _LONGEST = 4096  # characters of a text
 # Methods of texts that give the same whenever they are called, and take nothing but texts and numbers.
@@ -48,6 +51,10 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
         if 0 < len(bounds) == len(value.args) and bounds[2:] != [0]:
             numbers = range(*bounds)
             return None if numbers[_MOST_LISTED:] else tuple(map(Const, numbers))
+    if isinstance(value, CallResult) and value.function == "itertools.product" and not value.keywords:
+        known = [items for items in map(items_of, value.args) if items is not None]
+        if not value.open and len(known) == len(value.args) and prod(map(len, known)) <= _MOST_COMBINED:
+            return tuple(map(Seq, product(*known)))
     return None
 
 
