@@ -311,3 +311,27 @@ def test_stubbed_tests_are_recorded_though_they_fail(tmp_path: Path) -> None:
 def test_recording_runs_a_program_and_nothing_more() -> None:
     done = run("--record", "kernels.py::good")
     assert done.returncode == 2 and "--capture --record" in done.stderr
+
+
+KERNEL = """
+import functools, inspect
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def double(x):
+    told = "out_type" if "out_type" in inspect.signature(pl.kernel).parameters else "out_shape"
+    of = {told: jax.ShapeDtypeStruct(x.shape, x.dtype)}
+    @functools.partial(pl.kernel, mesh=pltpu.create_tensorcore_mesh("c", num_cores=1), **of)
+    def body(x_ref, o_ref):
+        pltpu.sync_copy(x_ref, o_ref)
+    return body(x)
+
+if hasattr(pl, "kernel"):
+    double(of(8, 128))
+"""
+
+
+def test_how_jax_runs_a_kernel_of_a_mesh_is_no_call_of_its_own(tmp_path: Path) -> None:
+    found = recorded(tmp_path, KERNEL, "L.plain(of(8, 128))")
+    assert found.get("program.py::double", [{"x": "f32[8,128]"}]) == [{"x": "f32[8,128]"}]
+    assert (tmp_path / shapes_file.NAME).read_text().count("f32[8,128]") == len(found)
