@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.model.dtypes import canonical, element_of
 from pallas_lint.kernels.model.values import (
+    ENUM_MEMBER,
     UNKNOWN,
     Array,
     Class,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.frame import Entry
 
     Find = Callable[[str, str], Value]  # module and qualified name -> what they name
+    Make = Callable[[Value, dict[str, Value]], Value]  # a class and what is known of an object of it -> the object
 
 _ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[((?:\d{1,18}|[?, ])*|\.\.\.)\]")
 _DTYPE = re.compile(r"\bdtype:(\w+)")
@@ -52,22 +54,22 @@ _MOST_ELEMENTS = 1 << 40
 
 def check(text: str) -> None:
     """Raises ValueProblem where the text is no value, or one that nobody believes."""
-    _read(text, lambda module, name: UNKNOWN)
+    _read(text, lambda module, name: UNKNOWN, lambda cls, known: UNKNOWN)
 
 
-def read(text: str, find: Find) -> Value:
+def read(text: str, find: Find, make: Make = lambda cls, known: UNKNOWN) -> Value:
     """The value that a text stands for; UNKNOWN where it is none."""
     try:
-        return _read(text, find)
+        return _read(text, find, make)
     except ValueProblem:
         return UNKNOWN
 
 
-def _read(text: str, find: Find) -> Value:
+def _read(text: str, find: Find, make: Make) -> Value:
     try:
         with without_warnings():
             tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
-        return _value(tree, find)
+        return _value(tree, find, make)
     except ValueProblem as error:
         raise ValueProblem(f"'{text[:80]}': {error}") from error
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
@@ -92,28 +94,24 @@ def _replaced(text: str) -> str:
     return _OBJECT.sub(r"_object('\1', '\2')(", text)
 
 
-def _value(node: ast.expr, find: Find) -> Value:
+def _value(node: ast.expr, find: Find, make: Make) -> Value:
     if isinstance(node, ast.List | ast.Tuple):
         kind = "list" if isinstance(node, ast.List) else "tuple"
-        return Seq(tuple(_value(each, find) for each in node.elts), kind)
+        return Seq(tuple(_value(each, find, make) for each in node.elts), kind)
     if isinstance(node, ast.Dict):
         keys = [Const(ast.literal_eval(key)) for key in node.keys if key is not None]
-        return Dictionary(tuple(zip(keys, (_value(each, find) for each in node.values), strict=True)))
+        return Dictionary(tuple(zip(keys, (_value(each, find, make) for each in node.values), strict=True)))
     if isinstance(node, ast.Call):
         called = node.func
         if isinstance(called, ast.Name) and called.id in _MAKERS:
             return _MAKERS[called.id](*(ast.literal_eval(each) for each in node.args), find)
         if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "_object":
             module, name = (ast.literal_eval(each) for each in called.args)
-            fields = {each.arg: _value(each.value, find) for each in node.keywords if each.arg}
-            return _instance(find(module, name), fields)
+            fields = {each.arg: _value(each.value, find, make) for each in node.keywords if each.arg}
+            return make(find(module, name), fields)
         raise ValueError
     literal = ast.literal_eval(node)
     return Const(literal) if isinstance(literal, int | float | complex | bool | str | bytes | None) else UNKNOWN
-
-
-def _instance(cls: Value, fields: dict[str, Value]) -> Value:
-    return Instance(cls, fields) if isinstance(cls, Class) else UNKNOWN
 
 
 def _array(dtype: str, sizes: str, find: Find) -> Value:
@@ -205,8 +203,11 @@ def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: b
         name = name_of(value.cls)
         if name is None:
             return None
-        told = ((key, _spelled(each, name_of, x64, depth + 1)) for key, each in value.attributes.items())
-        return f"{name}({', '.join(f'{key}={text}' for key, text in told if text is not None)})"
+        if value.made_by is ENUM_MEMBER:
+            member = value.attributes["name"]
+            return f"fn:{name}.{member.value}" if isinstance(member, Const) else None
+        told = ((key, _spelled(each, name_of, x64, depth + 1) or "...") for key, each in value.attributes.items())
+        return f"{name}({', '.join(f'{key}={text}' for key, text in told)})"
     return _named(value)
 
 

@@ -151,3 +151,34 @@ def test_a_project_without_kernels_runs_nothing(tmp_path: Path, write: Write, mo
     write(a="import b\n", b="x = 1\n")
     monkeypatch.setattr(KnownCalls, "_find_calls", lambda *_: pytest.fail("something ran"))
     assert not told(tmp_path)
+
+
+CONFIGURED = KERNEL.replace(
+    "def rows(x, *, bm=64, interpret=False):\n    m, n = x.shape",
+    "def rows(x, cfg):\n    m, n = x.shape\n    bm, interpret = cfg.bm, False",
+)
+
+
+DATA = "@dataclasses.dataclass\nclass Config:\n    bm: int = 64\n    note: object = None\n"
+NAMED = "class Config(typing.NamedTuple):\n    bm: int\n    note: str = ''\n"
+MODES = "class Config(enum.Enum):\n    SMALL = 32\n    @property\n    def bm(self):\n        return self.value\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "made", "known"),
+    [
+        (DATA, "Config(bm=32, note=jnp)", True),
+        (NAMED, "Config(32)", True),
+        (MODES, "Config.SMALL", True),
+        (DATA, "Config(bm=open('bm'))", False),
+    ],
+)
+def test_configurations(tmp_path: Path, write: Write, config: str, made: str, known: bool) -> None:
+    """A field that cannot be written need not have its default."""
+    test = f"from kern import rows, Config\ndef test_rows():\n    rows(jnp.ones((256, 200)), {made})\n"
+    write(kern=f"import dataclasses, enum, typing\n{config}{CONFIGURED}", tests__test_kern=HEAD + test)
+    finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), tmp_path)
+    found = run(discover(["."], finder, cwd=tmp_path).files, cwd=tmp_path, jobs=1).findings
+    messages = [each.message for each in found if each.code == "PAL202"]
+    assert any(message.startswith("reshape of (32, 200)") for message in messages) is known
+    assert not any("(64, 200)" in message for message in messages)

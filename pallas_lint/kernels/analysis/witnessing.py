@@ -126,7 +126,7 @@ def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness
     given: dict[str, Value] = {}
     rest: list[Value] = []
     for name, text in witness.arguments:
-        value = values.read(text, partial(_named, interp, module))
+        value = values.read(text, partial(_named, interp, module), partial(classes.remade, interp))
         if name.startswith("*"):
             rest.append(value)
         elif name in taken or parameters.star_kwarg is not None:

@@ -224,6 +224,15 @@ def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
     return instance
 
 
+def remade(interp: Interpreter, cls: Value, known: dict[str, Value]) -> Value:
+    """An object of which this much is known: a field that is not told need not have its default."""
+    if not isinstance(cls, Class) or _derives(cls, _ENUMS):
+        return UNKNOWN
+    fields = _fields(interp, cls)
+    attributes = {**dict.fromkeys(fields, UNKNOWN), **known}
+    return Instance(cls, attributes, interp.running, tuple(fields) if _derives(cls, _TUPLES) else None)
+
+
 def instance_attribute(interp: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
     value = owner.attributes.get(name)
     if value is not None:
