@@ -264,6 +264,9 @@ class _Run:
         by_op: dict[str, list[type[Rule]]],
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
+        if launch.witness is not None:
+            launch_rules = [rule for rule in launch_rules if rule.for_calls]
+            kernel_rules = [rule for rule in kernel_rules if rule.for_calls]
         for rule in launch_rules:
             yield from self._ask(self._inquiry(rule, launch, None, targets), rule.check_launch, launch)
         for trace in launch.traces:

@@ -71,6 +71,7 @@ class PermutingWriteUnaliased(Rule):
     code = "PAL408"
     name = "permuting-write-unaliased"
     severity = Severity.WARNING
+    for_calls = False  # that some rows are never written is said where it holds whoever calls
     fix = "unsafe"
     invalid = (
         Example(

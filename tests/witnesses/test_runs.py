@@ -137,3 +137,18 @@ def test_for_how_many_of_the_known_calls_it_holds() -> None:
     )
     (finding,) = reshapes(guarded, wide, called(x="f32[512,256]", bm="32"), called(x="f32[512,384]", bm="32"))
     assert finding.message.endswith(", with x: f32[256,200], bm=64, as in tests/test_k.py:3 (1 of 3 known calls)")
+
+
+def test_what_a_call_leaves_open_it_does_not_tell() -> None:
+    text = KERNEL.replace("o_ref[...] = x + jnp.sum(x.reshape(x.shape[0] * 4, x.shape[1] // 4))", "pass") + (
+        "def many(x, chunk):\n"
+        "    def body(x_ref, o_ref):\n"
+        "        def step(i, _):\n"
+        "            o_ref[...] += x_ref[pl.ds(i * chunk, chunk), :]\n"
+        "        jax.lax.fori_loop(0, pl.cdiv(x.shape[0], chunk), step, None)\n"
+        "    return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((chunk, 128), jnp.float32))(x)\n"
+    )
+    whole = called("many", x="f32[40,128]", chunk="16")
+    part = called("many", x="?[?,128]", chunk="16")
+    assert [each.message for each in findings(text, whole) if each.code == "PAL412" and each.witness]
+    assert not [each for each in findings(text, part) if each.code == "PAL412" and each.witness]
