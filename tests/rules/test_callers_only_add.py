@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.registry import all_rules
+from pallas_lint.run.project import discover
+from pallas_lint.run.runner import run
 from pallas_lint.testing import lint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 EXAMPLES = {
     f"{code}-{at}": example
@@ -78,6 +87,66 @@ def test_adding_a_caller_takes_nothing_away(name: str, data: st.DataObject) -> N
     assert before <= places(code + added, **options), added
 
 
+LAUNCHERS = [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
+NOTED = ["f32[256,256]", "bf16[8,128]", "i32[4]", "128", "3"]
+
+
+def noted(code: str, note: Callable[[int], str]) -> str:
+    """The code with a probe comment above each function that launches something, for so many arguments."""
+    lines = code.splitlines()
+    body = [node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]
+    for node in reversed(body):
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        lines.insert(first - 1, note(len(node.args.args) - len(node.args.defaults)))
+    return "\n".join(lines) + "\n"
+
+
+def marked(code: str, **options: str | None) -> Counter[tuple[str, str]]:
+    """The findings by the text of their lines, which move when comments are added."""
+    lines = code.splitlines()
+    found = {(f.code, f.span.start.line) for f in lint(code, **options) if f.code not in ABSENCE}
+    return Counter((rule, lines[line - 1]) for rule, line in found)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
+)
+@settings(max_examples=3, deadline=None)
+@given(data=st.data())
+def test_adding_a_probe_comment_takes_nothing_away(name: str, data: st.DataObject) -> None:
+    example = EXAMPLES[name]
+    code = textwrap.dedent(example.code).strip() + "\n"
+    options = {"jax": example.jax, "target": example.target}
+    arguments = data.draw(st.lists(st.sampled_from(NOTED), min_size=8, max_size=8))
+    with_notes = noted(code, lambda count: f"# pallas-lint: probe({', '.join(arguments[:count])})")
+    assert not marked(code, **options) - marked(with_notes, **options), with_notes
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
+)
+def test_adding_a_test_file_takes_nothing_away(name: str, tmp_path: Path) -> None:
+    example = EXAMPLES[name]
+    code = textwrap.dedent(example.code).strip() + "\n"
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
+    (tmp_path / "kern.py").write_text(code)
+    given = {"jax-version": example.jax, "target": example.target}
+    finder = SettingsFinder(Overrides({key: value for key, value in given.items() if value is not None}), tmp_path)
+
+    def found() -> set[tuple[str, int]]:
+        findings = run(discover(["kern.py"], finder, cwd=tmp_path).files, cwd=tmp_path, jobs=1).findings
+        return {(f.code, f.span.start.line) for f in findings if f.code not in ABSENCE}
+
+    before = found()
+    calls = "".join(
+        f"\n\n@pytest.mark.parametrize('x', [jnp.ones((256, 256)), jnp.ones((8, 128), jnp.bfloat16), 128, 3])\n"
+        f"def test_{function}(x):\n    kern.{function}({', '.join(['x'] * count)})\n"
+        for function, count in functions(code)
+    )
+    (tmp_path / "test_kern.py").write_text("import jax.numpy as jnp\nimport pytest\nimport kern\n" + calls)
+    assert before <= found()
+
+
 JITTED = """\
 import functools
 import jax
@@ -102,6 +171,18 @@ def test_a_captured_tracer_stays_one_when_its_value_is_known(caller: str) -> Non
     assert {f.code for f in lint(JITTED.format(decorator="@jax.jit") + caller)} == {"PAL501"}
     static = JITTED.format(decorator='@functools.partial(jax.jit, static_argnames="scale")')
     assert not lint(static + caller)
+
+
+def test_a_number_that_a_call_passes_to_a_traced_parameter_is_a_tracer() -> None:
+    """Also for those who know of no other call: the kernel of a launcher that is jitted while another runs."""
+    made = JITTED.replace("{decorator}\ndef run", "def plain")
+    for call in ("jax.jit(plain)(jnp.ones((8, 128)), 2.0)", "jax.jit(plain)(x=jnp.ones((8, 128)), scale=2)"):
+        assert "PAL501" in {f.code for f in lint(f"{made}\n\ndef test_run():\n    {call}\n")}
+    for call in (
+        "plain(jnp.ones((8, 128)), 2.0)",
+        "jax.jit(plain, static_argnames='scale')(jnp.ones((8, 128)), scale=2)",
+    ):
+        assert not lint(f"{made}\n\ndef test_run():\n    {call}\n")
 
 
 PAST_THE_END = """\

@@ -366,7 +366,7 @@ class Interpreter(Recorder):
             name = parameter.name.value
             if given:
                 value = given.pop(0)
-                env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value)
+                env.vars[name] = value if self.kernel is not None else jit.traced(func, name, value, env.call)
             else:
                 env.vars[name] = self._keyword_value(func, parameter, keywords, env, open_=open_)
         if isinstance(parameters.star_arg, nodes.Param):
@@ -382,14 +382,15 @@ class Interpreter(Recorder):
     ) -> Value:
         name = parameter.name.value
         if name in keywords:
-            return keywords.pop(name)
+            value = keywords.pop(name)
+            return value if self.kernel is not None else jit.traced(func, name, value, env.call)
         if name in self.assumptions:
             return Const(self.assumptions[name])
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
         # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
         if default is not None:
             return Sym(name, env.call, default) if open_ else default
-        return jit.traced(func, name, Sym(name, env.call))
+        return jit.traced(func, name, Sym(name, env.call), env.call)
 
     # -- questions ---------------------------------------------------------------------------------------------
 

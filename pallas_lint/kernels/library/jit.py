@@ -51,9 +51,13 @@ def _static(arguments: Arguments, positional: list[str]) -> set[str] | None:
     return found
 
 
-def traced(func: Func, name: str, value: Value) -> Value:
-    """A value as the function's body gets it: a tracer where the parameter is traced and the value not known."""
-    return evolve(value, traced=True) if name in func.jitted and isinstance(value, Sym) else value
+def traced(func: Func, name: str, value: Value, owner: object) -> Value:
+    """A value as the function's body gets it: numbers are tracers where the parameter is traced, known or not."""
+    if name not in func.jitted:
+        return value
+    if isinstance(value, Const) and isinstance(value.value, int | float | complex):
+        return Sym(name, owner, traced=True)
+    return evolve(value, traced=True) if isinstance(value, Sym) else value
 
 
 def is_traced(value: Value) -> bool:
