@@ -19,9 +19,8 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
     """
     sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
-    # A call that is interpreted says nothing of what compilers do with such shapes, whatever they are asked for.
-    interpreted = launch.witness is not None and (launch.interpret or launch.witness.on == "interpret")
-    if sparse or interpreted or (launch.interpret and not settings.target):
+    # A call that is launch.is_tried says nothing of what compilers do with such shapes, whatever they are asked for.
+    if sparse or launch.is_tried or (launch.interpret and not settings.target):
         return None
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
         own = tuple(target for target in settings.target if target.backend == launch.backend)

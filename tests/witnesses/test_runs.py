@@ -152,3 +152,10 @@ def test_what_a_call_leaves_open_it_does_not_tell() -> None:
     part = called("many", x="?[?,128]", chunk="16")
     assert [each.message for each in findings(text, whole) if each.code == "PAL412" and each.witness]
     assert not [each for each in findings(text, part) if each.code == "PAL412" and each.witness]
+
+
+def test_a_call_that_was_only_tried_hides_no_real_one() -> None:
+    tried, real = (called(x="f32[256,200]", bm="64", on=on) for on in ("interpret", "TPU v5e"))
+    assert not reshapes(ROWS, tried)
+    assert reshapes(ROWS, tried, real)
+    assert reshapes(ROWS, real, tried)

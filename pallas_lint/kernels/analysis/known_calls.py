@@ -31,12 +31,18 @@ def keep_telling(interp: Interpreter, before: tuple[Launch, ...], witness_of: Ca
         if not launch.certain or launch.module is not interp.root:
             continue  # a launch elsewhere is judged where it stands
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
-        told = _told(launch)
-        known = next((other for other in same if _tells_all(_told(other), told)), None)
+        told, witness = _told(launch), witness_of(launch)
+        real = not (launch.interpret or witness.on == "interpret")
+        known = next(
+            (other for other in same if _tells_all(_told(other), told) and not (real and other.is_tried)), None
+        )
         if known is not None:
-            interp.outcome.alike.append((known, witness_of(launch)))
-        elif sum(other.witness is not None for other in same) < _MOST_CALLS:
-            launch.witness = witness_of(launch)
+            interp.outcome.alike.append((known, witness))
+            continue
+        # What the file itself calls takes no place of what others tell.
+        alike = [other.witness for other in same if other.witness is not None]
+        if sum((each.kind == "here") is (witness.kind == "here") for each in alike) < _MOST_CALLS:
+            launch.witness = witness
             kept.append(launch)
     dropped = set(interp.outcome.launches) - set(kept)
     interp.outcome.launches[:] = kept

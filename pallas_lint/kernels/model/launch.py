@@ -187,6 +187,11 @@ class Launch:
         return value == Const(True) or (isinstance(value, CallResult) and "Interpret" in value.function)
 
     @property
+    def is_tried(self) -> bool:
+        """Whether it is a known call that was made in interpret mode: it says nothing of what compilers do."""
+        return self.witness is not None and (self.interpret or self.witness.on == "interpret")
+
+    @property
     def grid(self) -> Seq | None:
         """The grid as a tuple; None where absent or unknown. An integer grid is a tuple of one."""
         value = self.argument("grid")

@@ -183,7 +183,7 @@ def _expecting(file: str) -> list[tuple[int, int]]:
     return found
 
 
-_names: dict[int, tuple[CodeType, str | None]] = {}
+_names: dict[tuple[str, CodeType], str | None] = {}  # equal code may stand in several files
 
 
 def _qualified(code: CodeType) -> str | None:
@@ -191,13 +191,13 @@ def _qualified(code: CodeType) -> str | None:
     told = getattr(code, "co_qualname", None)
     if told is not None:
         return str(told)
-    known = _names.get(id(code))
-    if known is None:
+    key = code.co_filename, code
+    if key not in _names:
         holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
         # What `functools.wraps` has named after another function is not that function.
         holders = [each for each in holders if each.__name__ == code.co_name and not hasattr(each, "__wrapped__")]
-        known = _names[id(code)] = code, next((each.__qualname__ for each in holders), None)
-    return known[1]
+        _names[key] = next((each.__qualname__ for each in holders), None)
+    return _names[key]
 
 
 def _on(params: dict[str, Any]) -> str:

@@ -98,13 +98,13 @@ def parameters(code: CodeType) -> tuple[tuple[str, ...], str | None, str | None]
 
 def rebound(code: CodeType) -> frozenset[str]:
     """The names that a function, or one inside of it, binds or deletes; parameters do not bind themselves."""
-    known = _rebound.get(id(code))
+    known = _rebound.get(code)
     if known is None:
-        _rebound[id(code)] = known = code, frozenset(_bound_in(code))
-    return known[1]
+        known = _rebound[code] = frozenset(_bound_in(code))
+    return known
 
 
-_rebound: dict[int, tuple[CodeType, frozenset[str]]] = {}
+_rebound: dict[CodeType, frozenset[str]] = {}
 
 
 def _bound_in(code: CodeType) -> set[str]:
