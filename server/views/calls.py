@@ -56,8 +56,10 @@ def shown_launches(judged: Judged) -> list[Launch]:
     found: list[Launch] = []
     for launches in places.values():
         told = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
-        # A place to which that call does not lead is shown as it is for any.
-        found += told or [each for each in launches if each.witness is None] or launches[:1]
+        plain = [each for each in launches if each.witness is None]
+        bodies = {body for each in told for body in each.bodies}
+        # A place, or a kernel there, to which that call does not lead is shown as it is for any.
+        found += told + [each for each in plain if not told or bodies.isdisjoint(each.bodies)] or launches[:1]
     return found
 
 
