@@ -331,6 +331,18 @@ if hasattr(pl, "kernel"):
 """
 
 
+ASKING = """
+from jax.experimental.pallas import tpu as pltpu
+if hasattr(pltpu, "get_tpu_info"):
+    print("cores", pltpu.get_tpu_info().num_cores)
+L.plain(of(8, 128))
+"""
+
+
+def test_programs_that_ask_for_the_tpu_are_told_of_the_target(tmp_path: Path) -> None:
+    assert recorded(tmp_path, ASKING)["launchers.py::plain"]
+
+
 def test_how_jax_runs_a_kernel_of_a_mesh_is_no_call_of_its_own(tmp_path: Path) -> None:
     found = recorded(tmp_path, KERNEL, "L.plain(of(8, 128))")
     assert found.get("program.py::double", [{"x": "f32[8,128]"}]) == [{"x": "f32[8,128]"}]

@@ -97,6 +97,16 @@ class Capture:
             return kind if told == "cpu" else told
 
         module.get_device_kind = get_device_kind  # type: ignore[attr-defined]
+        count = getattr(module, "get_num_device_cores", None)
+        if count is not None:
+
+            def get_num_device_cores() -> int:
+                try:
+                    return int(count())
+                except AttributeError:  # only a TPU has any
+                    return 1
+
+            module.get_num_device_cores = get_num_device_cores  # type: ignore[attr-defined]
 
     def finish(self) -> None:
         """Examine what was noted; once, and only in the process that noted it (a fork has the records too)."""
