@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
+from pallas_lint.server.probing.recorder import Recorder
 from pallas_lint.server.protocol.session import Session
 from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
@@ -49,6 +50,7 @@ class PallasServer(LanguageServer):
         self.notebooks = notebooks.Notebooks(self)
         self.sweeper = Sweeper(self)
         self.prober = Prober()
+        self.recorder = Recorder()
         self.initial_settings: object = None  # those that came with `initialize`
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer

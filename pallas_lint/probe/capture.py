@@ -19,7 +19,7 @@ from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pallas_lint.probe.capture_protocol import CaptureRequest
     from pallas_lint.probe.protocol import Event, ModulesRequest, Terms
@@ -38,8 +38,19 @@ class Captured:
     recorded: str | None
 
 
-def run(command: Sequence[str], request: Terms, recording: Recording | None = None) -> Captured:
-    """Run `command` with its launches captured. Its output goes to standard error.
+def in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program as if its user had; its output goes to standard error. Returns its exit status."""
+    return subprocess.run(command, env=environment, stdout=sys.stderr.fileno(), check=False).returncode
+
+
+def run(
+    command: Sequence[str],
+    request: Terms,
+    recording: Recording | None = None,
+    cwd: Path | None = None,
+    execute: Callable[[Sequence[str], Mapping[str, str]], int] = in_terminal,
+) -> Captured:
+    """Have `execute` run `command` in the folder `cwd`, with its launches captured.
 
     Raises OSError where the command cannot be started, RecordError where the calls that it made cannot be written.
     """
@@ -47,10 +58,8 @@ def run(command: Sequence[str], request: Terms, recording: Recording | None = No
         write_request(Path(folder), request, recording)
         path = os.pathsep.join(part for part in (str(HOOK), os.environ.get("PYTHONPATH", "")) if part)
         environment = {**os.environ, "PYTHONPATH": path, "PALLAS_LINT_CAPTURE": folder}
-        status = subprocess.run(
-            _through_runner(command), env=environment, stdout=sys.stderr.fileno(), check=False
-        ).returncode
-        recorded = recording.finish(Path(folder), Path.cwd()) if recording is not None else None
+        status = execute(_through_runner(command), environment)
+        recorded = recording.finish(Path(folder), cwd or Path.cwd()) if recording is not None else None
         return Captured(status, read_results(Path(folder), float(request["timeout"])), recorded)
 
 

@@ -32,5 +32,6 @@ async def initialized(ls: PallasServer, _: lsp.InitializedParams) -> None:
 
 def shutdown(ls: PallasServer, _: object) -> None:
     ls.prober.shutdown()
+    ls.recorder.shutdown()
     ls.sweeper.stop()
     ls.documents.shutdown()

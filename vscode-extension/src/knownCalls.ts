@@ -4,7 +4,7 @@ import { ExecuteCommandRequest, type Middleware } from "vscode-languageclient/no
 import type { Server } from "./client";
 import { type KnownCall, SERVER_COMMANDS, type WitnessRequest } from "./protocol";
 
-const { chooseWitness: CHOOSE } = SERVER_COMMANDS;
+const { chooseWitness: CHOOSE, recordShapes: RECORD } = SERVER_COMMANDS;
 
 /** Lets the user choose which of the known calls of a launcher hints and lenses show. */
 export class KnownCalls {
@@ -18,15 +18,19 @@ export class KnownCalls {
 
   private async choose(request: WitnessRequest): Promise<void> {
     const calls = (await this.execute({ ...request, ask: true })) ?? [];
-    const items = calls.map(({ arguments: given, source, on, shown }) => ({
+    const known = calls.map(({ arguments: given, source, on, shown }) => ({
       label: given === "" ? vscode.l10n.t("as called in {0}", vscode.workspace.asRelativePath(source)) : given,
       description: [vscode.workspace.asRelativePath(source), ...(on === "trace" ? [] : [on])].join(" · "),
       detail: shown ? vscode.l10n.t("shown now") : undefined,
       given,
     }));
+    const record = { label: vscode.l10n.t("Record from tests"), iconPath: new vscode.ThemeIcon("record") };
+    const items = [...known, { label: "", kind: vscode.QuickPickItemKind.Separator }, record];
     const title = vscode.l10n.t("Which call of {0} are hints to show?", request.function);
     const picked = await vscode.window.showQuickPick(items, { title, matchOnDescription: true });
-    if (picked !== undefined) {
+    if (picked === record) {
+      await vscode.commands.executeCommand(RECORD, { uri: request.uri });
+    } else if (picked !== undefined && "given" in picked) {
       await this.execute({ ...request, arguments: picked.given });
     }
   }

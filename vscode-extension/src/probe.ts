@@ -3,10 +3,16 @@ import { ExecuteCommandRequest, type Middleware, WorkDoneProgress } from "vscode
 
 import type { Server } from "./client";
 import { type Parameter, remarkOn } from "./probeArguments";
-import { type ProbeRequest, type ProbeResult, SERVER_COMMANDS, type StatusResult } from "./protocol";
+import {
+  type ProbeRequest,
+  type ProbeResult,
+  type RecordRequest,
+  SERVER_COMMANDS,
+  type StatusResult,
+} from "./protocol";
 import { SECTION } from "./settings";
 
-const { probe: PROBE, writeProbeComment: WRITE_COMMENT } = SERVER_COMMANDS;
+const { probe: PROBE, recordShapes: RECORD, writeProbeComment: WRITE_COMMENT } = SERVER_COMMANDS;
 const NEVER_OFFER = "probe.neverOfferComment";
 const TYPED = "probe.typed";
 
@@ -17,7 +23,11 @@ export class Probe {
   /** Code lenses carry the server's own command: it is taken over here, to ask for what it needs. */
   readonly middleware: Middleware = {
     executeCommand: (command, args, next) =>
-      command === PROBE && isRequest(args[0]) ? this.run(args[0]) : (next(command, args) as unknown),
+      command === PROBE && isRequest(args[0])
+        ? this.run(args[0])
+        : command === RECORD && isRequest(args[0])
+          ? this.record(args[0].uri)
+          : (next(command, args) as unknown),
   };
 
   constructor(
@@ -36,7 +46,7 @@ export class Probe {
   /** Write a probe comment with arguments that are asked for, without probing. */
   async insertComment(): Promise<void> {
     const request = await this.atCursor(undefined);
-    const outcome = request && (await this.execute({ ...request, ask: true }));
+    const outcome = request && (await this.execute(PROBE, { ...request, ask: true }));
     if (request === undefined || outcome === undefined) {
       return;
     }
@@ -51,7 +61,7 @@ export class Probe {
   }
 
   async run(request: ProbeRequest): Promise<ProbeResult | undefined> {
-    const outcome = await this.execute(request);
+    const outcome = await this.execute(PROBE, request);
     switch (outcome?.outcome) {
       case "done":
         void this.tell(request, outcome); // not awaited: it stays for as long as the user likes
@@ -59,7 +69,7 @@ export class Probe {
       case "needs-arguments":
         return this.askAndRun(request, outcome);
       case "not-allowed":
-        return this.notAllowed(request, outcome);
+        return (await this.mayProbeNow(outcome)) ? this.run(request) : outcome;
       case "failed":
         return this.failed(request, outcome);
       default:
@@ -67,7 +77,25 @@ export class Probe {
     }
   }
 
-  private async execute(request: ProbeRequest): Promise<ProbeResult | undefined> {
+  /** Run the tests of the project in which a document is, the active one if none is given; their calls are kept. */
+  async record(uri = vscode.window.activeTextEditor?.document.uri.toString()): Promise<ProbeResult | undefined> {
+    if (uri === undefined) {
+      void vscode.window.showInformationMessage(vscode.l10n.t("Open a file of the project whose tests are to be run."));
+      return undefined;
+    }
+    const outcome = await this.execute(RECORD, { uri });
+    if (outcome?.outcome === "not-allowed") {
+      return (await this.mayProbeNow(outcome)) ? this.record(uri) : outcome;
+    }
+    if (outcome?.outcome === "failed") {
+      void vscode.window.showErrorMessage(outcome.message);
+    } else if (outcome !== undefined) {
+      void vscode.window.showInformationMessage(outcome.message);
+    }
+    return outcome;
+  }
+
+  private async execute(command: string, request: ProbeRequest | RecordRequest): Promise<ProbeResult | undefined> {
     const client = this.server().client;
     if (client === undefined) {
       const logs = vscode.l10n.t("Show Logs");
@@ -79,7 +107,7 @@ export class Probe {
     }
     const workDoneToken = crypto.randomUUID();
     const cancelling = new vscode.CancellationTokenSource();
-    const params = { command: PROBE, arguments: [request], workDoneToken };
+    const params = { command, arguments: [request], workDoneToken };
     let report: (message: string) => void = () => undefined;
     const reports = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
       if (value.kind === "begin") {
@@ -145,18 +173,19 @@ export class Probe {
     return text;
   }
 
-  private async notAllowed(request: ProbeRequest, outcome: ProbeResult): Promise<ProbeResult | undefined> {
+  /** Ask the user, who has not done so, to allow that code of the workspace is run; whether it may be now. */
+  private async mayProbeNow(outcome: ProbeResult): Promise<boolean> {
     if (!vscode.workspace.isTrusted) {
       const manage = vscode.l10n.t("Manage Workspace Trust");
       const text = vscode.l10n.t("The probe runs code of this workspace, which is not trusted.");
       if ((await vscode.window.showWarningMessage(text, manage)) === manage) {
         await vscode.commands.executeCommand("workbench.trust.manage");
       }
-      return outcome;
+      return false;
     }
     if (vscode.workspace.getConfiguration(SECTION).get("probe.enable") === true) {
       void vscode.window.showWarningMessage(outcome.message);
-      return outcome;
+      return false;
     }
     const allow = vscode.l10n.t("Allow on This Machine");
     const open = vscode.l10n.t("Open Setting");
@@ -169,9 +198,9 @@ export class Probe {
     } else if (answer === allow) {
       await allowProbe();
       await this.restarted();
-      return this.run(request);
+      return true;
     }
-    return outcome;
+    return false;
   }
 
   /** Wait for a server that may probe: the setting takes another process. */
@@ -258,6 +287,7 @@ export function registerProbe(probe: Probe): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand("pallasLint.runProbe", () => probe.runAtCursor()),
     vscode.commands.registerCommand("pallasLint.insertProbeComment", () => probe.insertComment()),
+    vscode.commands.registerCommand("pallasLint.recordFromTests", () => probe.record()),
   );
 }
 

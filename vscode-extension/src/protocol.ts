@@ -82,6 +82,11 @@ export interface WitnessRequest {
   readonly ask?: boolean;
 }
 
+/** The argument of the server's command `pallasLint.recordShapes`: a file of the project whose tests are to be run. */
+export interface RecordRequest {
+  readonly uri: string;
+}
+
 /** One of the known calls of a function. */
 export interface KnownCall {
   readonly arguments: string;
@@ -102,6 +107,7 @@ export const SERVER_COMMANDS = {
   probe: "pallasLint.probe",
   writeProbeComment: "pallasLint.writeProbeComment",
   chooseWitness: "pallasLint.chooseWitness",
+  recordShapes: "pallasLint.recordShapes",
   createConfig: "pallasLint.createConfig",
   lintWorkspace: "pallasLint.lintWorkspace",
 } as const;

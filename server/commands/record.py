@@ -1,0 +1,64 @@
+"""`pallasLint.recordShapes`: the project's tests run because its user says so, and tell with which shapes they call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pallas_lint.server.commands.probe import NOT_ALLOWED
+from pallas_lint.server.features.watched_files import take_changes
+from pallas_lint.server.probing.prober import Failed, answer_of
+from pallas_lint.server.protocol.progress import Progress
+from pallas_lint.server.protocol.session import argument, refresh_views
+from pallas_lint.server.workspace.client_settings import client_commands
+
+from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.settings import SettingsError
+from pallas_lint.probe.recorded import Recording
+from pallas_lint.run.project import project_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pallas_lint.server.app import PallasServer
+
+
+async def record(ls: PallasServer, given: object = None) -> dict[str, Any]:
+    """`pallasLint.recordShapes`: what came of it, of the project in which the file `uri` is."""
+    try:
+        answer = await _answered(ls, argument(given).get("uri"))
+    except Failed as error:
+        answer = answer_of("failed", str(error))
+    if not client_commands(ls.initial_settings):
+        kind = lsp.MessageType.Warning if answer["outcome"] in ("failed", "not-allowed") else lsp.MessageType.Info
+        ls.window_show_message(lsp.ShowMessageParams(type=kind, message=f"pallas-lint: {answer['message']}"))
+    return answer
+
+
+async def _answered(ls: PallasServer, uri: object) -> dict[str, Any]:
+    if not ls.probe_allowed:
+        return answer_of("not-allowed", NOT_ALLOWED)
+    if not isinstance(uri, str):
+        raise Failed("the request is not understood: it has `uri`, of a file of the project")
+    file = ls.documents.path(uri)
+    python, recording = await asyncio.to_thread(_asked, ls, file)
+    cancelled = threading.Event()
+    async with Progress(ls, "Recording shapes from tests", cancellable=True) as progress:
+        progress.on_cancel(cancelled.set)
+        told = await ls.recorder.run(python, project_root(file.parent), recording, cancelled)
+    take_changes(ls, {recording.file})
+    refresh_views(ls)
+    return answer_of("cancelled", "the recording was cancelled") if told is None else answer_of("done", told)
+
+
+def _asked(ls: PallasServer, file: Path) -> tuple[str, Recording]:
+    """With which interpreter, and where to. Raises Failed."""
+    folder = ls.folders.of(file)
+    try:
+        settings = folder.settings(file)
+        python = find_python(file.parent, folder.client.interpreter or settings.probe.get("python"))
+    except (InterpreterError, SettingsError) as error:
+        raise Failed(str(error)) from error
+    return python, Recording.of(file.parent, settings, replace=False, values=False, stub=False)
