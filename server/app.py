@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
 from pallas_lint.server.probing.recorder import Recorder
-from pallas_lint.server.protocol.session import Session
+from pallas_lint.server.protocol.session import Session, refresh_views
 from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.sweeping import Sweeper
@@ -46,7 +47,8 @@ class PallasServer(LanguageServer):
         self.probe_allowed = allow_probe  # by whoever started the process; no setting changes it
         self.folders = Folders()
         self.reporter = Reporter(self)
-        self.documents = Documents(self.folders, self.reporter.judged, self.failed, Probed(trusted))
+        called = partial(refresh_views, self)
+        self.documents = Documents(self.folders, self.reporter.judged, self.failed, called, Probed(trusted))
         self.notebooks = notebooks.Notebooks(self)
         self.sweeper = Sweeper(self)
         self.prober = Prober()

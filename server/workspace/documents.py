@@ -47,12 +47,14 @@ R = TypeVar("R")
 class Documents:
     """The open documents. The one that its user deals with is judged first, others are interrupted for it.
 
-    `published` is called on the event loop with every new verdict.
+    `published` is called on the event loop with every new verdict, `called` after one on the same text that knows of
+    other calls: what a client shows in the code is not what it was then.
     """
 
     folders: Folders
     published: Callable[[Judged], None]
     failed: Callable[[str], None]
+    called: Callable[[], None]
     probed: Probed = field(factory=Probed)
     ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
@@ -302,8 +304,10 @@ class Documents:
             if found.crash is not None:
                 self.failed(found.crash)
             if uri not in self._unsaved:
-                self._reported[uri] = found
+                before, self._reported[uri] = self._reported.get(uri), found
                 self.published(found)
+                if before is not None and before.source is source and before.calls.witnesses != found.calls.witnesses:
+                    self.called()
             if found.calls.waits and uri not in self._asking:
                 self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
         return found

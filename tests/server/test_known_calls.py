@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import document, everywhere, session
+from tests.server.clients import LIMIT, document, everywhere, session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,3 +151,14 @@ async def test_an_annotation_is_no_call(tmp_path: Path) -> None:
         told = (await hints(editor, uri))[": f32[bm, cols]"]
         assert told == 'with x: Float32[Array, "m cols"], as annotated'
         assert await lenses(editor, uri, "def rows") == []
+
+
+async def test_the_client_asks_again_when_callers_are_known(tmp_path: Path) -> None:
+    """Lenses that it asked for before them say nothing of the calls."""
+    uri = project(tmp_path)
+    async with session("visual-studio-code", tmp_path) as editor:
+        asked_again = asyncio.Event()
+        editor.client.protocol.fm.features[lsp.WORKSPACE_CODE_LENS_REFRESH] = lambda _: asked_again.set()
+        editor.open(uri, CODE)
+        await asyncio.wait_for(asked_again.wait(), LIMIT)
+        assert "2 witnesses" in (await lenses(editor, uri, "def rows"))[0].title

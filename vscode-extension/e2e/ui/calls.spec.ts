@@ -50,7 +50,8 @@ test("hints show the known call that is picked in the lens of its launcher", asy
   await editor.page.keyboard.press("Escape");
   await lens.click();
   const rows = editor.page.locator(".quick-input-widget").getByRole("option");
-  await expect(rows).toHaveCount(2);
+  await expect(rows.filter({ hasText: "f32[" })).toHaveCount(2);
+  await expect(rows.filter({ hasText: "Record from tests" })).toBeVisible();
   await editor.picture("known-calls");
   await rows.filter({ hasText: "f32[512,128]" }).click();
   await expect(editor.line("def kernel(x_ref: f32[64, 128]")).toBeVisible();
