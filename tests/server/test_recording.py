@@ -54,7 +54,7 @@ async def shown(editor: Editor, uri: str) -> str:
 
 async def test_nothing_runs_where_the_user_did_not_allow_it(tmp_path: Path) -> None:
     uri = project(tmp_path)
-    async with session("pull", tmp_path, options={"interpreter": python()}) as editor:
+    async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
         answer = await record(editor, uri=uri)
         assert (answer["outcome"], answer["message"]) == ("not-allowed", NOT_ALLOWED)
