@@ -84,7 +84,7 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
         raise UsageError(str(error)) from error
     status = _report(captured.results, options, finder, cwd)
     if captured.recorded is not None and not options.quiet:
-        terminal.say(captured.recorded)
+        terminal.say(captured.recorded.told)
     if captured.status and not options.quiet:
         terminal.say(f"the program ended with status {captured.status}")
     examined = recording is None or conditions.stage != "trace"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.capture_protocol import CaptureRequest
     from pallas_lint.probe.protocol import Event, ModulesRequest, Terms
-    from pallas_lint.probe.recorded import Recording
+    from pallas_lint.probe.recorded import Recorded, Recording
 
 RUNNER = Path(__file__).parent / "worker" / "runner.py"
 HOOK = Path(__file__).parent / "worker" / "hook"
@@ -35,7 +35,7 @@ class Captured:
 
     status: int
     results: list[ProbeResult]
-    recorded: str | None
+    recorded: Recorded | None
 
 
 def in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -118,7 +118,7 @@ class _Examiner:
         from pallas_lint.probe.recorded import RecordError
 
         try:
-            self.recorded = recording.finish(folder, Path.cwd())
+            self.recorded = recording.finish(folder, Path.cwd()).told
         except RecordError as error:
             self.recorded = str(error)
             if session.exitstatus == pytest.ExitCode.OK:

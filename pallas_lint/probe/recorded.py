@@ -26,6 +26,14 @@ class RecordError(Exception):
 
 
 @frozen
+class Recorded:
+    """What became of a recording: a sentence, and how many calls the run noted."""
+
+    told: str
+    calls: int
+
+
+@frozen
 class Recording:
     """What is recorded, and where to."""
 
@@ -50,15 +58,15 @@ class Recording:
         """What the captured processes are told of it."""
         return {"root": str(self.root), "values": self.values, "stub": self.stub}
 
-    def finish(self, folder: Path, cwd: Path) -> str:
-        """Have the file hold what the processes left in `folder`; what became of it as a sentence.
+    def finish(self, folder: Path, cwd: Path) -> Recorded:
+        """Have the file hold what the processes left in `folder`.
 
         Raises RecordError.
         """
         shown = self.file.relative_to(cwd).as_posix() if self.file.is_relative_to(cwd) else self.file.name
         new = list(_calls(folder))
         if not new:
-            return f"{shown}: no call of this project's functions led to a launch"
+            return Recorded(f"{shown}: no call of this project's functions led to a launch", 0)
         known = shapes_file.Shapes() if self.replace else shapes_file.read(self.file, shown)
         for problem in known.problems:
             raise RecordError(f"{shown}:{problem.line}: {problem.message}; mend it, or write it anew by replacing it")
@@ -69,7 +77,7 @@ class Recording:
             raise RecordError(f"{shown}: cannot be written: {error.strerror or error}") from error
         calls, functions = len(kept), len({each.function for each in kept})
         told = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
-        return f"{shown}: {told}{'' if changed else ', as before'}"
+        return Recorded(f"{shown}: {told}{'' if changed else ', as before'}", len(new))
 
 
 def _calls(folder: Path) -> Iterator[Witness]:

@@ -10,6 +10,7 @@ from lsprotocol import types as lsp
 from pallas_lint.server.commands.probe import NOT_ALLOWED
 from pallas_lint.server.features.watched_files import take_changes
 from pallas_lint.server.probing.prober import Failed, answer_of
+from pallas_lint.server.probing.recorder import Tests
 from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument, refresh_views
 from pallas_lint.server.workspace.client_settings import client_commands
@@ -43,22 +44,24 @@ async def _answered(ls: PallasServer, uri: object) -> dict[str, Any]:
     if not isinstance(uri, str):
         raise Failed("the request is not understood: it has `uri`, of a file of the project")
     file = ls.documents.path(uri)
-    python, recording = await asyncio.to_thread(_asked, ls, file)
+    tests = await asyncio.to_thread(_asked, ls, file)
     cancelled = threading.Event()
     async with Progress(ls, "Recording shapes from tests", cancellable=True) as progress:
         progress.on_cancel(cancelled.set)
-        told = await ls.recorder.run(python, project_root(file.parent), recording, cancelled)
-    take_changes(ls, {recording.file})
-    refresh_views(ls)
-    return answer_of("cancelled", "the recording was cancelled") if told is None else answer_of("done", told)
+        try:
+            return await ls.recorder.run(tests, progress.say, cancelled)
+        finally:
+            take_changes(ls, {tests.recording.file})
+            refresh_views(ls)
 
 
-def _asked(ls: PallasServer, file: Path) -> tuple[str, Recording]:
-    """With which interpreter, and where to. Raises Failed."""
+def _asked(ls: PallasServer, file: Path) -> Tests:
+    """The tests of the project in which a file is. Raises Failed."""
     folder = ls.folders.of(file)
     try:
         settings = folder.settings(file)
         python = find_python(file.parent, folder.client.interpreter or settings.probe.get("python"))
     except (InterpreterError, SettingsError) as error:
         raise Failed(str(error)) from error
-    return python, Recording.of(file.parent, settings, replace=False, values=False, stub=False)
+    recording = Recording.of(file.parent, settings, replace=False, values=False, stub=False)
+    return Tests(python, project_root(file.parent), recording)

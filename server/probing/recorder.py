@@ -6,32 +6,44 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pallas_lint.server.probing.prober import Failed, on_own_thread
+from pallas_lint.server.probing.prober import Failed, answer_of, on_own_thread
 
 from pallas_lint.probe import capture
 from pallas_lint.probe.recorded import RecordError
 from pallas_lint.probe.session import Conditions
-from pallas_lint.records import define, field
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    import threading
+    from collections.abc import Callable, Mapping, Sequence
 
     from pallas_lint.probe.recorded import Recording
 
 logger = logging.getLogger(__name__)
 LONGEST = 3600.0  # seconds that tests may take
+TO_IMPORT = 60.0  # seconds that pytest may take to be imported
+GRACE = 10.0  # seconds between asking tests to end and ending them
 _TOLD = 4_000  # bytes of the end of what they print, for the log
 _POLL = 0.1
 # Of pytest: all passed, some failed, none are there.
 PASSED, FAILED, NONE = 0, 1, 5
+
+
+@frozen
+class Tests:
+    """The tests of the project in `root`, to be run with an interpreter, and where to their calls go."""
+
+    python: str
+    root: Path
+    recording: Recording
 
 
 @define(eq=False)
@@ -39,76 +51,122 @@ class Recorder:
     """The one recording that runs at a time."""
 
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
-    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _running: _Run | None = field(default=None, init=False)
 
-    async def run(self, python: str, root: Path, recording: Recording, cancelled: threading.Event) -> str | None:
-        """Run the tests of the project in `root` with an interpreter; what became of it, None where it was cancelled.
-
-        What they did until they were cancelled is recorded too. Raises Failed.
-        """
+    async def run(self, tests: Tests, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
+        """The answer to the client. What tests did until they were cancelled is recorded too. Raises Failed."""
+        loop = asyncio.get_running_loop()
         async with self._turn:
             if cancelled.is_set():
-                return None
-            work = asyncio.ensure_future(on_own_thread(lambda: self._run(python, root, recording, cancelled)))
+                return answer_of("cancelled", "the recording was cancelled")
+
+            def say(text: str) -> None:
+                loop.call_soon_threadsafe(tell, text)
+
+            run = self._running = _Run(tests, say, cancelled)
+            work = asyncio.ensure_future(on_own_thread(run.answer))
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
                 cancelled.set()
                 await asyncio.wait([work])
                 raise
+            finally:
+                self._running = None
 
     def shutdown(self) -> None:
-        """End what runs."""
-        self._stopping.set()
+        """End what runs, at once."""
+        if self._running is not None:
+            self._running.kill()
 
-    # -- on the recorder's thread ----------------------------------------------------------------------------------
 
-    def _run(self, python: str, root: Path, recording: Recording, cancelled: threading.Event) -> str | None:
-        if subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode:
-            raise Failed(f"{python} has no pytest, with which the tests would be run")
-        late = threading.Event()
+@define(eq=False)
+class _Run:
+    """Tests that run: everything but `kill` on a thread of their own."""
 
-        def execute(command: Sequence[str], environment: Mapping[str, str]) -> int:
-            with tempfile.TemporaryFile() as output:
-                process = subprocess.Popen(
-                    command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                    stderr=subprocess.STDOUT, start_new_session=True,
-                )  # fmt: skip
-                status = self._wait(process, cancelled, late)
-                output.seek(max(output.tell() - _TOLD, 0))
-                logger.info("the tests ended with status %s: %s", status, output.read().decode("utf-8", "replace"))
-                return status
+    _tests: Tests
+    _say: Callable[[str], None]
+    _cancelled: threading.Event
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _late: bool = field(default=False, init=False)
 
+    def answer(self) -> dict[str, Any]:
+        """Run the tests to their end, or until nobody waits for them any more. Raises Failed."""
+        python = self._tests.python
+        if self._execute([python, "-c", "import pytest"], os.environ, TO_IMPORT) and not self._cancelled.is_set():
+            raise Failed(f"{python} has no pytest that it can import, with which the tests would be run")
+        if self._cancelled.is_set():
+            return answer_of("cancelled", "the recording was cancelled")
+        request = Conditions(stage="trace").request()
         command = [python, "-m", "pytest", "-q"]
         try:
-            captured = capture.run(command, Conditions(stage="trace").request(), recording, root, execute)
+            done = capture.run(command, request, self._tests.recording, self._tests.root, self._execute)
         except RecordError as error:
             raise Failed(str(error)) from error
         except OSError as error:
             raise Failed(f"the tests cannot be run: {error.strerror or error}") from error
-        if cancelled.is_set():
-            return None
-        if captured.status == NONE:
-            raise Failed(f"pytest finds no test in {root}")
-        ended = {PASSED: "", FAILED: "; some tests failed"}.get(captured.status, "; the tests did not come to an end")
-        return f"{captured.recorded}{'; it took too long and was stopped' if late.is_set() else ended}"
+        assert done.recorded is not None
+        if self._cancelled.is_set():
+            return answer_of("cancelled", f"the recording was cancelled; {done.recorded.told}")
+        if done.status == NONE:
+            raise Failed(f"pytest finds no test in {self._tests.root}")
+        told = f"{done.recorded.told}{self._remark(done.status)}"
+        if not done.recorded.calls:
+            raise Failed(told)
+        return answer_of("done", told)
 
-    def _wait(self, process: subprocess.Popen[bytes], cancelled: threading.Event, late: threading.Event) -> int:
-        """The program's exit status; it and all that it started are ended where nobody waits for them any more."""
-        deadline = time.monotonic() + LONGEST
-        while process.poll() is None:
+    def _remark(self, status: int) -> str:
+        if self._late:
+            return f"; the tests were stopped after {LONGEST / 60:.0f} minutes"
+        return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not come to an end")
+
+    def _execute(self, command: Sequence[str], environment: Mapping[str, str], seconds: float = LONGEST) -> int:
+        """The exit status of a program in the project's folder, in which it may find its modules as in a terminal."""
+        environment = {name: value for name, value in environment.items() if name != "PYTHONSAFEPATH"}
+        with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
+            printed = Path(folder) / "printed"
+            with printed.open("wb") as output:
+                self._process = subprocess.Popen(
+                    command, cwd=self._tests.root, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                    stderr=subprocess.STDOUT, start_new_session=True,
+                )  # fmt: skip
+            status = self._wait(self._process, printed, time.monotonic() + seconds)
+            logger.info("%s ended with status %s: %s", command[1:], status, _end_of(printed))
+            return status
+
+    def _wait(self, process: subprocess.Popen[bytes], printed: Path, deadline: float) -> int:
+        said = ""
+        while process.poll() is None and not self._cancelled.wait(_POLL):
             if time.monotonic() > deadline:
-                late.set()
-            if late.is_set() or cancelled.is_set() or self._stopping.is_set():
-                with contextlib.suppress(OSError):
-                    _end(process)
+                self._late = True
                 break
-            cancelled.wait(_POLL)
+            if (percent := re.findall(r"\[ *(\d+)%\]", _end_of(printed))) and percent[-1] != said:
+                said = percent[-1]
+                self._say(f"{said} % of the tests")
+        if process.poll() is None:
+            # As Ctrl-C does: fixtures are torn down, and programs that the tests started hear of it.
+            _signal(process, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+        self.kill()
         return process.wait()
 
+    def kill(self) -> None:
+        """End the program and all that it started."""
+        if self._process is not None:
+            _signal(self._process, getattr(signal, "SIGKILL", signal.SIGTERM))
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
+
+def _signal(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:
+    """To a program and all that it started, if any of them still run."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, sent)
+        elif process.poll() is None:
+            process.terminate()
+
+
+def _end_of(printed: Path) -> str:
+    with printed.open("rb") as file:
+        file.seek(max(printed.stat().st_size - _TOLD, 0))
+        return file.read().decode("utf-8", "replace")

@@ -54,7 +54,7 @@ def test_an_interrupt_leaves_no_process_behind(sent: int, tmp_path: Path) -> Non
     )  # fmt: skip
     try:
         assert wait_for(mark.exists)
-        assert running(str(mark))
+        assert wait_for(lambda: running(str(mark))), "its arguments are readable a moment after it began"
         process.send_signal(sent)
         _, said = process.communicate(timeout=120)
         assert "Traceback" not in said

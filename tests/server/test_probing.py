@@ -417,7 +417,7 @@ async def test_an_endless_function_is_cancelled(tmp_path: Path, profile: str) ->
         params = lsp.ExecuteCommandParams("pallasLint.probe", asked)
         answer = asyncio.ensure_future(e.client.workspace_execute_command_async(params))
         assert await until(mark.exists)
-        assert running(str(mark))
+        assert await until(lambda: running(str(mark))), "its arguments are readable a moment after it began"
         assert {each.code for each in await e.diagnostics()} == {"PAL101"}, "other requests are answered meanwhile"
         (token,) = e.client.progress_reports
         e.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))

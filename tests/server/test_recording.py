@@ -9,6 +9,7 @@ import pytest
 from lsprotocol import types as lsp
 from pallas_lint.server.commands.probe import NOT_ALLOWED
 
+from tests.probe.test_containment import running, wait_for
 from tests.rules.interpreted import python
 from tests.server.clients import session
 from tests.server.test_known_calls import CODE, lenses
@@ -82,20 +83,47 @@ async def test_what_records_nothing_says_why(tmp_path: Path, test: str, told: st
     uri = project(tmp_path, test)
     async with session("pull", tmp_path, options={"interpreter": python()}, allow_probe=True) as editor:
         editor.open(uri, CODE)
-        assert told in (await record(editor, uri=uri))["message"]
+        answer = await record(editor, uri=uri)
+        assert answer["outcome"] == "failed" and told in answer["message"]
         assert not (tmp_path / SHAPES).exists()
 
 
+LONG = """\
+import pathlib, subprocess, sys, time
+import jax.numpy as jnp
+from kern import rows
+
+def test_long():
+    rows(jnp.ones((int("256"), 256)))
+    other = subprocess.Popen([sys.executable, "-c", "import other; other.time.sleep(600)", __file__ + "-other"])
+    pathlib.Path(__file__).with_name("begun").touch()
+    try:
+        time.sleep(600)
+    finally:
+        pathlib.Path(__file__).with_name("torn_down").touch()
+"""
+
+
 @pytest.mark.slow
-async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    uri = project(
-        tmp_path, f"import time\ndef test_long():\n    open({str(begun)!r}, 'w').close()\n    time.sleep(600)\n"
-    )
+@pytest.mark.parametrize("end", ["cancelled", "the server ends"])
+async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: Any, end: str) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the editor starts the server: not as tests are run
+    uri = project(tmp_path, LONG)
+    (tmp_path / "other.py").write_text("import time\n")
+    other = f"{tmp_path / 'test_kern.py'}-other"
     async with session("pull", tmp_path, options={"interpreter": python()}, allow_probe=True) as editor:
         editor.open(uri, CODE)
         asked = asyncio.ensure_future(record(editor, uri=uri))
-        while not begun.exists():
-            await asyncio.sleep(0.05)
-        editor.server.recorder.shutdown()
-        assert "did not come to an end" in (await asyncio.wait_for(asked, 30))["message"]
+        assert await asyncio.to_thread(wait_for, (tmp_path / "begun").exists)
+        assert await asyncio.to_thread(wait_for, lambda: running(other))
+        if end == "cancelled":
+            (token,) = editor.client.progress_reports
+            editor.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))
+            answer = await asyncio.wait_for(asked, 60)
+            assert answer["outcome"] == "cancelled"
+            assert answer["message"] == f"the recording was cancelled; {SHAPES}: 1 call of 1 function"
+            assert (tmp_path / "torn_down").exists(), "they were asked to end"
+        else:
+            editor.server.recorder.shutdown()
+            assert "did not come to an end" in (await asyncio.wait_for(asked, 30))["message"]
+        assert await asyncio.to_thread(wait_for, lambda: not running(other)), "what the tests started has ended"

@@ -83,6 +83,7 @@ export class Probe {
       void vscode.window.showInformationMessage(vscode.l10n.t("Open a file of the project whose tests are to be run."));
       return undefined;
     }
+    await vscode.workspace.saveAll(false); // tests read what is on disk
     const outcome = await this.execute(RECORD, { uri });
     if (outcome?.outcome === "not-allowed") {
       return (await this.mayProbeNow(outcome)) ? this.record(uri) : outcome;
