@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.analysis import enter, run_entered
+from pallas_lint.kernels.analysis.project_text import is_test_file
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.model.values import Class, Const, Func, Instance
 from pallas_lint.witnesses.values import spelled_arguments
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.callers import Callers
 
 _MOST_PIECES = 200  # functions of one file that are run
-_MOST_STEPS = 400_000  # expressions evaluated for one file: a second
+# Expressions evaluated for one file: 10,000 take a twelfth of a second. Where calls are found, more may come; library
+# code, whose own arguments nobody knows, finds what it finds soon or not at all.
+_STEPS_OF_A_TEST = 30_000
+_STEPS_OF_OTHERS = 10_000
+_STEPS_FOR_A_CALL = 10_000
+_MOST_READ = 500_000  # characters of other files: what needs more is a framework, and ends in what nobody knows
 _MOST_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
 _ROUNDS = 3  # callers of callers in the file
 
@@ -31,6 +37,7 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
     interp = Interpreter(module.graph, module, versions)
     interp.calling = True
     interp.entering = lambda other: True  # its own analysis judges what is launched there: no kernel is traced here
+    module.graph.most_read = _MOST_READ
     module.env.vars["__name__"] = Const("__main__")  # scripts do what they do
     found: dict[Witness, None] = {}
     calls: Counter[str] = Counter()
@@ -44,11 +51,17 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
         interp.outcome.launches.clear()
         interp.pending.clear()
 
+    def begin(piece: Piece, budget: int) -> None:
+        interp.budget = min(interp.budget, budget)
+        enter(interp, module, piece)
+
+    allowed = _STEPS_OF_A_TEST if is_test_file(module) else _STEPS_OF_OTHERS
     for piece in _callers(module, callers):
-        if interp.taken > _MOST_STEPS:
+        left = allowed + _STEPS_FOR_A_CALL * len(found) - interp.taken
+        if left <= 0 or module.graph.is_full:
             break
         with interp.apart():
-            run_entered(interp, module, piece, partial(enter, interp, module, piece), note)
+            run_entered(interp, module, piece, partial(begin, piece, left), note)
     return tuple(found)
 
 

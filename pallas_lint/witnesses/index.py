@@ -28,7 +28,7 @@ _FOREIGN = frozenset(
 _CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as anybody's
 _MOST_FILES = 16  # that are asked for the calls of one file's launchers
 _MOST_SEEN = 200  # ... and of which these are the nearest
-_DEEPEST = 4  # files on the way: 95 % of the calls of which everything is known lie within
+_DEEPEST = 2  # files on the way, without those of packages: 96 % of the calls that tell something lie within
 
 
 @frozen
@@ -85,10 +85,19 @@ class Index:
     def leading(self) -> frozenset[str]:
         """The files that launch, and those that may call them, over a few others."""
         reached = {path for path, entry in self.entries.items() if entry.launches}
-        last = reached
-        for _ in range(_DEEPEST):
-            last = {who for path in last for who, _, _ in self._importers.get(path, ())} - reached
-            reached |= last
+        waiting = deque((path, 0) for path in reached)
+        while waiting:
+            at, far = waiting.popleft()
+            for who, _, _ in self._importers.get(at, ()):
+                if who in reached:
+                    continue
+                if _only_imports(who):
+                    waiting.appendleft((who, far))
+                elif far < _DEEPEST:
+                    waiting.append((who, far + 1))
+                else:
+                    continue
+                reached.add(who)
         return frozenset(reached)
 
     def callers(self, path: str) -> list[str]:
@@ -101,16 +110,17 @@ class Index:
         waiting = deque([path])
         while waiting and len(far) <= _MOST_SEEN:
             at = waiting.popleft()
-            if far[at] == _DEEPEST:
-                continue
             for who, name, bound in self._importers.get(at, ()):
                 if who == path or (name is not None and name != "*" and name not in names[at]):
                     continue
+                step = 0 if _only_imports(who) else 1
+                if far[at] + step > _DEEPEST:
+                    continue
                 brings = names[at] if name == "*" else {bound}
                 if who not in far:
-                    far[who] = far[at] + 1
+                    far[who] = far[at] + step
                     names[who] = brings | self.entries[who].defines
-                    waiting.append(who)
+                    (waiting.append if step else waiting.appendleft)(who)
                 else:
                     names[who] |= brings
         found = sorted(
@@ -168,6 +178,10 @@ class Index:
             return list(paths)
         length = dotted.count(".") + 1
         return [path for path in paths if _is_above(path, length, who)]
+
+
+def _only_imports(path: str) -> bool:
+    return path.rpartition("/")[2] == "__init__.py"
 
 
 def _is_above(path: str, length: int, who: str) -> bool:

@@ -34,7 +34,8 @@ class BlockOutOfRange(Rule):
     ## Known limits
 
     Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, only at negative
-    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`.
+    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`. A
+    warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
@@ -136,11 +137,12 @@ class BlockOutOfRange(Rule):
             limit = f"the dimension has size {count}"
         else:
             limit = f"there {'is 1 block' if count == 1 else f'are {count} blocks'}"
+        sure = block.sure and block.index_map.sure and not launch.only_traced
         yield context.finding(
             block.index_map.site_of(node),
             f"{fact}: {limit}",
             help="index maps return the number of a block: the kernel would work on memory outside the array",
-            severity=Severity.ERROR if block.sure and block.index_map.sure else Severity.WARNING,
+            severity=Severity.ERROR if sure else Severity.WARNING,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
 

@@ -182,3 +182,10 @@ def test_configurations(tmp_path: Path, write: Write, config: str, made: str, kn
     messages = [each.message for each in found if each.code == "PAL202"]
     assert any(message.startswith("reshape of (32, 200)") for message in messages) is known
     assert not any("(64, 200)" in message for message in messages)
+
+
+def test_a_file_that_takes_too_long_tells_what_it_came_to(tmp_path: Path, write: Write) -> None:
+    endless = "    n = 0\n    while n < 10 ** 9:\n        n = max(n + 1, abs(-n))\n"
+    calls = f"def test_it():\n    rows(jnp.ones((256, 200)))\n{endless * 2000}    rows(jnp.ones((512, 200)))\n"
+    write(kern=KERNEL, test_it=HEAD + "from kern import rows\n" + calls)
+    assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]

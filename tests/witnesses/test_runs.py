@@ -159,3 +159,19 @@ def test_a_call_that_was_only_tried_hides_no_real_one() -> None:
     assert not reshapes(ROWS, tried)
     assert reshapes(ROWS, tried, real)
     assert reshapes(ROWS, real, tried)
+
+
+def test_a_pipeline_made_on_the_host_is_a_kernel_of_the_call() -> None:
+    text = KERNEL + """
+def rows(x):
+    spec = pl.BlockSpec((64, 200), lambda i: (i, 0))
+    whole = pl.BlockSpec(memory_space=pltpu.HBM)
+    pipelined = pltpu.emit_pipeline(kernel, grid=(4,), in_specs=[spec], out_specs=[spec])
+    return pl.pallas_call(pipelined, in_specs=[whole], out_specs=whole,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=pltpu.CompilerParams())(x)
+
+def rows_of_a_model():
+    return rows(jnp.ones((256, 200)))
+"""
+    (finding,) = reshapes(text)  # known without the call
+    assert finding.witness is None

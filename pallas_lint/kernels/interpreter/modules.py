@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from contextlib import contextmanager
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -376,6 +377,8 @@ class ModuleGraph:
     cwd: Path | None = field(factory=Path.cwd)  # from where files are named; None: by their whole paths
     touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
     read: dict[Path, str | None] = field(factory=dict)  # the texts of those that were read; None: it could not be
+    most_read: float = inf  # characters, after which no other module is known
+    size_read: int = 0
     imports_back: bool = False  # a module that the first one imports has imported that
     _first: Module | None = None
     _by_file: dict[Path, Module | None] = field(factory=dict)
@@ -397,6 +400,8 @@ class ModuleGraph:
         """The module in `file`; None where it is missing or unreadable (that is reported when it is linted itself)."""
         if file not in self._by_file:
             self.touched.add(file)
+            if self.is_full:
+                return None
             source = self.overlay.get(file) or self.syntax.source(file)
             try:
                 source = source or Source.read(file, self._shown(file))
@@ -404,7 +409,13 @@ class ModuleGraph:
             except SourceError:
                 source = self._by_file[file] = None
             self.read[file] = None if source is None else source.text
+            self.size_read += 0 if source is None else len(source.text)
         return self._by_file[file]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was read that it is left at that."""
+        return self.size_read >= self.most_read
 
     def owner(self, source: Source) -> Module | None:
         """The module whose text `source` is."""

@@ -71,6 +71,7 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         made_by=interp.running,
         expects_failure=interp.fails_on_purpose,
         witness=None if interp.kernel is None else interp.kernel.launch.witness,
+        around=[] if interp.kernel is None else list(interp.kernel.launch.around),
     )
     if interp.frame.around.abroad:
         interp.effects.abroad.append(result)  # its own module judges its kernel
@@ -260,6 +261,8 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
     interp.change(result.made_by)
     if result not in interp.outcome.launches:
         interp.outcome.launches.append(result)
+        if interp.kernel is not None:  # it was made on the host, and is this launch's kernel
+            result.witness, result.around = interp.kernel.launch.witness, list(interp.kernel.launch.around)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
     result.options = frozenset(arguments.keywords)

@@ -63,6 +63,7 @@ class Around:
     nested: bool = False  # that stands in another one, or may
     hidden: bool = False  # something unknown is around the code, in all that: it may be a `shard_map`
     sure: bool = True  # no branch that the text leaves open stands between
+    traced: bool = False  # jax is asked what the code would return, or do: nothing of it runs
     abroad: bool = False  # the code is another module's, which is entered only to see what it launches in there
 
 

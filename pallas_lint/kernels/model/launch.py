@@ -131,7 +131,7 @@ class Launch:
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
-    around: list[Around] = field(factory=list)  # ... what spreads each over devices
+    around: list[Around] = field(factory=list)  # ... what each runs in; in a kernel what that one runs in
     callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
     entries: tuple[Entry, ...] = ()  # ... and how they were called, where callers run
     certain: bool = True  # False: it stands behind a branch that the text leaves open
@@ -169,6 +169,11 @@ class Launch:
     def meant_to_fail(self) -> bool:
         """Whether it only serves to show that something raises."""
         return self.expects_failure or 0 < self.failing_calls == len(self.called_by)
+
+    @property
+    def only_traced(self) -> bool:
+        """Whether all known calls only ask jax what it would do: `jax.make_jaxpr`, `jax.eval_shape`."""
+        return bool(self.around) and all(around.traced for around in self.around)
 
     @property
     def called_at(self) -> Site:

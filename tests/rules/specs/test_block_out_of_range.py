@@ -112,6 +112,36 @@ def test_pipeline() -> None:
     assert not lint(code.replace("i + 1", "i"), select="PAL307")
 
 
+@pytest.mark.parametrize(
+    ("call", "severity"),
+    [("{}(x)", "error"), ("jax.make_jaxpr({})(x)", "warning"), ("jax.eval_shape({}, x)", "warning")],
+)
+def test_what_is_only_traced_cannot_go_wrong(call: str, severity: str) -> None:
+    code = f"""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    def kernel(x_hbm, o_hbm):
+        specs = {{"in_specs": [pl.BlockSpec((8, 128), lambda i: (i, 1))], "out_specs": [pl.BlockSpec((8, 128))]}}
+        pltpu.emit_pipeline(body, grid=(4,), **specs)(x_hbm, o_hbm)
+
+    x = jnp.ones((32, 128))
+    pipelined = pl.pallas_call(kernel, out_shape=x)
+    {call.format("pipelined")}
+    copied = pl.pallas_call(
+        body, grid=(5,), in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))], out_specs=pl.BlockSpec((8, 128)),
+        out_shape=x,
+    )
+    {call.format("copied")}
+    """
+    assert [each.severity.value for each in lint(code, select="PAL307")] == [severity] * 2
+
+
 _RUNNER = """
 import json, sys
 import jax

@@ -161,7 +161,7 @@ def _derive(interp: Interpreter, made: CallResult, arguments: Arguments, node: n
 
 def _make_jaxpr(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """The function is traced, and nothing of it runs."""
-    with interp.maybe():
+    with interp.maybe(), spreading.within(interp, evolve(interp.frame.around, traced=True)):
         interp.call(_function(made), Arguments(list(map(as_arrays, arguments.positional)), arguments.keywords), node)
     return UNKNOWN
 
@@ -190,7 +190,7 @@ def _eval_shape(interp: Interpreter, name: str, arguments: Arguments, node: node
     """What the function would return, of which nothing runs; structs stand for arrays."""
     given = list(map(as_arrays, arguments.positional[1:]))
     named = {name: as_arrays(value) for name, value in arguments.keywords.items()}
-    with interp.maybe():
+    with interp.maybe(), spreading.within(interp, evolve(interp.frame.around, traced=True)):
         return interp.call(arguments.positional[0], Arguments(given, named, arguments.open), node)
 
 
