@@ -176,6 +176,8 @@ def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: b
             return repr(literal) if literal == literal and abs(literal or 0) != float("inf") else None
         return repr(literal) if isinstance(literal, str) and len(literal) <= _LONGEST_STRING else None
     if isinstance(value, Array):
+        if value.host and not value.shape:
+            return None  # a number of Python or numpy, with which host code decides: an array would be traced
         dtype = canonical(value.dtype, x64)
         if value.shape is None:
             return None if dtype is None else f"{dtype}[...]"

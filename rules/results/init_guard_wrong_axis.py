@@ -257,14 +257,15 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     asked = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
     variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.tried)
     shown: list[Fault] = []
-    always = True
+    always, goes_on = True, False
     for steps in variants or ():
         if steps.visits(buffer) is None:
             return [], False
         found = [fault for fault in steps.faults(buffer) if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found
-    if not always:  # in a grid of one step what a state is updated to for the next one looks like a late summand
+        goes_on |= any(steps.sizes[axis] > 1 for axis in asked or several)
+    if not (always and goes_on):  # in one step what a state becomes for the next one looks like a late summand
         shown = [fault for fault in shown if fault.kind != "late"]
     return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always
 

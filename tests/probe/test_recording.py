@@ -158,6 +158,7 @@ PLAIN = {"bm": "8", "name": "'fast'"}
     [
         ("L.plain(of(16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
         ("L.plain(of(16, 128), name='/etc/hosts')", "plain", {"x": "f32[16,128]", "bm": "8"}),
+        ("L.plain(of(16, 128), name=np.float32(2))", "plain", {"x": "f32[16,128]", "bm": "8"}),
         ("jax.jit(L.plain)(np.ones((16, 128)))", "plain", {"x": "f32[16,128]", **PLAIN}),
         ("jax.vmap(jax.jit(L.plain))(of(3, 16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
         ("jax.jit(jax.vmap(L.plain))(of(3, 16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),

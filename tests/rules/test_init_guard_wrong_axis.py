@@ -217,6 +217,19 @@ def test_sizes_that_are_not_in_the_text() -> None:
     assert [finding.severity.value for finding in forgotten] == ["warning"]
 
 
+def test_the_last_update_of_a_state_that_is_for_the_next_step() -> None:
+    body = """
+    @pl.when(pl.program_id(2) == 0)
+    def _():
+        acc_ref[...] = jnp.zeros_like(acc_ref)
+    o_ref[...] = acc_ref[...] + x_ref[...]
+    acc_ref[...] += x_ref[...]
+"""
+    for steps in (1, 4):
+        code = module(body, (2, 3, steps), "lambda i, j, k: ((i * 3 + j) * 4 + k, 0)")
+        assert not lint(code, select="PAL402"), steps
+
+
 def test_the_number_of_steps_as_an_argument() -> None:
     body = scratch("pl.program_id(2) == 0", "pl.program_id(2) == steps - 1")
     code = symbolic(body, I_J_K, "(a, b, pl.cdiv(c, 128))").replace("acc_ref):", "acc_ref, *, steps):", 1)

@@ -189,3 +189,11 @@ def test_a_file_that_takes_too_long_tells_what_it_came_to(tmp_path: Path, write:
     calls = f"def test_it():\n    rows(jnp.ones((256, 200)))\n{endless * 2000}    rows(jnp.ones((512, 200)))\n"
     write(kern=KERNEL, test_it=HEAD + "from kern import rows\n" + calls)
     assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
+
+
+def test_a_number_of_the_host_is_no_array(tmp_path: Path, write: Write) -> None:
+    """`if scale != 1.0` in a kernel is decided by Python: of an array it would be traced."""
+    calls = "import math\ndef test_it(x):\n    rows(jnp.ones((256, 200)), scale=1 / math.sqrt(x.shape[0]))\n"
+    kernel = KERNEL.replace("bm=64", "bm=64, scale=1.0")
+    write(kern=kernel, test_it=HEAD + "from kern import rows\n" + calls)
+    assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]

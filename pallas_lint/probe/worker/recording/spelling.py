@@ -123,10 +123,11 @@ def _fields(value: Any) -> list[str] | None:
 
 
 def _is_array(value: Any) -> bool:
+    """Not so numbers of numpy's: host code decides with them, where an array would be traced."""
     import jax
     import numpy as np
 
-    return isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
+    return isinstance(value, (jax.Array, jax.ShapeDtypeStruct)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _array(value: Any) -> str | None:
