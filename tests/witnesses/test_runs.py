@@ -162,7 +162,9 @@ def test_a_call_that_was_only_tried_hides_no_real_one() -> None:
 
 
 def test_a_pipeline_made_on_the_host_is_a_kernel_of_the_call() -> None:
-    text = KERNEL + """
+    text = (
+        KERNEL
+        + """
 def rows(x):
     spec = pl.BlockSpec((64, 200), lambda i: (i, 0))
     whole = pl.BlockSpec(memory_space=pltpu.HBM)
@@ -173,5 +175,6 @@ def rows(x):
 def rows_of_a_model():
     return rows(jnp.ones((256, 200)))
 """
+    )
     (finding,) = reshapes(text)  # known without the call
     assert finding.witness is None
