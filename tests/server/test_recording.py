@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.server.clients import session
 from tests.server.test_known_calls import CODE, lenses
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.server.clients import Editor
@@ -104,7 +106,16 @@ def test_long():
 """
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs can be interrupted: what a shell runs in the background ignores that, and so does what it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("end", ["cancelled", "the server ends"])
 async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: Any, end: str) -> None:
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the editor starts the server: not as tests are run
