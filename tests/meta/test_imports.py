@@ -68,7 +68,13 @@ MOST_MODULES = 20  # of a room that one can know
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
 WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
-SHARED = ("pallas_lint.probe.protocol", "pallas_lint.probe.capture_protocol", "pallas_lint.probe.typed_json")
+COST = ROOT / "pallas_lint" / "probe" / "cost"
+SHARED = (
+    "pallas_lint.probe.protocol",
+    "pallas_lint.probe.capture_protocol",
+    "pallas_lint.probe.typed_json",
+    *(f"pallas_lint.probe.cost.{file.stem}" for file in COST.glob("[!_]*.py")),
+)
 
 
 def modules() -> dict[str, Path]:
@@ -145,7 +151,8 @@ def test_imports_point_down() -> None:
 def test_classes_of_data_are_records() -> None:
     of_the_protocol = {"pallas_lint.server.features.notebook_cells", "pallas_lint.server.workspace.notebooks"}
     packages = ("attr", "attrs", "cattrs", "dataclasses")
-    importing = {name for name in MODULES for target in imported(name) if any(below(target, each) for each in packages)}
+    mine = [name for name in MODULES if name not in SHARED]
+    importing = {name for name in mine for target in imported(name) if any(below(target, each) for each in packages)}
     assert importing <= of_the_protocol
 
 
@@ -186,7 +193,7 @@ def test_the_worker_needs_nothing_but_jax() -> None:
             for name in names:
                 assert name.partition(".")[0] in allowed, f"{file.name} imports {name}"
             relative = isinstance(node, ast.ImportFrom) and node.level
-            if relative and file.parents[node.level - 1] not in (WORKER, *WORKER.iterdir()):
+            if relative and file.parents[node.level - 1] not in (WORKER, *WORKER.iterdir(), COST):
                 assert f"pallas_lint.probe.{node.module}" in SHARED, f"{file.name} imports {node.module}"
 
 

@@ -1,0 +1,41 @@
+"""TPU generations, as far as they decide what a schedule costs. Figures are those of one TensorCore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One generation. `granule`: bytes in which the schedule counts copies."""
+
+    clock: float  # GHz
+    bandwidth: float  # GB/s between HBM and the core
+    granule: int = 32
+    cores: int = 1  # that share one launch, if an axis of its grid is parallel
+
+
+# Clocks and bandwidths are Google's: of the system architecture pages, where a chip has two cores each has half of its
+# bandwidth; clocks from the peak rates (v5e: 197 TFLOP/s = 4 units x 128 x 128 x 2 x 1.5 GHz). The cores of a tpu7x are
+# devices of their own.
+CHIPS = {
+    "v4": Chip(clock=1.05, bandwidth=614.0, granule=512, cores=2),
+    "v5e": Chip(clock=1.50, bandwidth=819.0),
+    "v5p": Chip(clock=1.75, bandwidth=1382.5, cores=2),
+    "v6e": Chip(clock=1.75, bandwidth=1640.0),
+    "tpu7x": Chip(clock=2.20, bandwidth=3690.0),
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How HBM answers: the share of the bandwidth that copies reach, and nanoseconds until the first byte."""
+
+    efficiency: float
+    latency: float
+
+
+# From figures that were published for v4, chosen before anything was predicted; low and high are what others measured.
+LIKELY = Memory(0.92, 430.0)
+FASTEST = Memory(0.95, 300.0)
+SLOWEST = Memory(0.80, 600.0)

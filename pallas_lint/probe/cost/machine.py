@@ -1,0 +1,200 @@
+"""The scalar unit of a TPU, its copies and its waits: what a schedule does, and how long that takes.
+
+One cycle a bundle. Copies from and to HBM queue up for its bandwidth, and are done a latency after their last byte; a
+wait stands still until the copies that it waits for are done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import values
+from .program import TICKS, Program
+from .state import State
+from .steady import Watch
+from .values import Refused, Unknown, word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .chips import Chip, Memory
+
+_FILLED = 1 << 16  # words that a copy to scalar memory may make unknown, at most
+# Copies within the core, of which little is known: a third of HBM's latency, 512 bytes a cycle.
+_LOCAL_LATENCY, _LOCAL_BYTES = 0.3, 512
+
+
+@dataclass
+class Limits:
+    """Segments that are run, at most, and seconds that this may take. `unwatched`: before loops are looked at."""
+
+    steps: int = 20_000_000
+    seconds: float = 30.0
+    unwatched: int = 20_000
+
+
+@dataclass
+class Transfer:
+    """One copy: when it was begun, when its bytes moved, and when it was done. In ticks."""
+
+    instruction: int
+    begun: int
+    moves: int
+    done: int
+    bytes: int
+
+
+@dataclass
+class Tally:
+    """What is counted on the way. `runs`: of each segment; `stalls`: ticks, by the instruction that waits."""
+
+    runs: list[int]
+    stalls: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    copies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    read: int = 0
+    written: int = 0
+    busy: int = 0  # ticks in which HBM moves bytes
+    transfers: list[Transfer] = field(default_factory=list)  # the first ones
+
+    def numbers(self) -> dict[Any, int]:
+        """Everything that grows, by name."""
+        return {
+            "read": self.read, "written": self.written, "busy": self.busy,
+            **{("runs", at): count for at, count in enumerate(self.runs)},
+            **{("stalls", at): count for at, count in self.stalls.items()},
+            **{("copies", kind): count for kind, count in self.copies.items()},
+        }  # fmt: skip
+
+    def add(self, grown: Mapping[Any, int], times: int) -> None:
+        for name, much in grown.items():
+            if isinstance(name, str):
+                setattr(self, name, getattr(self, name) + much * times)
+            else:
+                kind, at = name
+                getattr(self, kind)[at] += much * times
+
+
+_MOST_TRANSFERS = 200
+
+
+class Machine:
+    """One run of a program on one core of a chip. `given`: values of operands in scalar memory, by number."""
+
+    def __init__(
+        self, program: Program, chip: Chip, memory: Memory, given: Mapping[int, list[int]], core: int = 0
+    ) -> None:
+        self.program = program
+        self.given = given
+        self.granule = chip.granule
+        self.tick_bytes = TICKS * chip.clock / (chip.bandwidth * memory.efficiency)  # ticks a byte takes
+        self.latency = round(memory.latency * chip.clock * TICKS)
+        nothing = Unknown("a register that nothing was written to")
+        self.state = State([nothing] * 64, [nothing] * 32, {})
+        if program.core_id is not None:
+            self.state.memory[program.core_id] = core
+        self.notes_transfers = True  # until turns are skipped: a picture of the first steps has no gaps
+        self.tally = Tally([0] * len(program.segments))
+
+    def run(self, limits: Limits, *, skipping: bool = True) -> None:
+        """Run to the end. Raises Refused."""
+        functions = self.bound(self.state, self._begin, self._wait)
+        segments, runs, state = len(functions), self.tally.runs, self.state
+        deadline = time.monotonic() + limits.seconds
+        watch = Watch(self) if skipping else None
+        at = steps = 0
+        while at < segments:
+            runs[at] += 1
+            state.time, after = functions[at](state.time)
+            if watch is not None and after <= at < segments and steps > limits.unwatched:
+                steps += watch.back(after)
+            at = after
+            steps += 1
+            if steps & 0xFFF == 0 and (steps > limits.steps or time.monotonic() > deadline):
+                raise Refused("it takes too many steps to tell")
+
+    def bound(self, state: State, begin: Any, wait: Any) -> list[Callable[[int], tuple[int, int]]]:
+        """The program's functions over a state."""
+
+        def load(address: Any) -> Any:
+            if isinstance(address, Unknown):
+                return address
+            try:
+                return state.memory[address]
+            except KeyError:
+                return Unknown("a value in scalar memory that nobody told")
+
+        def fill(source: Any, target: Any, size: Any) -> None:
+            self._fill(state, source, target, size)
+
+        scope: dict[str, Any] = {**vars(values), "refuse": _refuse}
+        exec(self.program.code, scope)
+        functions: list[Callable[[int], tuple[int, int]]] = scope["make"](
+            state.scalars, state.predicates, state.memory, load, begin, wait, fill
+        )
+        return functions
+
+    def _fill(self, state: State, source: Any, target: Any, size: Any) -> None:
+        """A copy to scalar memory, which is there at once: nothing reads it before it waits."""
+        words = int(size) * self.granule // 4
+        first = int(target)
+        known: list[int] = []
+        for number, address in self.program.operands.items():
+            if not isinstance(source, Unknown) and source in (address, word(address << 4)):
+                known = list(self.given.get(number, ()))
+        if words > _FILLED and not known:
+            raise Refused("a large copy to scalar memory of values that nobody told")
+        for at in range(max(words, len(known)) if known else words):
+            state.memory[first + at] = (
+                known[at] if at < len(known) else Unknown("a value in scalar memory that nobody told")
+            )
+
+    def _begin(self, at: int, granules: Any, flag: Any, now: int) -> None:
+        code = self.program.copies[at]
+        count, size = int(granules), int(granules) * self.granule
+        state, tally = self.state, self.tally
+        if isinstance(flag, Unknown):
+            raise Refused(flag.why)
+        begun = now
+        if "hbm" in code:
+            begun = max(now, state.free)
+            moving = round(size * self.tick_bytes)
+            state.free = begun + moving
+            done = state.free + self.latency
+            tally.busy += moving
+            if code.startswith("dma.hbm"):
+                tally.read += size
+            if code.endswith("_to_hbm"):
+                tally.written += size
+        else:
+            done = now + round(self.latency * _LOCAL_LATENCY) + size * TICKS // _LOCAL_BYTES
+        tally.copies[code] += 1
+        if self.notes_transfers and len(tally.transfers) < _MOST_TRANSFERS:
+            tally.transfers.append(Transfer(at, now, begun, done, size))
+        state.pending.setdefault(flag, []).append((done, count))
+
+    def _wait(self, at: int, flag: Any, granules: Any, now: int) -> int:
+        wanted = int(granules)
+        if isinstance(flag, Unknown):
+            raise Refused(flag.why)
+        queue = self.state.pending.get(flag, [])
+        done = now
+        while wanted > 0:
+            if not queue:
+                raise Refused("a wait for a copy that was not begun: another core or a signal must end it")
+            until, count = queue[0]
+            done = max(done, until)
+            if count > wanted:
+                queue[0] = (until, count - wanted)
+            else:
+                queue.pop(0)
+            wanted -= count
+        if done > now:
+            self.tally.stalls[at] += done - now
+        return done
+
+
+def _refuse(why: str) -> None:
+    raise Refused(why)

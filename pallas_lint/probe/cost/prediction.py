@@ -1,0 +1,177 @@
+"""What a kernel costs on a chip, predicted of its schedule."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from . import use
+from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, Memory
+from .listing import Listing, Place, UnknownForm, read
+from .machine import Limits, Machine, Tally, Transfer
+from .program import TICKS, Program, translate
+from .values import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Shares of the time. Who waits for more than this is bound by what is waited for: by HBM where it moves bytes nearly
+# all the time, else by how long a copy or a step takes however small it is.
+_WAITS, _BUSY = 0.2, 0.6
+_LINES = 12
+
+
+Bound = Literal["compute", "memory", "latency", "unknown"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the kernel, with its share of the time and the unit that it uses most. `place`: None for the loop
+    over the grid, its copies and waits."""
+
+    place: Place | None
+    share: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Times in microseconds, cycles and bytes of one launch; of two cores that share it those of the slower one, and
+    the bytes of both.
+
+    Empty but for `doubts` where nothing can be told. `units`: the share of their slots that is used, over the whole
+    time; `spills`: the share of stores that only save registers; `memory`: the share of the time in which HBM moves
+    bytes; `transfers`: the first copies, in cycles.
+    """
+
+    microseconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: Bound = "unknown"
+    issue: int = 0
+    stall: int = 0
+    read: int = 0
+    written: int = 0
+    memory: float = 0.0
+    units: Mapping[str, float] = field(default_factory=dict)
+    spills: float = 0.0
+    cores: int = 1  # that share it
+    lines: tuple[Line, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def predict(
+    schedule: str, uses: str, device: str, given: Mapping[int, list[int]] | None = None, limits: Limits | None = None,
+    *, skipping: bool = True,
+) -> Prediction:  # fmt: skip
+    """What a schedule costs on a TPU generation ("v5e").
+
+    `schedule` and `uses` are the texts of libtpu's `*-packed-bundles-post-ra.txt` and
+    `*-pre-delay_hlo-static-per-bundle-utilization.txt` (which may be empty); `given` has the values of integer
+    operands, flat, by the operand's number.
+    """
+    chip, values, limits = CHIPS[device], dict(given or {}), limits or Limits()
+    try:
+        listing = read(schedule)
+        program = translate(listing, values)
+        table = use.read(uses, len(listing.bundles))
+
+        def run(memory: Memory) -> list[Machine]:
+            """All cores, the one that takes longest first."""
+            cores = range(2 if program.core_id is not None else 1)
+            machines = [Machine(program, chip, memory, values, core) for core in cores]
+            for machine in machines:
+                machine.run(limits, skipping=skipping)
+            return sorted(machines, key=lambda machine: -machine.state.time)
+
+        cores = run(LIKELY)
+        likely = cores[0]
+        low, high = (run(memory)[0].state.time for memory in (FASTEST, SLOWEST))
+    except (UnknownForm, Refused) as error:
+        return Prediction(doubts=(str(error),))
+
+    def microseconds(ticks: int) -> float:
+        return ticks / TICKS / chip.clock / 1e3
+
+    tally, total = likely.tally, likely.state.time
+    issued = sum(runs * len(segment) for runs, segment in zip(tally.runs, program.segments, strict=False))
+    counts = _counts(program, tally)
+    units, spills = _units(table, counts, total / TICKS)
+    return Prediction(
+        microseconds(total), microseconds(low), microseconds(high), _bound(listing, program, tally, total),
+        issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
+        sum(each.tally.written for each in cores), tally.busy / total if total else 0.0,
+        units, spills, len(cores), _lines(listing, table, counts, tally, total), tuple(tally.transfers),
+        ("copies within the core are timed roughly",) if any("hbm" not in code for code in tally.copies) else (),
+    )  # fmt: skip
+
+
+def _counts(program: Program, tally: Tally) -> list[int]:
+    """How often each bundle is issued."""
+    return [runs for runs, segment in zip(tally.runs, program.segments, strict=False) for _ in segment]
+
+
+def _bound(listing: Listing, program: Program, tally: Tally, total: int) -> Bound:
+    """What the time goes to: "memory", "compute", or else "latency", the cost of each step itself."""
+    if not total:
+        return "unknown"
+    busy = tally.busy >= _BUSY * total
+    if sum(tally.stalls.values()) >= _WAITS * total:
+        return "memory" if busy else "latency"
+    computing = sum(
+        runs * len(segment)
+        for runs, segment in zip(tally.runs, program.segments, strict=False)
+        if any(_computes(text) for at in segment for text in listing.bundles[at].instructions)
+    )
+    return "compute" if computing * TICKS >= _BUSY * total else "memory" if busy else "latency"
+
+
+def _computes(instruction: str) -> bool:
+    code = instruction.partition("=")[2].strip() if instruction.startswith("%v") else instruction
+    return code.startswith("v") and not code.startswith("vsync")
+
+
+def _units(table: use.Use | None, counts: list[int], cycles: float) -> tuple[dict[str, float], float]:
+    if table is None or not cycles:
+        return {}, 0.0
+    totals: dict[str, int] = defaultdict(int)
+    spilled = 0
+    for count, used, spills in zip(counts, table.used, table.spills, strict=False):
+        if count:
+            spilled += count * spills
+            for unit, slots in used.items():
+                totals[unit] += count * slots
+    shares = {unit: totals[unit] / (slots * cycles) for unit, slots in table.slots.items()}
+    return shares, spilled / totals["store"] if totals["store"] else 0.0
+
+
+def _lines(
+    listing: Listing, table: use.Use | None, counts: list[int], tally: Tally, total: int
+) -> tuple[Line, ...]:  # fmt: skip
+    """The dearest lines. What is issued between two lines' instructions leads up to the second one."""
+    cycles: dict[Place | None, float] = defaultdict(float)
+    slots: dict[Place | None, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    places: list[Place] = []
+    for at in range(len(listing.bundles) - 1, -1, -1):
+        bundle = listing.bundles[at]
+        if any(text.split(" ")[0].startswith(("sbr", "dma")) for text in bundle.instructions):
+            places = []
+        places = list(dict.fromkeys(bundle.places)) or places
+        owners: list[Place | None] = [*places] or [None]
+        stalled = tally.stalls.get(at, 0) / TICKS
+        cycles[None] += stalled
+        if stalled:
+            slots[None]["wait"] += stalled
+        for owner in owners:
+            cycles[owner] += counts[at] / len(owners)
+            for unit, used in (table.used[at] if table is not None else {}).items():
+                assert table is not None
+                slots[owner][unit] += counts[at] * used / table.slots[unit] / len(owners)
+    dearest = sorted(cycles.items(), key=lambda item: -item[1])[:_LINES]
+    return tuple(
+        Line(place, much * TICKS / total, max(slots[place], key=slots[place].__getitem__, default="none"))
+        for place, much in dearest
+        if much
+    )

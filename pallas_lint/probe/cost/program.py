@@ -1,0 +1,330 @@
+"""The scalar part of a schedule as a Python program: what decides which bundles are issued, and when copies run.
+
+A segment is a run of bundles that is entered at its beginning and left at its end. Each becomes a function of the time
+that returns the time at its end and the segment that follows. Registers, predicates and scalar memory are lists and a
+table that these functions share. Vector instructions only take their time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .listing import Bundle, Listing, UnknownForm
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+TICKS = 1024  # of time in one cycle: times are whole numbers, so that equal states are equal
+
+_INSTRUCTION = re.compile(r"(?:(%\S+) = )?([\w.]+)\s*(.*)", re.DOTALL)
+_REGISTER = re.compile(r"%[sp]\d+_([sp])(\d+)")
+_BEHIND = re.compile(r"^(\[.*\])\s*\(([^)]*)\)$")  # a predicate behind the operand
+_PREDICATE = re.compile(r"^\(([^)]*)\)\s*,?\s*(.*)$", re.DOTALL)
+_TARGET = re.compile(r"target bundleno = (\d+)")
+_TARGET_REGION = re.compile(r"target = \$region(\d+)")
+_OPERAND_NUMBER = re.compile(r"index: (\d+)")
+# Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
+_ALLOCATION_BITS = 18
+_MOST_ALLOCATIONS = 7_000
+_FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: surely fewer
+
+_COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+# What an instruction's result is, of its operands.
+_RESULTS: dict[str, str] = {
+    "sadd": "word({0}+{1})", "ssub": "word({0}-{1})", "smul": "word({0}*{1})",
+    "sand": "word({0}&{1})", "sor": "word({0}|{1})", "sxor": "word({0}^{1})",
+    "sshll": "word({0}<<({1}&31))", "sshra": "{0}>>({1}&31)", "sshrl": "word(unsigned({0})>>({1}&31))",
+    "smin.s32": "least({0},{1})", "smax.s32": "most({0},{1})",
+    "smin.u32": "word(least(unsigned({0}),unsigned({1})))", "smax.u32": "word(most(unsigned({0}),unsigned({1})))",
+    "smov": "{0}", "pmov": "{0}", "int_to_ptr": "{0}",
+    "por": "any_of({0},{1})", "pand": "both({0},{1})", "pneg": "negated({0})",
+    "pnand": "negated(both({0},{1}))", "pnor": "negated(any_of({0},{1}))", "pxor": "unlike({0},{1})",
+    "scalar_select": "chosen({0},{1},{2})",
+    "sdivrem": "divided({0},{1})", "sdiv": "divided({0},{1})", "srem": "remainder({0},{1})",
+}  # fmt: skip
+# Without a result, and without a part in what is issued: they check, order or count what copies have done.
+_SILENT = re.compile(r"(sfence|shalt|vsync(pa|add|mov)|vst|scheduling|strace|vtrace|snop|vnop|setiar|vdelay)\b")
+
+
+@dataclass
+class Program:
+    """Segments in order of their bundles. `source` defines `make`, which binds them to a machine's state."""
+
+    segments: list[range]
+    source: str
+    copies: dict[int, str] = field(default_factory=dict)  # instructions that start one, by their number
+    operands: dict[int, int] = field(default_factory=dict)  # where each operand begins, by its number
+    core_id: int | None = None  # the address of a core's number, where two cores run it
+
+    @cached_property
+    def code(self) -> CodeType:
+        return compile(self.source, "<schedule>", "exec")
+
+
+class _Unclear(Exception):
+    """An operand of an unknown form."""
+
+
+def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
+    """The program of a listing; `given` are values of operands, by number. Raises UnknownForm."""
+    return _Translation(listing, given).run()
+
+
+def operand_address(number: int) -> int:
+    return (number + 1) << 20
+
+
+@dataclass
+class _Step:
+    """What one bundle does beside taking a cycle, as Python."""
+
+    results: list[tuple[str, str]] = field(default_factory=list)  # register, value
+    effects: list[str] = field(default_factory=list)
+
+
+class _Translation:
+    def __init__(self, listing: Listing, given: dict[int, list[int]]) -> None:
+        self.listing = listing
+        self.given = given
+        self.names: dict[str, int] = {}  # of allocations
+        self.branches: dict[int, tuple[str, int]] = {}
+        self.program = Program([], "")
+
+    def run(self) -> Program:
+        steps = [self._step(bundle) for bundle in self.listing.bundles]
+        slots = self._delay_slots()
+        total = len(steps)
+        behind = {at + slots + 1 for at in self.branches}
+        targets = {target for _, target in self.branches.values()}
+        cuts = sorted({0, total, *targets, *(at for at in behind if at < total)})
+        number = {first: at for at, first in enumerate(cuts)}
+        lines = ["def make(S, P, M, load, begin, wait, fill):"]
+        for at, (first, last) in enumerate(itertools.pairwise(cuts)):
+            self.program.segments.append(range(first, last))
+            lines += self._segment(at, first, last, steps, number)
+        lines.append(f" return [{', '.join(f'f{at}' for at in range(len(self.program.segments)))}]")
+        self.program.source = "\n".join(lines)
+        if self.listing.core_id is not None:
+            self.program.core_id = int(self._allocation(self.listing.core_id))
+        return self.program
+
+    def _delay_slots(self) -> int:
+        """How many bundles behind a branch are issued anyway: the region that it ends tells."""
+        ends = set(self.listing.ends.values())
+        common: set[int] | None = None
+        for at in self.branches:
+            here = {end - at for end in range(at, at + _FARTHEST_SLOT + 1) if end in ends}
+            common = here if common is None else common & here
+        if common is None:
+            return 0
+        if not common:
+            raise UnknownForm("branches that end no region")
+        return min(common)
+
+    def _segment(self, at: int, first: int, last: int, steps: list[_Step], number: dict[int, int]) -> list[str]:
+        body = [f" def f{at}(t):"]
+        cycles = 0
+        branch: tuple[str, int] | None = None
+        for position in range(first, last):
+            step = steps[position]
+            if position in self.branches:
+                if branch is not None:
+                    raise UnknownForm("a branch in the shadow of another one")
+                branch = self.branches[position]
+                body.append(f"  taken = {branch[0]}")
+            if step.effects and cycles:
+                body.append(f"  t += {cycles * TICKS}")
+                cycles = 0
+            single = len(step.results) == 1 and not step.effects
+            names = [register if single else f"n{each}" for each, (register, _) in enumerate(step.results)]
+            body += [f"  {name} = {value}" for name, (_, value) in zip(names, step.results, strict=False)]
+            body += [f"  {effect}" for effect in step.effects]
+            if not single:
+                body += [f"  {register} = {name}" for name, (register, _) in zip(names, step.results, strict=False)]
+            cycles += 1
+        if cycles:
+            body.append(f"  t += {cycles * TICKS}")
+        after = number[last]
+        body.append(f"  return t, {f'({number[branch[1]]} if taken else {after})' if branch else after}")
+        return body
+
+    # -- instructions ----------------------------------------------------------------------------------------------
+
+    def _step(self, bundle: Bundle) -> _Step:
+        step = _Step()
+        for text in bundle.instructions:
+            match = _INSTRUCTION.fullmatch(text)
+            if match is None:
+                raise UnknownForm(f"an instruction like `{text[:40]}`")
+            self._instruct(bundle.address, match[1], match[2], match[3], step)
+        return step
+
+    def _instruct(self, at: int, result: str | None, code: str, rest: str, step: _Step) -> None:
+        register = self._register(result) if result else None
+        if code == "sphi":
+            return  # its inputs are in the register already
+        if code.startswith("sbr"):
+            self.branches[at] = (self._condition(rest), self._target(rest))
+            return
+        if register is None and (code.startswith("v") or _SILENT.match(code)) and not code.startswith("vwait"):
+            return
+        try:
+            self._translate(at, register, code, rest, step)
+        except (_Unclear, IndexError, KeyError):
+            # It matters only where something hangs on it.
+            if register is not None:
+                step.results.append((register, f"Unknown({_why(code)})"))
+            else:
+                step.effects.append(f"refuse({_why(code)})")
+
+    def _condition(self, rest: str) -> str:
+        match = _PREDICATE.match(rest)
+        try:
+            return self._operand(match[1]) if match else "True"
+        except _Unclear:
+            raise UnknownForm(f"a branch on `{match[1] if match else rest}`") from None
+
+    def _target(self, rest: str) -> int:
+        if match := _TARGET.search(rest):
+            return int(match[1])
+        if match := _TARGET_REGION.search(rest):
+            return self.listing.starts[int(match[1])]
+        raise UnknownForm(f"a branch to `{rest[:40]}`")
+
+    def _translate(self, at: int, register: str | None, code: str, rest: str, step: _Step) -> None:
+        if code.startswith("inlined_call_operand"):
+            self._given_operand(register, code, rest, step)
+            return
+        rest = re.sub(r"^\[(?:thread|resolvable):\$\w+\]\s*", "", rest)
+        if code == "sld":
+            rest = _BEHIND.sub(r"(\2) \1", rest)
+        predicate, otherwise, rest = self._predicated(rest)
+        operands = _split(re.sub(r"^\[resolvable:\$\w+\]\s*", "", rest))
+        base = code.partition(".")[0]
+        if base in ("dma", "sst"):
+            step.effects += self._effect(at, code, base, operands, rest, predicate)
+        elif register is None:
+            raise _Unclear(code)
+        else:
+            value = self._value(at, code, base, operands)
+            if base == "int_to_ptr" and value == register:
+                return  # only another name, of what the bundle itself may compute
+            if predicate is not None:
+                value = f"chosen({predicate}, {value}, {otherwise or register})"
+            step.results.append((register, value))
+
+    def _given_operand(self, register: str | None, code: str, rest: str, step: _Step) -> None:
+        match = _OPERAND_NUMBER.search(rest)
+        if register is None or match is None:
+            raise _Unclear(code)
+        number = int(match[1])
+        if "no memory space" in f"{code} {rest}":
+            values = self.given.get(number)
+            value = str(values[0]) if values else f"Unknown({f'the value of operand {number}'!r})"
+            step.results.append((register, value))
+            return
+        self.program.operands[number] = operand_address(number)
+        step.results.append((register, str(operand_address(number))))
+
+    def _predicated(self, rest: str) -> tuple[str | None, str | None, str]:
+        """The condition of an instruction, the register that it leaves alone else, and its operands."""
+        match = _PREDICATE.match(rest)
+        if match is None:
+            return None, None, rest
+        parts = [part.strip() for part in match[1].split(",")]
+        return self._operand(parts[0]), self._operand(parts[1]) if len(parts) > 1 else None, match[2]
+
+    def _effect(
+        self, at: int, code: str, base: str, operands: list[str], rest: str, predicate: str | None
+    ) -> list[str]:
+        if base == "sst":
+            place = re.match(r"^(\[smem:\[.*?\]\])\s*,?\s*(?:\(([^)]*)\)\s*,?\s*)?(.*)$", rest)
+            if place is None:
+                raise _Unclear(code)
+            if place[2]:
+                predicate = self._operand(place[2])
+            if predicate is not None:
+                return [f"store(M, {self._operand(place[1])}, {predicate}, {self._operand(place[3])})"]
+            return [f"M[{self._operand(place[1])}] = {self._operand(place[3])}"]
+        elif code.startswith("dma.done.wait"):
+            effects = [f"t = wait({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
+        elif re.fullmatch(r"dma\.\w+_to_\w+", code):
+            source, size, target, flag = (self._operand(operand) for operand in operands[:4])
+            self.program.copies[at] = code
+            effects = [f"begin({at}, {size}, {flag}, t)"]
+            if code.endswith("_to_smem"):
+                effects.insert(0, f"fill({source}, {target}, {size})")
+        else:
+            raise _Unclear(code)
+        return effects if predicate is None else [f"if {predicate}: {effect}" for effect in effects]
+
+    def _value(self, at: int, code: str, base: str, operands: list[str]) -> str:
+        if base == "sld":
+            return f"load({self._operand(operands[0])})"
+        if base == "scalar_lea":
+            parts = [re.sub(r"^(.+?)\s+\[#\w+\]$", r"\1", operand) for operand in operands]
+            return f"word({'+'.join(self._operand(part) for part in parts)})"
+        if base == "scmp":
+            _, relation, kind = code.split(".")[:3]
+            one, other = (self._operand(operand) for operand in operands[:2])
+            if kind.startswith("u"):
+                one, other = f"unsigned({one})", f"unsigned({other})"
+            elif not kind.startswith("s"):
+                raise _Unclear(code)
+            return f"({one} {_COMPARED[relation]} {other})"
+        form = _RESULTS.get(base) or _RESULTS.get(code)
+        if form is None:
+            raise _Unclear(code)
+        return form.format(*(self._operand(operand) for operand in operands))
+
+    # -- operands --------------------------------------------------------------------------------------------------
+
+    def _register(self, text: str) -> str | None:
+        match = _REGISTER.fullmatch(text)
+        return None if match is None else f"{match[1].upper()}[{match[2]}]"
+
+    def _operand(self, text: str) -> str:
+        text = text.strip()
+        if text.startswith("!"):
+            return f"negated({self._operand(text[1:])})"
+        register = self._register(text)
+        if register is not None:
+            return register
+        if re.fullmatch(r"-?\d+", text):
+            value = int(text)
+            return str(value if value < 1 << 31 else value - (1 << 32))
+        if re.fullmatch(r"\$?0x[0-9a-f]+", text):
+            return str(int(text.lstrip("$"), 16))
+        match = re.fullmatch(r"\[(?:\w+:)?\[?(.*?)\]?\]", text)
+        if match is None:
+            raise _Unclear(text)
+        written = re.sub(r"[\[\]]", "", match[1]).split("+")
+        parts = (re.sub(r"^(smem|vmem|sflag|hbm):", "", part.strip()) for part in written)
+        terms = (self._allocation(each) if each[:1] == "#" else self._operand(each) for each in parts)
+        return f"({'+'.join(terms)})"
+
+    def _allocation(self, name: str) -> str:
+        number = self.names.setdefault(name, len(self.names))
+        if number >= _MOST_ALLOCATIONS:
+            raise UnknownForm("a schedule with thousands of allocations")
+        return str((1 << 26) + (number << _ALLOCATION_BITS))
+
+
+def _why(code: str) -> str:
+    return repr(f"what `{code}` does is not known")
+
+
+def _split(text: str) -> list[str]:
+    """Operands, at the commas that are in no brackets."""
+    found, depth, begun = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "[(") - (character in "])")
+        if character == "," and not depth:
+            found.append(text[begun:at].strip())
+            begun = at + 1
+    rest = text[begun:].strip()
+    return [*found, rest] if rest else found

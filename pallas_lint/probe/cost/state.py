@@ -1,0 +1,18 @@
+"""All that the course of a run hangs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class State:
+    """Registers, scalar memory and copies under way. Times are in ticks."""
+
+    scalars: list[Any]
+    predicates: list[Any]
+    memory: dict[Any, Any]
+    time: int = 0
+    free: int = 0  # when HBM has moved what was asked of it
+    pending: dict[Any, list[tuple[int, int]]] = field(default_factory=dict)  # by flag: when done, granules

@@ -1,0 +1,44 @@
+"""What is told of a launch's cost: the contract's "Cost"."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class LineCost(TypedDict):
+    """The share of the time that a line of the kernel takes, and what it is busy with."""
+
+    path: str | None  # None for what is of no line: the loop over the grid
+    line: int
+    share: float
+    unit: str
+
+
+class Bytes(TypedDict):
+    """To and from HBM. `ideal`: each operand and result once."""
+
+    read: int
+    written: int
+    ideal: int
+
+
+class Cost(TypedDict):
+    """What a launch costs on a device, as the compiler's schedule tells; the contract's "Cost".
+
+    `microseconds` is None where that cannot be told, and `doubts` say why.
+    """
+
+    target: str
+    microseconds: float | None
+    low: float | None
+    high: float | None
+    bound: Literal["compute", "memory", "latency", "unknown"]
+    cycles: dict[str, int]
+    steps: int
+    bytes: Bytes
+    units: dict[str, float]
+    spills: float
+    cores: int  # that share it
+    lines: list[LineCost]
+    doubts: list[str]
+    compiler: str

@@ -1,0 +1,43 @@
+"""How much of its units a schedule uses, bundle by bundle.
+
+`*-pre-delay_hlo-static-per-bundle-utilization.txt` names the units, tells how many slots of each a bundle has, and then
+how many are used in each bundle of the schedule. Older releases of libtpu name fewer units, with bars between them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .listing import UnknownForm
+
+# The contract's names of units.
+UNITS = {"MXU": "mxu", "XLU": "xlu", "VALU": "valu", "EUP": "eup", "VLOAD": "load", "VSTORE": "store"}
+_SPILLS = "VSTORE:SPILL"
+
+
+@dataclass
+class Use:
+    """Slots of each unit that a bundle has, and those that each bundle uses. `spills`: stores that save registers."""
+
+    slots: dict[str, int]
+    used: list[dict[str, int]]
+    spills: list[int]
+
+
+def read(text: str, bundles: int) -> Use | None:
+    """What the text says; None where there is none. Raises UnknownForm."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None
+    names = [name.strip() for name in re.split(r"[,|]", lines[1]) if name.strip()] if len(lines) > 3 else []
+    rows = [[int(number) for number in re.findall(r"\d+", line)] for line in lines[2:] if not line.startswith("=")]
+    if not names or "MXU" not in names or len(rows) != bundles + 1 or any(len(row) != len(names) for row in rows):
+        raise UnknownForm("a table of used slots that does not fit the schedule")
+    slots = dict(zip(names, rows[0], strict=False))
+    used, spills = [], []
+    for row in rows[1:]:
+        told = dict(zip(names, row, strict=False))
+        used.append({unit: told[name] for name, unit in UNITS.items() if told.get(name)})
+        spills.append(told.get(_SPILLS, 0))
+    return Use({unit: slots[name] for name, unit in UNITS.items() if slots.get(name)}, used, spills)
