@@ -166,6 +166,9 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     options.record = options.record or options.record_replace or options.record_values or options.record_stub
     if options.record and not options.capture:
         raise UsageError("probe: write `probe --capture --record -- COMMAND`")
+    options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline)
+    if options.perf and (options.capture or options.stage not in (None, "compile")):
+        raise UsageError("probe: --perf is for functions, and tells of what was compiled")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
     from pallas_lint.config.targets import TargetError, parse_target
@@ -208,6 +211,15 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("--all-targets", action="store_true", help="all that can be tried")
     parser.add_argument("--python", metavar="FILE", help="interpreter to run it with (default: the project's)")
     parser.add_argument("--stage", choices=PROBE_STAGES, metavar="S", help=f"last stage: {', '.join(PROBE_STAGES)}")
+    parser.add_argument("--perf", action="store_true", help="tell what launches cost on TPUs, without one")
+    parser.add_argument(
+        "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
+    )
+    parser.add_argument("--perf-baseline", metavar="FILE", help="compare what launches cost with a record")
+    parser.add_argument("--write-perf-baseline", metavar="FILE", help="write that record")
+    parser.add_argument(
+        "--perf-fail-over", type=_share, default=0.05, metavar="P", help="slower than on record by so much: 5%%"
+    )
     parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for each function (120)")
     parser.add_argument("--memory-limit", type=_memory, metavar="N", help="bytes it may take, as in 4G (8G)")
@@ -220,6 +232,13 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
     add_colour(parser)
     return parser
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text.rstrip("%")) / 100
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no percentage, as in 5%") from None
 
 
 def parse_server(arguments: list[str]) -> argparse.Namespace:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
-from pallas_lint.cli import progress, terminal
+from pallas_lint.cli import progress, terminal, tune
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
@@ -16,11 +16,14 @@ from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
+from pallas_lint.probe.perf import table
+from pallas_lint.probe.places import Around, Places
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     import argparse
@@ -52,6 +55,8 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
         python = find_python(folder, options.python or settings.get("python"))
     except InterpreterError as error:
         raise UsageError(str(error)) from error
+    if options.tune:
+        return tune.run(options, wanted, python, evolve(conditions, runs=False), cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:
             session = Session(worker, cwd, conditions, tell)
@@ -127,7 +132,8 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Con
     """What the options say, and what they leave open from the settings `probe.*`."""
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit")}
-    return evolve(configured, **{name: value for name, value in told.items() if value is not None})
+    told = {name: value for name, value in told.items() if value is not None}
+    return evolve(configured, perf=options.perf, **told)
 
 
 def _write_html(
@@ -142,22 +148,57 @@ def _write_html(
     return []
 
 
+def _compared(
+    results: Sequence[ProbeResult], options: argparse.Namespace, places: Places
+) -> tuple[list[Finding], list[LintError]]:
+    """What is slower than on record; and the record is written, where that is asked for."""
+    from pallas_lint.probe.perf import baseline
+    from pallas_lint.probe.perf.figures import device_of
+
+    found: list[Finding] = []
+    errors: list[LintError] = []
+    if options.perf_baseline:
+        try:
+            known = baseline.read(Path(options.perf_baseline))
+        except OSError as error:
+            errors.append(LintError(options.perf_baseline, f"cannot be read: {error.strerror or error}"))
+        except baseline.BaselineError as error:
+            errors.append(LintError(options.perf_baseline, str(error)))
+        else:
+            for result, launch, cost, told in baseline.slower(results, known, options.perf_fail_over):
+                about = Around(result, places, launch)
+                severity = Severity.WARNING
+                found.append(about.placed((), "PAL830", severity, told, backend="tpu", device=device_of(cost)))
+    if options.write_perf_baseline:
+        try:
+            files.write(Path(options.write_perf_baseline), baseline.text(results).encode(), None)
+        except OSError as error:
+            errors.append(LintError(options.write_perf_baseline, f"cannot be written: {error.strerror or error}"))
+    return found, errors
+
+
 def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
+    if options.perf:
+        slower, problems = _compared(results, options, Places(cwd, lines.line))
+        found, errors = sorted([*found, *slower], key=lambda finding: finding.sort_key), [*errors, *problems]
     launches = [launch for result in results for launch in result.launches]
     stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
+    documents = [launch_document(launch, cwd) for launch in launches]
+    style = Style(wants_colour(options.color, sys.stdout))
     report = reports.Report(
         findings=findings,
         errors=errors,
         files=len({result.spec.file for result in results if result.spec is not None}),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
-        launches=[launch_document(launch, cwd) for launch in launches],
+        launches=documents,
+        paragraphs=list(table.paragraphs(documents, style, lines.line)),
         quiet=options.quiet,
-        style=Style(wants_colour(options.color, sys.stdout)),
+        style=style,
         source_line=lines.line,
     )
     terminal.write(reports.render(options.output_format, report))

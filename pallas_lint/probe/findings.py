@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.finding import Finding, LintError, Related, Severity
+from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.probe import messages
-from pallas_lint.probe.places import Places, place_of
+from pallas_lint.probe.perf import verdicts
+from pallas_lint.probe.places import Around, Places, place_of
 from pallas_lint.records import define, evolve, field
-from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pallas_lint.probe.protocol import (
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         OutOfRange,
         OverBudget,
         ParallelWrites,
-        Place,
         Race,
         Ragged,
         Raised,
@@ -68,6 +67,7 @@ def findings_of(
             found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
         found += _Launch(result, places, launch).findings()
+        found += verdicts.findings(launch, Around(result, places, launch))
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
@@ -120,12 +120,8 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 @define
-class _Around:
-    """What can be said of the code around launches; of a launch where there is one."""
-
-    result: ProbeResult
-    places: Places
-    launch: LaunchResult | None = None
+class _Around(Around):
+    """What exceptions around launches come to."""
 
     def raised(self, problem: Raised, at: str, stage: Stage | None = None) -> Finding:
         """An exception's finding: under the code of the rule that it is known for."""
@@ -162,36 +158,6 @@ class _Around:
             known.help if known is not None else "",
             backend=backend,
             device=device if at == "compile" else None,
-        )
-
-    def placed(
-        self, places: Sequence[Place], code: str, severity: Severity, message: str, help: str = "", *,
-        backend: str | None = None, device: str | None = None,
-    ) -> Finding:  # fmt: skip
-        """A finding at the first of these places; without one where it is launched, else in the probed file."""
-        launch, spec = self.launch, self.result.spec
-        otherwise = spec.file if spec is not None else "<program>"
-        own = launch.place if launch is not None else None
-        span = self.places.span(places[0] if places else own, otherwise)
-        related = []
-        if launch is not None and places and own is not None:
-            launched = self.places.span(own, otherwise)
-            if (launched.path, launched.start.line) != (span.path, span.start.line):
-                related.append(Related(launched, "launched here"))
-        entry = all_rules().get(code)
-        return Finding(
-            code,
-            entry.name if entry is not None else code.lower(),
-            severity,
-            message,
-            span,
-            help,
-            kernel=launch.kernel if launch is not None else None,
-            backend=backend,
-            device=device,
-            jax=self.result.parts.get("jax"),
-            origin="probe",
-            related=tuple(related),
         )
 
 

@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Position, Span
+from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.records import define
+from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pallas_lint.probe.protocol import Culprit, Place
+    from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 _CALLED = re.compile(r"[\w.]+(?=\()")
 
@@ -52,6 +54,45 @@ class Places:
             return Path(file).relative_to(self.cwd).as_posix()
         except ValueError:
             return Path(file).as_posix()
+
+
+@define
+class Around:
+    """What can be said of the code around launches; of a launch where there is one."""
+
+    result: ProbeResult
+    places: Places
+    launch: LaunchResult | None = None
+
+    def placed(
+        self, places: Sequence[Place], code: str, severity: Severity, message: str, help: str = "", *,
+        backend: str | None = None, device: str | None = None,
+    ) -> Finding:  # fmt: skip
+        """A finding at the first of these places; without one where it is launched, else in the probed file."""
+        launch, spec = self.launch, self.result.spec
+        otherwise = spec.file if spec is not None else "<program>"
+        own = launch.place if launch is not None else None
+        span = self.places.span(places[0] if places else own, otherwise)
+        related = []
+        if launch is not None and places and own is not None:
+            launched = self.places.span(own, otherwise)
+            if (launched.path, launched.start.line) != (span.path, span.start.line):
+                related.append(Related(launched, "launched here"))
+        entry = all_rules().get(code)
+        return Finding(
+            code,
+            entry.name if entry is not None else code.lower(),
+            severity,
+            message,
+            span,
+            help,
+            kernel=launch.kernel if launch is not None else None,
+            backend=backend,
+            device=device,
+            jax=self.result.parts.get("jax"),
+            origin="probe",
+            related=tuple(related),
+        )
 
 
 def _characters(text: str, column: int) -> int:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Union, final
 
+from .cost.told import Cost  # noqa: TC001  types are read while it runs
 from .typed_json import misfit
 
 # -- places, arguments -------------------------------------------------------------------------------------------------
@@ -64,13 +65,15 @@ Argument = Union[ArrayOf, Items, Pairs, Literally]  # noqa: UP007  a value, not 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-StageName = Literal["grid", "interpret", "checks", "lower", "compile"]
+StageName = Literal["grid", "interpret", "checks", "lower", "compile", "cost"]
 
 
 class Terms(TypedDict):
     """What does not depend on the function. `targets`: empty for each launch's own; `stage`: the last one."""
 
     targets: list[str]
+    perf: bool  # tell what each launch costs, too
+    runs: bool  # run kernels in interpret mode
     stage: str | None
     reference: str | None
     timeout: float
@@ -82,6 +85,7 @@ class DoneBefore(TypedDict, total=False):
 
     skip: list[str]
     failed: list[str]
+    schedules: str  # the folder in which compilers leave what they made of kernels
 
 
 class Function(Terms):
@@ -286,13 +290,17 @@ class Begin(TypedDict):
     task: str
 
 
-class Outcome(TypedDict, total=False):
-    """What a stage's work comes to. `ok` is None where it could not be tried; `detail` says why."""
+class Told(TypedDict, total=False):
+    """What a stage's work comes to. `detail` says why, where it could not be tried."""
 
-    ok: bool | None
     detail: str | None
     problems: list[Problem]
     figures: dict[str, int]  # that the compiler tells
+    cost: Cost
+
+
+class Outcome(Told, total=False):
+    ok: bool | None  # None where it could not be tried
 
 
 class _End(TypedDict):
@@ -310,17 +318,11 @@ class TaskEnd(_End, total=False):
     problems: list[Problem]
 
 
-class _StageEnd(_End):
+@final
+class StageEnd(_End, Told):
     launch: int
     stage: StageName
     target: str | None
-
-
-@final
-class StageEnd(_StageEnd, total=False):
-    detail: str | None
-    problems: list[Problem]
-    figures: dict[str, int]
 
 
 class Parts(TypedDict):  # the versions of jax and the compilers, and the interpreter

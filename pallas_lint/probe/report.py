@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.results import LaunchResult, Stage
 
 
@@ -14,7 +15,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
     """One launch as plain data."""
     facts, place = launch.facts, launch.place
     memory = facts.get("memory")
-    return {
+    document = {
         "kernel": launch.kernel,
         "path": None if place is None else _shown(place["file"], cwd),
         "line": None if place is None else place["line"],
@@ -25,6 +26,13 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
         "memory": memory,
         "stages": [_stage(stage) for stage in _with_trace(launch)],
     }
+    costs = [_cost(cost, cwd) for cost in launch.costs]
+    return {**document, "cost": costs} if costs else document
+
+
+def _cost(cost: Cost, cwd: Path) -> dict[str, Any]:
+    lines = [{**line, "path": line["path"] and _shown(line["path"], cwd)} for line in cost["lines"]]
+    return {**cost, "lines": lines}
 
 
 def _with_trace(launch: LaunchResult) -> list[Stage]:

@@ -10,6 +10,7 @@ from pallas_lint.records import define, field
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.protocol import (
         Checked,
         Culprit,
@@ -60,6 +61,7 @@ class LaunchResult:
 
     facts: Facts
     stages: list[Stage] = field(factory=list)
+    costs: list[Cost] = field(factory=list)  # by target
 
     @property
     def kernel(self) -> str:
@@ -152,6 +154,9 @@ def collect(spec: Spec | None, events: Iterable[Event], timeout: float, into: Pr
 
 
 def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
+    if event["stage"] == "cost":
+        found[event["launch"]].costs += [event["cost"]] if "cost" in event else []
+        return
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], event.get("detail"))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
     found[event["launch"]].add(stage)
@@ -187,9 +192,9 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         slow = kind == "deadline" and stage in ("interpret", "checks") and not launch.facts.get("waits")
         launch.add(Stage(stage, target or None, None if slow else False, 0.0, how, [problem]))
         return
-    doing = {"load": "while its file was imported", "trace": "while it was traced"}.get(stage, "")
+    doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
-    result.errors.append(f"{name}: {how} {doing}".rstrip())
+    result.errors.append(f"{name}: {how}{f' while {doing}' if doing else ''}")
 
 
 def ending(event: Died, timeout: float) -> str:

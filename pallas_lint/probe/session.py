@@ -29,6 +29,8 @@ class Conditions:
     reference: str | None = None
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
+    perf: bool = False  # tell what launches cost, too
+    runs: bool = True  # run kernels in interpret mode
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> Conditions:
@@ -48,6 +50,8 @@ class Conditions:
             "reference": self.reference,
             "timeout": self.timeout,
             "memory_limit": self.memory_limit,
+            "perf": self.perf,
+            "runs": self.runs,
         }
 
 

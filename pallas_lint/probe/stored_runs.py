@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 6
+_LAYOUT = 7
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
 
@@ -190,7 +190,10 @@ def _place(file: Path) -> Path | None:
 
 def _document(run: Run) -> dict[str, Any]:
     """A run as JSON."""
-    launches = [{"facts": launch.facts, "stages": list(map(_plain, launch.stages))} for launch in run.launches]
+    launches = [
+        {"facts": launch.facts, "stages": list(map(_plain, launch.stages)), "costs": launch.costs}
+        for launch in run.launches
+    ]
     findings = list(map(finding_document, run.findings))
     return {**_plain(run), "launches": launches, "findings": findings, "rests_on": list(map(_plain, run.rests_on))}
 
@@ -202,7 +205,8 @@ def _plain(record: Run | Stage | dependencies.Statement) -> dict[str, Any]:
 def _run(document: dict[str, Any]) -> Run:
     """The run that `_document` wrote. Raises TypeError, KeyError or ValueError for anything else."""
     launches = (
-        LaunchResult(each["facts"], [Stage(**stage) for stage in each["stages"]]) for each in document["launches"]
+        LaunchResult(each["facts"], [Stage(**stage) for stage in each["stages"]], each["costs"])
+        for each in document["launches"]
     )
     return Run(
         document["function"],
@@ -259,6 +263,7 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
                 "kernel_place": place(launch.facts["kernel_place"]),
             },
             launch.stages,
+            launch.costs,
         )
         for launch in run.launches
     )

@@ -28,6 +28,7 @@ class Report:
     files: int = 0
     kernels: int = 0
     launches: Sequence[dict[str, Any]] = ()  # that the probe saw
+    paragraphs: Sequence[str] = ()  # of text for people, after the findings
     fixed: int = 0  # fixes applied in this run
     assumed: JaxVersions | None = None  # set where no jax version was told and one had to be assumed
     notes: Sequence[str] = ()

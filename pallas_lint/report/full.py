@@ -32,6 +32,8 @@ def render(report: Report) -> Iterator[str]:
         shown = same if len(same) < MOST_ALIKE else same[:1]
         for finding in shown:
             yield "\n".join([*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]) + "\n\n"
+    if not report.quiet:
+        yield from (f"{paragraph}\n\n" for paragraph in report.paragraphs)
     yield from footer.render(report)
 
 

@@ -14,7 +14,7 @@ from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import checks, grid, interpret, lowering, memory
+from .stages import checks, cost, grid, interpret, lowering, memory
 from .stages.elsewhere import Elsewhere
 from .tasks import StageOf, problem, stage
 
@@ -31,17 +31,19 @@ def examine(
     failed: Collection[str] = (),
     elsewhere: Elsewhere | None = None,
     whole: Callable[[], bool | None] | None = None,
+    schedules: cost.Schedules | None = None,
 ) -> None:
     """Take every launch through the stages; `elsewhere` where this process must not die.
 
     Tasks to `skip` are over, those that `failed` among them.
 
-    `whole` tells whether the function that made the launches returns nothing but finite numbers.
+    `whole` tells whether the function that made the launches returns nothing but finite numbers; `schedules` has what
+    compilers write while they compile, where it is asked what launches cost.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
     for at, record in enumerate(records):
-        _Examination(at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole).run()
+        _Examination(at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole, schedules).run()
 
 
 @dataclass
@@ -57,6 +59,7 @@ class _Examination:
     failed: Collection[str]
     elsewhere: Elsewhere | None
     whole: Callable[[], bool | None] | None
+    schedules: cost.Schedules | None
     grid: grid.Grid | None = None
     poisoned: bool = False  # whether results were NaN when it was run
 
@@ -70,8 +73,11 @@ class _Examination:
             self._stage("checks", self._checks)
         for target in map(devices.parse, self._targets()) if "lower" in self.stages else ():
             lowered = self._stage("lower", partial(self._lower, target), target)
+            compiled: bool | None = False
             if "compile" in self.stages and lowered is not False:
-                self._stage("compile", partial(self._compile, target), target)
+                compiled = self._stage("compile", partial(self._compile, target), target)
+            if self.schedules is not None and target.backend == "tpu" and "compile" in self.stages:
+                self._stage("cost", partial(self._cost, target, self.schedules, compiled is not False), target)
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
@@ -210,7 +216,15 @@ class _Examination:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
             raise devices.Missing("left to another process")
-        return {"figures": lowering.compiled(self.launch, target)}
+        if self.schedules is None:
+            return {"figures": lowering.compiled(self.launch, target)}
+        with self.schedules.kept(self.at, target):
+            return {"figures": lowering.compiled(self.launch, target)}
+
+    def _cost(self, target: devices.Target, schedules: cost.Schedules, compiled: bool) -> Outcome:
+        if not compiled:
+            return {"cost": cost.unknown(self.launch, target, "it does not compile")}
+        return {"cost": cost.examine(self.launch, self.at, target, schedules)}
 
     def _over_budget(self, target: devices.Target) -> OverBudget | None:
         """The problem where the launch surely needs more memory than there is.

@@ -23,7 +23,7 @@ from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
 from .launches.launch import Launch, describe
 from .launches.recorder import Record, Recorder
-from .stages import bisect, gpu_interpreter, interpret, lowering, quick_compiles
+from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles
 from .tasks import stage, task
 
 T = TypeVar("T")
@@ -46,7 +46,8 @@ class _Job:
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
-        self.stages = stages_to(request.get("stage"))
+        self.stages = tuple(name for name in stages_to(request.get("stage")) if name != "interpret" or request["runs"])
+        self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
 
     def run(self) -> None:
         function = self._task("load", self._load)
@@ -63,6 +64,7 @@ class _Job:
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
                 failed=set(self.request.get("failed", ())), whole=partial(self._is_finite, function, records),
+                schedules=self.schedules,
             )  # fmt: skip
             if self.request.get("reference"):
                 self._reference(function)

@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import IO, Literal
@@ -106,6 +107,14 @@ class Supervisor:
         self.asked_by = os.getppid()
 
     def run(self) -> None:
+        if not self.request.get("perf"):
+            self._run()
+            return
+        with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
+            self.request["schedules"] = folder
+            self._run()
+
+    def _run(self) -> None:
         for _ in range(_MOST_CHILDREN):
             self.task = None
             fate = self._one_child()

@@ -1,0 +1,96 @@
+"""`probe --tune`: from values to try to a list of the fastest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.cli import progress, terminal
+from pallas_lint.cli.exit import OK, TROUBLE
+from pallas_lint.config.flags import UsageError
+from pallas_lint.probe import specs
+from pallas_lint.probe.client import WorkerError
+from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.probe.perf.tuning import TIE, Choices, Tuning
+from pallas_lint.report.style import Style, visible, wants_colour
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pallas_lint.probe.session import Conditions
+    from pallas_lint.probe.specs import Spec
+
+_MOST = 1000  # choices
+_SHOWN = 20  # of them
+
+
+def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: Conditions, cwd: Path) -> int:
+    """Try all choices and say which are fastest; returns the exit status. Raises UsageError."""
+    if len(wanted) != 1:
+        raise UsageError("--tune: name one function")
+    with progress.shown(quiet=options.quiet) as tell:
+        tuning = Tuning(wanted[0], _choices(options.tune), python, cwd, conditions, tell)
+        if tuning.count > _MOST:
+            raise UsageError(f"--tune: {tuning.count} choices, and at most {_MOST} are tried")
+        try:
+            finished = tuning.run()
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
+    if options.output_format == "json":
+        terminal.write([json.dumps({"version": 1, **_document(tuning)}, indent=2) + "\n"])
+    else:
+        terminal.write(_text(tuning, Style(wants_colour(options.color, sys.stdout))))
+    if not finished:
+        terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
+    return OK if any(one.took for one in tuning.tried) else TROUBLE
+
+
+def _choices(words: Sequence[str]) -> Choices:
+    """`bm=128,256` as values by name. Raises UsageError."""
+    found: Choices = {}
+    for word in words:
+        name, mark, values = word.partition("=")
+        if not mark or not name.isidentifier() or not values or name in found:
+            raise UsageError(f"--tune: '{word}' is not as in bm=128,256,512, each name once")
+        try:
+            found[name] = [(text.strip(), specs.parse_argument(text)) for text in values.split(",")]
+        except specs.SpecError as error:
+            raise UsageError(f"--tune: {error}") from error
+    return found
+
+
+def _text(tuning: Tuning, style: Style) -> Iterator[str]:
+    for target in tuning.targets:
+        found = tuning.best(target)
+        if found:
+            yield style.bold(f"{target}: {len(found)} of {tuning.count} choices have a number") + "\n"
+        for at, one in enumerate(found[:_SHOWN]):
+            took = one.took[target]
+            apart = took / found[0].took[target] - 1
+            told = "best" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
+            yield f"  {microseconds(took):>9}  {told:<8} {visible(one.spelled)}\n"
+        if len(found) > _SHOWN:
+            yield f"  and {len(found) - _SHOWN} slower ones\n"
+    for one in tuning.tried:
+        for target, why in one.why.items():
+            where = f" ({target})" if len(tuning.targets) > 1 else ""
+            yield style.dim(f"  no number for {visible(one.spelled)}{where}: {visible(why)}") + "\n"
+
+
+def _document(tuning: Tuning) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "tune": [
+            {
+                "target": target,
+                "choices": [
+                    {"values": dict(one.values), "microseconds": one.took[target]} for one in tuning.best(target)
+                ],
+                "untold": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],
+            }
+            for target in tuning.targets
+        ]
+    }

@@ -1,0 +1,44 @@
+"""Figures of a cost as people read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.probe.cost.chips import CHIPS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def device_of(cost: Mapping[str, Any]) -> str:
+    return cost["target"].partition(":")[2] or "v5e"
+
+
+def reached(cost: Mapping[str, Any]) -> float:
+    """The share of what the chip could do that is reached: of the matrix unit, or of HBM moving everything once."""
+    if not cost["microseconds"]:
+        return 0.0
+    bandwidth = CHIPS[device_of(cost)].bandwidth * 1e3 * cost["cores"]  # bytes a microsecond
+    share: float = min(
+        max(cost["units"].get("mxu", 0.0), cost["bytes"]["ideal"] / bandwidth / cost["microseconds"]), 1.0
+    )
+    return share
+
+
+def microseconds(value: float) -> str:
+    """A time with three digits: "776 µs", "1.23 ms", "301 ns"."""
+    if value < 1:
+        return f"{value * 1e3:.3g} ns"
+    for size, unit in ((1e6, "s"), (1e3, "ms")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} µs"
+
+
+def size(count: float) -> str:
+    """Bytes with three digits: "25.2 MB"."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -1,0 +1,148 @@
+"""`--tune`: what a function's launches cost with each of some values of its keyword arguments."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.session import Session
+from pallas_lint.records import define, evolve, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pallas_lint.probe.protocol import Argument
+    from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.probe.session import Conditions
+    from pallas_lint.probe.specs import Spec
+
+TIE = 0.01  # what is no further apart is equally fast
+_MOST_WORKERS = 8
+
+Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as it was written, and read
+
+
+@frozen
+class Tried:
+    """One choice of values. `took`: microseconds by target, of all launches together; `why`: for what has no number."""
+
+    values: tuple[tuple[str, str], ...]
+    took: Mapping[str, float] = field(factory=dict)
+    why: Mapping[str, str] = field(factory=dict)
+    result: ProbeResult | None = None
+
+    @property
+    def spelled(self) -> str:
+        return " ".join(f"{name}={text}" for name, text in self.values)
+
+
+@define
+class Tuning:
+    """All choices of one function. `tell` is told how far it is; `tried` grows while it runs."""
+
+    spec: Spec
+    choices: Choices
+    python: str
+    cwd: Path
+    conditions: Conditions
+    tell: Callable[[str], None]
+    tried: list[Tried] = field(factory=list, init=False)
+    _workers: list[Worker] = field(factory=list, init=False)
+    _stopped: threading.Event = field(factory=threading.Event, init=False)
+
+    @property
+    def count(self) -> int:
+        count = 1
+        for values in self.choices.values():
+            count *= len(values)
+        return count
+
+    def run(self) -> bool:
+        """Try them all, several at a time; False where it was interrupted. Raises WorkerError."""
+        named = ([(name, *value) for value in values] for name, values in self.choices.items())
+        every = list(itertools.product(*named))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for _ in range(min(cores, len(every), _MOST_WORKERS)):
+            self._workers.append(Worker(self.python, self.cwd))
+            free.put(self._workers[-1])
+        pool = ThreadPoolExecutor(len(self._workers))
+        self.tell(f"0 of {len(every)} tried")
+        try:
+            for done in as_completed([pool.submit(self._try, free, one) for one in every]):
+                self.tried.append(done.result())
+                self.tell(f"{len(self.tried)} of {len(every)} tried")
+            return True
+        except KeyboardInterrupt:
+            return False
+        finally:
+            self._stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in self._workers:
+                worker.stop()
+            pool.shutdown()
+            for worker in self._workers:
+                worker.close()
+
+    def _try(self, free: queue.SimpleQueue[Worker], chosen: Sequence[tuple[str, str, Argument]]) -> Tried:
+        names = {name for name, _, _ in chosen}
+        keywords = tuple(keyword for keyword in self.spec.keywords if keyword[0] not in names)
+        spec = evolve(self.spec, keywords=(*keywords, *((name, value) for name, _, value in chosen)))
+        values = tuple((name, text) for name, text, _ in chosen)
+        if self._stopped.is_set():
+            return Tried(values)
+        worker = free.get()
+        try:
+            result = Session(worker, self.cwd, self.conditions).probe(spec)
+        finally:
+            free.put(worker)
+        return _told(values, result)
+
+    def best(self, target: str) -> list[Tried]:
+        """What has a number on a target, the fastest first."""
+        return sorted((one for one in self.tried if target in one.took), key=lambda one: one.took[target])
+
+    @property
+    def targets(self) -> list[str]:
+        return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.why)))
+
+
+def _told(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
+    took: dict[str, float] = {}
+    why: dict[str, str] = {}
+    for cost in (cost for launch in result.launches for cost in launch.costs):
+        if cost["microseconds"] is None:
+            why[cost["target"]] = "; ".join(cost["doubts"])
+        else:
+            took[cost["target"]] = took.get(cost["target"], 0.0) + cost["microseconds"]
+    for launch in result.launches:
+        for stage in launch.stages:
+            reason = _REASONS.get(stage.problems[0]["kind"]) if stage.problems else None
+            if reason is not None and stage.target is None:
+                why |= dict.fromkeys((*took, *why), reason)
+            elif reason is not None and stage.target in why:
+                why[stage.target] = reason
+    if not took and not why:
+        from pallas_lint.probe import messages
+
+        trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
+        why["any"] = trouble or next(iter(result.errors), "it launches no kernel")
+    return Tried(values, {target: time for target, time in took.items() if target not in why}, why, result)
+
+
+# Of the grid, lowering and compiling. What computes something else, or not all, is no choice.
+_REASONS = {
+    "uncovered": "part of the output is never written",
+    "out-of-range": "a block lies outside its array",
+    "memory": "more VMEM than there is",
+    "crash": "the compiler crashes",
+}
+
+
+__all__ = ["TIE", "Choices", "Tried", "Tuning", "WorkerError"]

@@ -1,0 +1,126 @@
+"""What a launch costs on a TPU: libtpu writes its schedule while it compiles, and that is run without the device.
+
+libtpu reads its flags when it is loaded, which is in the child that compiles: `Schedules` is made before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from ...cost.prediction import Line, Prediction, predict
+from ...cost.told import Cost, LineCost
+from .. import environment
+from ..devices import Target
+from ..launches.launch import Launch
+
+# Of the seventy texts that libtpu can write of a kernel, those that are read; the others take seconds and 40 MB.
+_PASSES = "^(packed-bundles-post-ra|pre-delay.*)$"
+_SCHEDULE = re.compile(r"\d+-(?P<kernel>.+)-\d+-packed-bundles-post-ra\.txt")
+_USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utilization\.txt")
+_AROUND = ("TLP", "<")  # of what is around kernels: the program, how it begins and ends
+
+
+class Schedules:
+    """The folder into which libtpu writes, with one for each compilation: a later child finds what it wrote."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        flags = f"--xla_jf_dump_to={folder} --xla_mosaic_enable_llo_source_annotations=true "
+        flags += f"--xla_jf_dump_llo_pass_label_regex={_PASSES}"
+        os.environ["LIBTPU_INIT_ARGS"] = f"{os.environ.get('LIBTPU_INIT_ARGS', '')} {flags}".strip()
+
+    @contextlib.contextmanager
+    def kept(self, at: int, target: Target) -> Iterator[None]:
+        """Context in which a launch is compiled: what is written of it is kept under its name."""
+        self._sweep()
+        try:
+            yield
+        finally:
+            self._sweep(self._place(at, target))
+
+    def texts(self, at: int, target: Target) -> Iterator[tuple[str, str]]:
+        """The name and the text of each file that was written of a launch."""
+        place = self._place(at, target)
+        for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+            with open(os.path.join(place, name), encoding="utf-8", errors="replace") as file:
+                yield name, file.read()
+
+    def _place(self, at: int, target: Target) -> str:
+        return os.path.join(self.folder, f"{at}-{target.device}")
+
+    def _sweep(self, place: str | None = None) -> None:
+        """Move the files that lie about to `place`, or away."""
+        for entry in list(os.scandir(self.folder)):
+            if entry.is_dir():
+                continue
+            if place is None or entry.name.split("-", 1)[-1].startswith(_AROUND):
+                os.remove(entry.path)
+            else:
+                os.makedirs(place, exist_ok=True)
+                os.replace(entry.path, os.path.join(place, entry.name))
+
+
+def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Cost:
+    """What a launch that was compiled costs."""
+    if launch.grid is not None and not math.prod(launch.grid):
+        return unknown(launch, target, "its grid has no step")
+    texts = list(schedules.texts(at, target))
+    found = {match["kernel"]: text for name, text in texts if (match := _SCHEDULE.fullmatch(name))}
+    uses = {match["kernel"]: text for name, text in texts if (match := _USE.fullmatch(name))}
+    if not found:
+        return unknown(launch, target, f"not known for {_compiler()}: it writes no schedule")
+    if len(found) > 1:
+        names = ", ".join(sorted(found))
+        return unknown(launch, target, f"the launch became several kernels, of which only one alone is timed: {names}")
+    ((kernel, text),) = found.items()
+    return _told(launch, target, predict(text, uses.get(kernel, ""), target.device, _values(launch)))
+
+
+def unknown(launch: Launch, target: Target, why: str) -> Cost:
+    """Nothing can be told, for this reason."""
+    return _told(launch, target, Prediction(doubts=(why,)))
+
+
+def _told(launch: Launch, target: Target, found: Prediction) -> Cost:
+    avals = (*launch.record.avals, *launch.record.params.get("out_avals", ()))
+    return {
+        "target": target.text,
+        "microseconds": found.microseconds,
+        "low": found.low,
+        "high": found.high,
+        "bound": found.bound,
+        "cycles": {"issue": found.issue, "stall": found.stall},
+        "steps": math.prod(launch.grid) if launch.grid is not None else 1,
+        "bytes": {
+            "read": found.read,
+            "written": found.written,
+            "ideal": sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in avals if hasattr(aval, "dtype")),
+        },
+        "units": {unit: round(share, 4) for unit, share in found.units.items()},
+        "spills": round(found.spills, 4),
+        "cores": found.cores,
+        "lines": [_line(line) for line in found.lines],
+        "doubts": list(found.doubts),
+        "compiler": _compiler(),
+    }
+
+
+def _line(line: Line) -> LineCost:
+    path, number = line.place or (None, 0)
+    return {"path": path, "line": number, "share": round(line.share, 4), "unit": line.unit}
+
+
+def _compiler() -> str:
+    return f"libtpu {environment.parts()['libtpu']}"
+
+
+def _values(launch: Launch) -> Mapping[int, list[int]]:
+    """The numbers in the integer operands that somebody told, flat, by the operand's position."""
+    import numpy as np
+
+    told = ((at, np.asarray(value)) for at, value in enumerate(launch.record.values) if value is not None)
+    return {at: value.ravel().tolist() for at, value in told if np.issubdtype(value.dtype, np.integer)}
