@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     if options.tune:
-        return tune.run(options, wanted, python, evolve(conditions, runs=False), cwd)
+        return tune.run(options, wanted, python, conditions, cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:
             session = Session(worker, cwd, conditions, tell)
@@ -133,7 +133,8 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Con
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit")}
     told = {name: value for name, value in told.items() if value is not None}
-    return evolve(configured, perf=options.perf, **told)
+    # The shapes of which it matters what they cost take an interpreter minutes.
+    return evolve(configured, perf=options.perf, runs=not options.perf or options.stage is not None, **told)
 
 
 def _write_html(
@@ -202,6 +203,8 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
         source_line=lines.line,
     )
     terminal.write(reports.render(options.output_format, report))
+    if options.perf and not options.quiet and not errors and not any(launch.costs for launch in launches):
+        terminal.say("--perf: no launch is for a TPU, and of others it is not told what they cost")
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")

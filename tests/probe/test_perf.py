@@ -46,7 +46,8 @@ def test_large_blocks_are_near_the_limit(folder: Path) -> None:
     dearest = KERNELS.splitlines()[one["lines"][0]["line"] - 1]
     assert one["lines"][0]["path"] == "kernels.py" and "jnp.dot" in dearest and one["lines"][0]["unit"] == "mxu"
     assert not [each for each in report["findings"] if each["code"].startswith("PAL8")]
-    assert "cost" not in {stage["stage"] for stage in report["launches"][0]["stages"]}, "it is no verdict"
+    stages = {stage["stage"] for stage in report["launches"][0]["stages"]}
+    assert stages == {"trace", "grid", "lower", "compile"}, "nothing is run, and what it costs is no verdict"
 
 
 def test_small_blocks_are_told(folder: Path) -> None:
@@ -58,6 +59,11 @@ def test_small_blocks_are_told(folder: Path) -> None:
     assert re.search(r"\n  tpu:v4 +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +33.6 MB  33.6 MB", done.stdout)
     assert "the loop over the grid, its copies and waits" in done.stdout
     assert done.returncode == 0, "infos fail nothing"
+
+
+def test_a_kernel_for_a_gpu_has_no_cost(folder: Path) -> None:
+    done = run("kernels.py::rows", "f32[512,512]", "--perf", "--target", "triton", "--python", python(), cwd=folder)
+    assert "--perf: no launch is for a TPU" in done.stderr
 
 
 def test_what_cannot_be_told_says_why(folder: Path) -> None:
