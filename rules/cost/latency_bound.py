@@ -22,8 +22,8 @@ class LatencyBound(Rule):
 
     | predicted | v5e | v6e | tpu7x |
     |---|---|---|---|
-    | `x * 2` in blocks of (8, 128) against (512, 512) | 27 times slower | 54 | 156 |
-    | layer norm of (8192, 1024), 8 rows a block against 256 | 4.5 | 8.8 | 17 |
+    | `x * 2` in blocks of (8, 128) against (512, 512), 4096 x 4096 | 28 times slower | 55 | 122 |
+    | layer norm of (8192, 1024), 8 rows a block against 256 | 4.5 | 8.5 | 17 |
 
     ## Known limits
 

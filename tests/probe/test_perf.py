@@ -51,12 +51,12 @@ def test_large_blocks_are_near_the_limit(folder: Path) -> None:
 
 
 def test_small_blocks_are_told(folder: Path) -> None:
-    done = run("kernels.py::rows", "f32[2048,2048]", "--perf", "--target", "tpu:v4", "--python", python(), cwd=folder)
+    done = run("kernels.py::rows", "f32[2048,2048]", "--perf", "--target", "tpu:v5p", "--python", python(), cwd=folder)
     assert re.search(
         r"PAL801 latency-bound \[info\]\n  most of the predicted [\d.]+ ms is the cost of 4096", done.stdout
     )
-    assert "PAL810 idle-core [info]\n  one of the two cores of v4 is idle" in done.stdout
-    assert re.search(r"\n  tpu:v4 +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +33.6 MB  33.6 MB", done.stdout)
+    assert "PAL810 idle-core [info]\n  one of the two cores of v5p is idle" in done.stdout
+    assert re.search(r"\n  tpu:v5p +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +33.6 MB  33.6 MB", done.stdout)
     assert "the loop over the grid, its copies and waits" in done.stdout
     assert done.returncode == 0, "infos fail nothing"
 

@@ -12,14 +12,14 @@ class Chip:
     clock: float  # GHz
     bandwidth: float  # GB/s between HBM and the core
     granule: int = 32
-    cores: int = 1  # that share one launch, if an axis of its grid is parallel
+    cores: int = 1  # among which a launch is split, if an axis of its grid is parallel
 
 
 # Clocks and bandwidths are Google's: of the system architecture pages, where a chip has two cores each has half of its
 # bandwidth; clocks from the peak rates (v5e: 197 TFLOP/s = 4 units x 128 x 128 x 2 x 1.5 GHz). The cores of a tpu7x are
-# devices of their own.
+# devices of their own; of v4, libtpu 0.0.42 and 0.0.50 compile launches for one core, whatever their axes are.
 CHIPS = {
-    "v4": Chip(clock=1.05, bandwidth=614.0, granule=512, cores=2),
+    "v4": Chip(clock=1.05, bandwidth=614.0, granule=512),
     "v5e": Chip(clock=1.50, bandwidth=819.0),
     "v5p": Chip(clock=1.75, bandwidth=1382.5, cores=2),
     "v6e": Chip(clock=1.75, bandwidth=1640.0),

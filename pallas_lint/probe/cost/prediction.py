@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Shares of the time. Who waits for more than this is bound by what is waited for: by HBM where it moves bytes nearly
 # all the time, else by how long a copy or a step takes however small it is.
 _WAITS, _BUSY = 0.2, 0.6
+_IDLE = 0.05  # of the other core's time: who needs no more has nothing to do
 _LINES = 12
 
 
@@ -99,11 +100,12 @@ def predict(
     issued = sum(runs * len(segment) for runs, segment in zip(tally.runs, program.segments, strict=False))
     counts = _counts(program, tally)
     units, spills = _units(table, counts, total / TICKS)
+    working = sum(each.state.time > _IDLE * total for each in cores)
     return Prediction(
         microseconds(total), microseconds(low), microseconds(high), _bound(listing, program, tally, total),
         issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
         sum(each.tally.written for each in cores), tally.busy / total if total else 0.0,
-        units, spills, len(cores), _lines(listing, table, counts, tally, total), tuple(tally.transfers),
+        units, spills, working, _lines(listing, table, counts, tally, total), tuple(tally.transfers),
         ("copies within the core are timed roughly",) if any("hbm" not in code for code in tally.copies) else (),
     )  # fmt: skip
 

@@ -59,14 +59,14 @@ def _told(launch: LaunchResult, cost: Cost) -> Iterator[tuple[str, str, str, Pla
             None,
         )
     spilled = cost["spills"] * cost["units"].get("store", 0.0)
-    if cost["spills"] > _SPILLED and spilled > _STORING and mxu < _FULL:
+    if cost["bound"] == "compute" and cost["spills"] > _SPILLED and spilled > _STORING and mxu < _FULL:
         yield (
             "PAL804",
             f"{cost['spills']:.0%} of the stores only save registers that run out",
             "less at a time: smaller blocks, or a loop over parts of a block",
             None,
         )
-    for line in cost["lines"]:
+    for line in cost["lines"] if cost["bound"] == "compute" else ():  # else it happens while others wait
         if line["unit"] == "xlu" and line["share"] >= _CROSSING and line["path"] is not None:
             place: Place = {"file": line["path"], "line": line["line"]}
             yield (
