@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
-from pallas_lint.cli import progress, terminal, tune
+from pallas_lint.cli import progress, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
@@ -56,6 +56,8 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     if options.tune:
+        from pallas_lint.cli import tune
+
         return tune.run(options, wanted, python, conditions, cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:

@@ -237,8 +237,12 @@ def _processes(jobs: int | None, size: int, files: int) -> int:
         return min(jobs, files)
     if size < _BYTES_THAT_PAY:
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, size // _BYTES_PER_PROCESS, files))
+    return max(1, min(usable_cores(), size // _BYTES_PER_PROCESS, files))
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _bench: _Bench | None = None  # of a worker process

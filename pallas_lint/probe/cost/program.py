@@ -210,7 +210,7 @@ class _Translation:
         elif register is None:
             raise _Unclear(code)
         else:
-            value = self._value(at, code, base, operands)
+            value = self._value(code, base, operands)
             if base == "int_to_ptr" and value == register:
                 return  # only another name, of what the bundle itself may compute
             if predicate is not None:
@@ -262,7 +262,7 @@ class _Translation:
             raise _Unclear(code)
         return effects if predicate is None else [f"if {predicate}: {effect}" for effect in effects]
 
-    def _value(self, at: int, code: str, base: str, operands: list[str]) -> str:
+    def _value(self, code: str, base: str, operands: list[str]) -> str:
         if base == "sld":
             return f"load({self._operand(operands[0])})"
         if base == "scalar_lea":

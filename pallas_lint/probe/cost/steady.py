@@ -230,7 +230,6 @@ class Watch:
         self.machine = machine
         self.loops: dict[int, _Loop] = {}
         self.before: dict[int, tuple[int, ...]] = {}
-        self.skips = 0
 
     def back(self, head: int) -> int:
         """At the head of a loop again: skip what can be. Returns the segments that it took to find out."""
@@ -381,7 +380,6 @@ class Watch:
             queue[:] = [(done + passed, count) for done, count in queue]
         self.machine.tally.add(grown, times)
         self.machine.notes_transfers = False
-        self.skips += times
 
 
 def _goes_on(state: Any, second: Snapshot, third: Snapshot) -> None:

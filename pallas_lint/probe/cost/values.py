@@ -52,15 +52,11 @@ def unsigned(value: Any) -> Any:
 
 
 def least(one: Any, other: Any) -> Any:
-    return _either(one < other, one, other)
+    return chosen(one < other, one, other)
 
 
 def most(one: Any, other: Any) -> Any:
-    return _either(one > other, one, other)
-
-
-def _either(condition: Any, one: Any, other: Any) -> Any:
-    return condition if isinstance(condition, Unknown) else one if condition else other
+    return chosen(one > other, one, other)
 
 
 def divided(one: Any, other: Any) -> Any:
@@ -108,4 +104,4 @@ def store(memory: dict[Any, Any], address: Any, condition: Any, value: Any) -> N
 
 def chosen(condition: Any, one: Any, other: Any) -> Any:
     """`one` where the condition holds; of an unknown condition nothing is known."""
-    return _either(condition, one, other)
+    return condition if isinstance(condition, Unknown) else one if condition else other

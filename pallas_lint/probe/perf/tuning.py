@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
+import math
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
-from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.client import Worker
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, field, frozen
+from pallas_lint.run.runner import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,6 @@ class Tried:
     values: tuple[tuple[str, str], ...]
     took: Mapping[str, float] = field(factory=dict)
     why: Mapping[str, str] = field(factory=dict)
-    result: ProbeResult | None = None
 
     @property
     def spelled(self) -> str:
@@ -58,18 +58,14 @@ class Tuning:
 
     @property
     def count(self) -> int:
-        count = 1
-        for values in self.choices.values():
-            count *= len(values)
-        return count
+        return math.prod(map(len, self.choices.values()))
 
     def run(self) -> bool:
         """Try them all, several at a time; False where it was interrupted. Raises WorkerError."""
         named = ([(name, *value) for value in values] for name, values in self.choices.items())
         every = list(itertools.product(*named))
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for _ in range(min(cores, len(every), _MOST_WORKERS)):
+        for _ in range(min(usable_cores(), len(every), _MOST_WORKERS)):
             self._workers.append(Worker(self.python, self.cwd))
             free.put(self._workers[-1])
         pool = ThreadPoolExecutor(len(self._workers))
@@ -133,7 +129,7 @@ def _told(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
 
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
         why["any"] = trouble or next(iter(result.errors), "it launches no kernel")
-    return Tried(values, {target: time for target, time in took.items() if target not in why}, why, result)
+    return Tried(values, {target: time for target, time in took.items() if target not in why}, why)
 
 
 # Of the grid, lowering and compiling. What computes something else, or not all, is no choice.
@@ -143,6 +139,3 @@ _REASONS = {
     "memory": "more VMEM than there is",
     "crash": "the compiler crashes",
 }
-
-
-__all__ = ["TIE", "Choices", "Tried", "Tuning", "WorkerError"]
