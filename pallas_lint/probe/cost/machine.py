@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import values
-from .program import TICKS, Program
+from .program import TICKS, Program, values_of
 from .state import State
 from .steady import Watch
 from .values import Refused, Unknown, word
@@ -141,15 +141,15 @@ class Machine:
         words = int(size) * self.granule // 4
         first = int(target)
         known: list[int] = []
+        why = "values in scalar memory that nobody told"
         for number, address in self.program.operands.items():
             if not isinstance(source, Unknown) and source in (address, word(address << 4)):
                 known = list(self.given.get(number, ()))
+                why = values_of(number)
         if words > _FILLED and not known:
-            raise Refused("a large copy to scalar memory of values that nobody told")
+            raise Refused(why)
         for at in range(max(words, len(known)) if known else words):
-            state.memory[first + at] = (
-                known[at] if at < len(known) else Unknown("a value in scalar memory that nobody told")
-            )
+            state.memory[first + at] = known[at] if at < len(known) else Unknown(why)
 
     def _begin(self, at: int, granules: Any, flag: Any, now: int) -> None:
         code = self.program.copies[at]

@@ -74,6 +74,11 @@ def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
     return _Translation(listing, given).run()
 
 
+def values_of(number: int) -> str:
+    """What is missing where an operand's values decide and nobody told them."""
+    return f"the values of operand {number}, which nobody told"
+
+
 def operand_address(number: int) -> int:
     return (number + 1) << 20
 
@@ -224,7 +229,7 @@ class _Translation:
         number = int(match[1])
         if "no memory space" in f"{code} {rest}":
             values = self.given.get(number)
-            value = str(values[0]) if values else f"Unknown({f'the value of operand {number}'!r})"
+            value = str(values[0]) if values else f"Unknown({values_of(number)!r})"
             step.results.append((register, value))
             return
         self.program.operands[number] = operand_address(number)

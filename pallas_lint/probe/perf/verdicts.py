@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 _FEW = 8  # steps; of fewer nothing can be saved by making them larger
+_AROUND = 0.25  # of the time, spent around the lines of the kernel
 _FAR = 2.0  # times the limit of the chip
 _MOVED = 1.25  # times the bytes that would do
 _SPILLED = 0.1  # of the stores
@@ -42,11 +43,12 @@ def _told(launch: LaunchResult, cost: Cost) -> Iterator[tuple[str, str, str, Pla
     assert took is not None
     moved, ideal = cost["bytes"]["read"] + cost["bytes"]["written"], cost["bytes"]["ideal"]
     mxu, steps = cost["units"].get("mxu", 0.0), cost["steps"]
-    if cost["bound"] == "latency" and steps >= _FEW and reached(cost) * _FAR < 1:
+    around = sum(line["share"] for line in cost["lines"] if line["path"] is None)
+    if cost["bound"] == "latency" and around >= _AROUND and steps >= _FEW and reached(cost) * _FAR < 1:
         yield (
             "PAL801",
-            f"most of the predicted {microseconds(took)} is the cost of {steps} steps themselves: "
-            f"{microseconds(took / steps)} each, for {size(moved / steps)} to move",
+            f"{around:.0%} of the predicted {microseconds(took)} are the cost of {steps} steps themselves: one takes "
+            f"{microseconds(took / steps)}, with {size(moved / steps)} to move",
             "give each step more to do: larger blocks make fewer steps (`--tune` tries sizes)",
             None,
         )

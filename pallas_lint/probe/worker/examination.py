@@ -219,7 +219,8 @@ class _Examination:
         if self.schedules is None:
             return {"figures": lowering.compiled(self.launch, target)}
         with self.schedules.kept(self.at, target):
-            return {"figures": lowering.compiled(self.launch, target)}
+            keep = partial(self.schedules.keep_program, self.at, target)
+            return {"figures": lowering.compiled(self.launch, target, keep)}
 
     def _cost(self, target: devices.Target, schedules: cost.Schedules, compiled: bool) -> Outcome:
         if not compiled:

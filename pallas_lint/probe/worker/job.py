@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from . import devices
 from .examination import SPARSE, examine
 from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
+from .launches import known
 from .launches.launch import Launch, describe
 from .launches.recorder import Record, Recorder
 from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles
@@ -68,17 +68,6 @@ class _Job:
             )  # fmt: skip
             if self.request.get("reference"):
                 self._reference(function)
-
-    def _observe(self, recorder: Recorder, call: Callable[..., Any], leaves: list[Any]) -> None:
-        """Run the function in interpret mode to learn the index operands that come of the values that were given."""
-        import jax
-
-        recorder.observe = True
-        recorder.replace = lambda record: {} if record.params.get("interpret") else {"interpret": True}
-        jax.clear_caches()  # or what is jitted is not traced again
-        with contextlib.suppress(Exception):
-            jax.block_until_ready(call(*[jax.numpy.asarray(value) for value in interpret.values(leaves)]))
-            jax.effects_barrier()
 
     def _is_finite(self, function: Callable[..., Any], records: list[Record]) -> bool | None:
         """Whether all that the whole function returns is finite, kernels in interpret mode; None: not to be told."""
@@ -220,11 +209,11 @@ class _Job:
                     if kind == kinds[-1] or "SparseCore" not in str(error):
                         raise
                     recorder.records.clear()
-            if '"values"' in json.dumps([self.request["args"], self.request["kwargs"]]):
-                self._observe(recorder, call, given.leaves)
         finally:
             recorder.remove()
-        return list(recorder.records.values())
+        records = list(recorder.records.values())
+        known.fill(records, self.program)
+        return records
 
 
 def _culprit(primitive: str, places: list[Place]) -> Culprit:

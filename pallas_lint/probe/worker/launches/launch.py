@@ -117,15 +117,21 @@ class Launch:
     @property
     def guessed(self) -> list[str]:
         """The integer operands whose values nobody told: where the kernel reads and writes may hang on them."""
+        names = [
+            self.input_name(at)
+            for at, (aval, value) in enumerate(zip(self.record.avals, self.record.values))
+            if value is None and arguments.short_name(getattr(aval, "dtype", "")).startswith(("i", "u"))
+        ]
+        return list(dict.fromkeys(names))
+
+    def input_name(self, number: int) -> str:
+        """What the kernel calls the operand that it is launched with; the first ones may be bounds of the grid."""
         mapping = self.record.params.get("grid_mapping")
         first = mapping.num_dynamic_grid_bounds if mapping is not None else 0
         inputs = [operand for operand in self.operands if operand.role in ("prefetch", "in")]
-        names = [
-            operand.name
-            for operand, value in zip(inputs, self.record.values[first:])
-            if value is None and operand.dtype.startswith(("i", "u"))
-        ]
-        return ["the grid", *names] if any(value is None for value in self.record.values[:first]) else names
+        if number < first:
+            return "the grid"
+        return inputs[number - first].name if number - first < len(inputs) else f"operand {number}"
 
     @property
     def points(self) -> int:
@@ -142,9 +148,7 @@ def describe(record: Record) -> Launch:
     mapping = params.get("grid_mapping")
     kernel, kernel_place = _kernel(params)
     operands = _operands(record, mapping) if mapping is not None else _plain_operands(record)
-    grid = tuple(getattr(mapping, "grid", ())) if mapping is not None else None
-    if grid is not None and not all(isinstance(size, int) for size in grid):
-        grid = None
+    grid = _grid(record, mapping) if mapping is not None else None
     aliases = params.get("input_output_aliases") or ()
     pairs = aliases.items() if hasattr(aliases, "items") else aliases
     return Launch(
@@ -160,6 +164,13 @@ def describe(record: Record) -> Launch:
         _limit(params),
         bool(params.get("interpret")),
     )
+
+
+def _grid(record: Record, mapping: Any) -> tuple[int, ...] | None:
+    """The grid, with the bounds that are operands where their values are known; None where they are not."""
+    bounds = iter(record.values[: mapping.num_dynamic_grid_bounds])
+    sizes = [size if isinstance(size, int) else next(bounds, None) for size in getattr(mapping, "grid", ())]
+    return None if None in sizes else tuple(int(size) for size in sizes if size is not None)
 
 
 def _kernel(params: dict[str, Any]) -> tuple[str, Place | None]:

@@ -10,17 +10,21 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ...cost.prediction import Line, Prediction, predict
 from ...cost.told import Cost, LineCost
 from .. import environment
 from ..devices import Target
 from ..launches.launch import Launch
+from .module import Module
 
 # Of the seventy texts that libtpu can write of a kernel, those that are read; the others take seconds and 40 MB.
 _PASSES = "^(packed-bundles-post-ra|pre-delay.*)$"
 _SCHEDULE = re.compile(r"\d+-(?P<kernel>.+)-\d+-packed-bundles-post-ra\.txt")
 _USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utilization\.txt")
+_OPERAND = re.compile(r"\boperand (\d+)\b")  # as a prediction names those of the compiled kernel
+_PROGRAM = "program.hlo"
 _AROUND = ("TLP", "<")  # of what is around kernels: the program, how it begins and ends
 
 
@@ -41,6 +45,13 @@ class Schedules:
             yield
         finally:
             self._sweep(self._place(at, target))
+
+    def keep_program(self, at: int, target: Target, text: str) -> None:
+        """Keep what the compiled program around a launch says of itself."""
+        place = self._place(at, target)
+        os.makedirs(place, exist_ok=True)
+        with open(os.path.join(place, _PROGRAM), "w", encoding="utf-8") as file:
+            file.write(text)
 
     def texts(self, at: int, target: Target) -> Iterator[tuple[str, str]]:
         """The name and the text of each file that was written of a launch."""
@@ -73,11 +84,17 @@ def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Co
     uses = {match["kernel"]: text for name, text in texts if (match := _USE.fullmatch(name))}
     if not found:
         return unknown(launch, target, f"not known for {_compiler()}: it writes no schedule")
-    if len(found) > 1:
-        names = ", ".join(sorted(found))
-        return unknown(launch, target, f"the launch became several kernels, of which only one alone is timed: {names}")
-    ((kernel, text),) = found.items()
-    return _told(launch, target, predict(text, uses.get(kernel, ""), target.device, _values(launch)))
+    module = Module.read(dict(texts).get(_PROGRAM, ""))
+    if module is None or module.kernel not in found:
+        return unknown(
+            launch, target, f"which of the schedules is the kernel's is not told: {', '.join(sorted(found))}"
+        )
+    prediction = predict(found[module.kernel], uses.get(module.kernel, ""), target.device, _values(launch, module))
+    doubts = [_OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt) for doubt in prediction.doubts]
+    others = sorted({*found} - {module.kernel})
+    if others and prediction.microseconds is not None:
+        doubts.append(f"what XLA does to operands or results is not in it: {', '.join(others)}")
+    return _told(launch, target, replace(prediction, doubts=tuple(doubts)))
 
 
 def unknown(launch: Launch, target: Target, why: str) -> Cost:
@@ -118,9 +135,10 @@ def _compiler() -> str:
     return f"libtpu {environment.parts()['libtpu']}"
 
 
-def _values(launch: Launch) -> Mapping[int, list[int]]:
-    """The numbers in the integer operands that somebody told, flat, by the operand's position."""
+def _values(launch: Launch, module: Module) -> Mapping[int, list[int]]:
+    """The words of the integer operands whose values are known, by the operand's position."""
     import numpy as np
 
     told = ((at, np.asarray(value)) for at, value in enumerate(launch.record.values) if value is not None)
-    return {at: value.ravel().tolist() for at, value in told if np.issubdtype(value.dtype, np.integer)}
+    words = ((at, module.words(at, value)) for at, value in told)
+    return {at: known for at, known in words if known is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ...protocol import Typed
@@ -27,8 +28,10 @@ def needs_mesh(error: BaseException) -> bool:
     return _UNBOUND.search(str(error)) is not None
 
 
-def lower(launch: Launch, target: Target, device: Any = None) -> Any:
+def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool = False) -> Any:
     """The launch lowered for the target (for `device`, where it is to be compiled).
+
+    `row_major`: operands lie as the kernel wants them, so that XLA copies none of them first.
 
     Raises Missing where this jax has no way from such a launch to that backend, and whatever the backend raises.
     """
@@ -45,7 +48,8 @@ def lower(launch: Launch, target: Target, device: Any = None) -> Any:
             if device is None:
                 return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
             place = jax.sharding.SingleDeviceSharding(device)
-            traced = jax.jit(call, in_shardings=place, out_shardings=place).trace(*avals)
+            laid = tuple(_row_major(aval, place) for aval in avals) if row_major else place
+            traced = jax.jit(call, in_shardings=laid, out_shardings=place).trace(*avals)
             return traced.lower(lowering_platforms=(target.platform,))
     except Exception as error:
         if needs_mesh(error):
@@ -53,9 +57,10 @@ def lower(launch: Launch, target: Target, device: Any = None) -> Any:
         raise
 
 
-def compiled(launch: Launch, target: Target) -> dict[str, int]:
-    """Compile the launch; returns the figures that the compiler tells."""
-    return figures_of(lower(launch, target, devices.device(target)), target)
+def compiled(launch: Launch, target: Target, keep: Callable[[str], None] | None = None) -> dict[str, int]:
+    """Compile the launch; returns the figures that the compiler tells. `keep` is given the text of what it made."""
+    lowered = lower(launch, target, devices.device(target), row_major=keep is not None)
+    return figures_of(lowered, target, keep)
 
 
 def packed(lowered: Any) -> bytes:
@@ -100,10 +105,10 @@ def compiled_elsewhere(data: bytes, ins: list[Typed], outs: list[Typed], target:
         return figures_of(lowered, target)
 
 
-def figures_of(lowered: Any, target: Target) -> dict[str, int]:
+def figures_of(lowered: Any, target: Target, keep: Callable[[str], None] | None = None) -> dict[str, int]:
     """Compile; returns the figures that the compiler tells."""
     try:
-        done = lowered.compile()
+        done = lowered.compile() if keep is None else _compiled_alone(lowered)
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
             return {}  # 0.8 says so after the GPU compiler is through
@@ -114,7 +119,10 @@ def figures_of(lowered: Any, target: Target) -> dict[str, int]:
         raise
     figures: dict[str, int] = {}
     if target.backend == "tpu":
-        used = [int(size) for size in _USED.findall(done.as_text() or "")]
+        text = done.as_text() or ""
+        if keep is not None:
+            keep(text)
+        used = [int(size) for size in _USED.findall(text)]
         if used:
             figures["vmem_bytes"] = max(used)
     try:
@@ -125,6 +133,25 @@ def figures_of(lowered: Any, target: Target) -> dict[str, int]:
     except Exception:  # not every plugin has it
         pass
     return figures
+
+
+def _compiled_alone(lowered: Any) -> Any:
+    """Compile a launch whose operands are to be read from HBM: XLA would move those of a lone kernel to VMEM first."""
+    try:
+        return lowered.compile(compiler_options={"xla_msa_enable": "false"})
+    except Exception as error:
+        if "No such compile option" in str(error):
+            return lowered.compile()
+        raise
+
+
+def _row_major(aval: Any, place: Any) -> Any:
+    """Where an operand is, and that its last dimension lies together; jax has a word for it from 0.6 on."""
+    layouts = environment.optional("jax.experimental.layout")
+    if not hasattr(layouts, "Format") or not aval.shape:
+        return place
+    kind = getattr(layouts, "DeviceLocalLayout", None) or layouts.Layout
+    return layouts.Format(kind(tuple(range(len(aval.shape)))), place)
 
 
 def _struct(aval: Any, device: Any) -> Any:

@@ -1,0 +1,107 @@
+"""The values of a launch's operands that hang on nothing but what is known: constants, and arguments with values.
+
+A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
+where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .launch import inner_jaxprs
+from .recorder import PRIMITIVES, Record
+
+_LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
+_LARGEST = 1 << 20  # elements of a result that is computed
+_CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
+_CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+
+
+def fill(records: list[Record], program: Any) -> None:
+    """Complete the `values` of the records by what a program (a closed jaxpr) that makes these launches knows."""
+    _Run(records).closed(program, [None] * len(program.jaxpr.invars))
+
+
+class _Run:
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+
+    def closed(self, program: Any, values: list[Any]) -> list[Any]:
+        """The results of a jaxpr; None where an operand's or result's value is not known."""
+        jaxpr = getattr(program, "jaxpr", program)
+        known: dict[Any, Any] = dict(zip(jaxpr.invars, values))
+        known |= dict(zip(jaxpr.constvars, getattr(program, "consts", ())))
+
+        def value(atom: Any) -> Any:
+            return atom.val if hasattr(atom, "val") else known.get(atom)
+
+        for equation in jaxpr.eqns:
+            results = self._equation(equation, [value(atom) for atom in equation.invars])
+            known.update(zip(equation.outvars, results))
+        return [value(atom) for atom in jaxpr.outvars]
+
+    def _equation(self, equation: Any, values: list[Any]) -> list[Any]:
+        name = str(equation.primitive)
+        unknown = [None] * len(equation.outvars)
+        inner = [jaxpr for value in equation.params.values() for jaxpr in inner_jaxprs(value)]
+        if name in _LAUNCHES:
+            self._launch(equation, values)
+            return unknown
+        if name in _CALLS and len(inner) == 1:
+            return self.closed(inner[0], values)
+        within = inner and any(_launches(jaxpr) for jaxpr in inner)
+        if within:
+            # Of what a loop or a mesh hands to its body only the constants in it are known.
+            for jaxpr in inner:
+                self.closed(jaxpr, [None] * len(getattr(jaxpr, "jaxpr", jaxpr).invars))
+        if within or equation.effects or any(value is None for value in values):
+            return unknown
+        if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
+            return unknown
+        return _computed(equation, values)
+
+    def _launch(self, equation: Any, values: list[Any]) -> None:
+        import numpy as np
+
+        for record in self.records:
+            if not _is(record, equation):
+                continue
+            for at, value in enumerate(values):
+                if value is not None and record.values[at] is None:
+                    record.values[at] = np.asarray(value)
+            return
+
+
+def _is(record: Record, equation: Any) -> bool:
+    """Whether a launch was recorded when this equation was made."""
+    if record.primitive is not equation.primitive or len(record.values) != len(equation.invars):
+        return False
+    names = ("jaxpr", "jaxprs", "mesh")
+    return all(record.params.get(name) is equation.params.get(name) for name in names)
+
+
+def _launches(jaxpr: Any) -> bool:
+    return any(
+        str(equation.primitive) in _LAUNCHES or any(map(_launches, _inner(equation)))
+        for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns
+    )
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        yield from inner_jaxprs(value)
+
+
+def _computed(equation: Any, values: list[Any]) -> list[Any]:
+    """The results of an equation all of whose operands are known."""
+    import jax
+
+    try:
+        with jax.ensure_compile_time_eval():
+            told = equation.primitive.get_bind_params(equation.params)
+            functions, params = told if isinstance(told, tuple) else ((), told)  # to 0.11 functions stand apart
+            found = equation.primitive.bind(*functions, *values, **params)
+    except Exception:  # it is of another device, or of an axis that is not here
+        return [None] * len(equation.outvars)
+    return list(found) if equation.primitive.multiple_results else [found]

@@ -1,0 +1,78 @@
+"""What XLA made around a kernel that was compiled: its name among the program's operations, its operands' layouts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_DEFINED = re.compile(r"^\s*(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<type>\S+) ", re.MULTILINE)
+_KERNEL = re.compile(
+    r"^\s*(?:ROOT )?%(?P<name>[\w.\-]+) = .*? custom-call\((?P<operands>[^)]*)\), "
+    r'custom_call_target="tpu_custom_call"',
+    re.MULTILINE,
+)
+# Dimensions from minor to major, then tiles: "s32[4,200]{1,0:T(4,128)}", "s8[300]{0:T(512)(128)(4,1)}".
+_LAYOUT = re.compile(r"\w+\[[\d,]*\]\{(?P<order>[\d,]*)(?::T\((?P<tile>[\d,]+)\)(?P<within>(?:\([\d,]+\))*))?")
+_COMMENT = re.compile(r"/\*.*?\*/")  # "/*index=5*/", in long lists
+_LANES = 128
+
+
+@dataclass(frozen=True)
+class Module:
+    """A program of one kernel. `operands`: the types of the kernel's operands, with their layouts."""
+
+    kernel: str
+    operands: list[str]
+
+    @classmethod
+    def read(cls, text: str) -> Module | None:
+        """Of the text of a compiled program; None where it has no kernel, or several."""
+        text = _COMMENT.sub("", text)
+        kernels = list(_KERNEL.finditer(text))
+        if len(kernels) != 1:
+            return None
+        types = {match["name"]: match["type"] for match in _DEFINED.finditer(text)}
+        names = [name.strip().lstrip("%") for name in kernels[0]["operands"].split(",") if name.strip()]
+        return cls(kernels[0]["name"], [types.get(name, "") for name in names])
+
+    def words(self, number: int, value: Any) -> list[int] | None:
+        """An integer operand's value as scalar memory has it, in words of 32 bits; None where that is not known."""
+        return laid_out(value, self.operands[number]) if number < len(self.operands) else None
+
+
+def laid_out(value: Any, layout: str) -> list[int] | None:
+    """The words of an array of integers in one of XLA's layouts ("s32[4,200]{1,0:T(4,128)}"); None for others.
+
+    Rows of 128 stand in tiles. Of numbers of 8 or 16 bits, 4 or 2 rows share a row of words.
+    """
+    import numpy as np
+
+    match = _LAYOUT.match(layout)
+    if match is None or value.dtype.kind not in "iu" or value.dtype.itemsize > 4:
+        return None
+    packed = 4 // value.dtype.itemsize
+    if not value.ndim:
+        return [int(value)]
+    order = [int(each) for each in match["order"].split(",")]
+    tile = [int(each) for each in (match["tile"] or "").split(",") if each]
+    if order != list(range(value.ndim))[::-1] or len(tile) != min(value.ndim, 2):
+        return None
+    if not (match["within"] or "").endswith(f"({packed},1)" if packed > 1 else ""):
+        return None
+    if value.ndim == 1:
+        rows, value = tile[0] // _LANES, np.resize(value, (1, value.size))
+        value = np.pad(value, ((0, 0), (0, -value.size % tile[0]))).reshape(-1, _LANES)
+    elif tile[1] != _LANES:
+        return None
+    else:
+        rows = tile[0]
+    if not rows or rows % packed:
+        return None
+    *leading, height, width = value.shape
+    value = np.pad(value, [(0, 0)] * len(leading) + [(0, -height % rows), (0, -width % _LANES)])
+    value = value.reshape(*leading, -1, rows // packed, packed, value.shape[-1] // _LANES, _LANES)
+    # (..., tile row, row of words, part of the word, tile column, lane) to (..., tile row, column, row, lane, part)
+    value = np.ascontiguousarray(np.moveaxis(np.moveaxis(value, -2, -4), -2, -1))
+    words: list[int] = value.view(np.int32).ravel().tolist()
+    return words
