@@ -10,26 +10,12 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Union, final
 
-from .cost.told import Cost  # noqa: TC001  types are read while it runs
+from .cost.causes import Causes, Spot  # noqa: TC001  types are read while it runs
+from .cost.causes import Place as Place  # noqa: TC001  said by all messages
+from .cost.told import Cost  # noqa: TC001
 from .typed_json import misfit
 
-# -- places, arguments -------------------------------------------------------------------------------------------------
-
-
-class Spot(TypedDict):
-    file: str
-    line: int
-
-
-class Place(Spot, total=False):
-    """A place in the user's code. Columns count from 1, in bytes, as Python's do."""
-
-    column: int | None
-    end_line: int | None
-    end_column: int | None
-    function: str
-    primitive: str  # the operation that was being lowered there
-    mentioned: bool  # only named by a message
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 class Array(TypedDict):
@@ -380,6 +366,7 @@ class Facts(TypedDict):
     memory: Memory | None
     operands: list[Operand]
     picture: Picture | None
+    causes: Causes | None  # where it is asked what it costs
 
 
 class Launch(Facts):

@@ -53,7 +53,7 @@ def test_large_blocks_are_near_the_limit(folder: Path) -> None:
 def test_small_blocks_are_told(folder: Path) -> None:
     done = run("kernels.py::rows", "f32[2048,2048]", "--perf", "--target", "tpu:v5p", "--python", python(), cwd=folder)
     assert re.search(
-        r"PAL801 latency-bound \[info\]\n  \d\d% of the predicted [\d.]+ ms are the cost of 4096", done.stdout
+        r"PAL801 latency-bound \[info\]\n  \d\d% of the [\d.]+ ms predicted for v5p are the cost of 4096", done.stdout
     )
     assert "PAL810 idle-core [info]\n  one of the two cores of v5p is idle" in done.stdout
     assert re.search(r"\n  tpu:v5p +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +33.6 MB  33.6 MB", done.stdout)
@@ -117,6 +117,38 @@ def test_block_sizes_are_compared(folder: Path) -> None:
 def test_options_that_make_no_sense(folder: Path, words: tuple[str, ...], told: str) -> None:
     done = run(*words, cwd=folder)
     assert done.returncode == 2 and told in done.stderr
+
+
+# Code, the words that show it, those that mend it, and the chips on which it matters.
+PITFALLS = {
+    "PAL803": ("scaled f32[4096,2048] f32[4096,128]", "fetched_again=False", {"v5e", "v6e"}),
+    "PAL806": ("scores bf16[8192,64] bf16[4096,64]", "", {"v5e", "v6e", "tpu7x"}),
+    "PAL807": ("product f32[2048,2048] f32[2048,2048]", "exact=False", {"v5e", "v6e", "tpu7x"}),
+    "PAL808": ("polynomial bf16[4096,2048]", "wide=True", {"v5e"}),
+    "PAL809": ("rows_in_a_loop f32[4096,512]", "whole=True", {"v5e", "v6e", "tpu7x"}),
+}
+
+
+@pytest.mark.parametrize("code", PITFALLS)
+def test_what_makes_it_slow_is_told_where_it_does(tmp_path: Path, code: str) -> None:
+    text = (Path(__file__).parents[1] / "cost" / "pitfalls.py").read_text()
+    (tmp_path / "pitfalls.py").write_text(text)
+    words, mended, chips = PITFALLS[code]
+    targets = [word for chip in ("v5e", "v6e", "tpu7x") for word in ("--target", f"tpu:{chip}")]
+    report, costs = told(tmp_path, *f"pitfalls.py::{words}".split(), *targets)
+    found = [each for each in report["findings"] if each["code"] == code]
+    assert {chip for each in found for chip in each["device"].split(", ")} == chips
+    if not mended:
+        words = words.replace("64]", "256]")
+    better, after = told(tmp_path, *f"pitfalls.py::{words} {mended}".split(), *targets)
+    assert code not in {each["code"] for each in better["findings"]}
+    slower = {
+        cost["target"][4:]: cost["microseconds"] / new["microseconds"] for cost, new in zip(costs, after, strict=True)
+    }
+    if mended:
+        assert all(slower[chip] > 1.15 for chip in chips), slower
+    else:  # four times the work
+        assert all(slower[chip] > 0.3 for chip in chips), slower
 
 
 READS = '''

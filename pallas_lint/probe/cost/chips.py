@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chip:
-    """One generation. `granule`: bytes in which the schedule counts copies."""
+    """One generation. `granule`: bytes in which copies are counted; `mxu`: rows and columns of a matrix unit."""
 
     clock: float  # GHz
     bandwidth: float  # GB/s between HBM and the core
     granule: int = 32
     cores: int = 1  # among which a launch is split, if an axis of its grid is parallel
+    mxu: int = 128
+    narrow: bool = False  # computes in bfloat16, too
 
 
 # Clocks and bandwidths are Google's: of the system architecture pages, where a chip has two cores each has half of its
@@ -22,8 +24,8 @@ CHIPS = {
     "v4": Chip(clock=1.05, bandwidth=614.0, granule=512),
     "v5e": Chip(clock=1.50, bandwidth=819.0),
     "v5p": Chip(clock=1.75, bandwidth=1382.5, cores=2),
-    "v6e": Chip(clock=1.75, bandwidth=1640.0),
-    "tpu7x": Chip(clock=2.20, bandwidth=3690.0),
+    "v6e": Chip(clock=1.75, bandwidth=1640.0, mxu=256, narrow=True),
+    "tpu7x": Chip(clock=2.20, bandwidth=3690.0, mxu=256, narrow=True),
 }
 
 

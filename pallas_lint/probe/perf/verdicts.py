@@ -1,9 +1,12 @@
-"""Findings about what a launch costs: only where something can be done, and never more than infos."""
+"""Findings about what a launch costs: only where something can be done, and never more than infos.
+
+What happens while others wait costs nothing: what units do is told only where computing is what takes the time.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.cost.chips import CHIPS
@@ -13,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.cost.causes import Causes, Place
+    from pallas_lint.probe.cost.told import Cost, LineCost
     from pallas_lint.probe.places import Around
-    from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import LaunchResult
 
 _FEW = 8  # steps; of fewer nothing can be saved by making them larger
@@ -25,64 +28,155 @@ _MOVED = 1.25  # times the bytes that would do
 _SPILLED = 0.1  # of the stores
 _STORING = 0.05  # of all store slots, taken by what is spilled
 _FULL = 0.8  # of the matrix unit: nothing beside it matters
-_CROSSING = 0.2  # of the time
+_DEAR = 0.2  # of the time, in one line
+_FILLED = 0.75  # of the rows and columns of the matrix unit
+
+
+class _Told(NamedTuple):
+    code: str
+    message: str
+    help: str
+    place: Place | None = None
 
 
 def findings(launch: LaunchResult, about: Around) -> Iterator[Finding]:
     """What could be faster, by target."""
     for cost in launch.costs:
-        if cost["microseconds"] is not None:
-            for code, message, help, place in _told(launch, cost):
-                places = [place] if place is not None else ()
-                yield about.placed(places, code, Severity.INFO, message, help, backend="tpu", device=device_of(cost))
+        if cost["microseconds"] is None:
+            continue
+        for told in (*_steps(cost), *_memory(launch, cost), *_computing(launch, cost), *_cores(launch, cost)):
+            places = [told.place] if told.place is not None else ()
+            yield about.placed(
+                places, told.code, Severity.INFO, told.message, told.help, backend="tpu", device=device_of(cost)
+            )
 
 
-def _told(launch: LaunchResult, cost: Cost) -> Iterator[tuple[str, str, str, Place | None]]:
-    """Code, message, help, and the line where there is one."""
-    took = cost["microseconds"]
-    assert took is not None
-    moved, ideal = cost["bytes"]["read"] + cost["bytes"]["written"], cost["bytes"]["ideal"]
-    mxu, steps = cost["units"].get("mxu", 0.0), cost["steps"]
+def _time(cost: Cost) -> str:
+    return f"the {microseconds(cost['microseconds'] or 0.0)} predicted for {device_of(cost)}"
+
+
+def _steps(cost: Cost) -> Iterator[_Told]:
+    """What goes to the steps of the grid themselves."""
     around = sum(line["share"] for line in cost["lines"] if line["path"] is None)
+    steps, moved = cost["steps"], cost["bytes"]["read"] + cost["bytes"]["written"]
     if cost["bound"] == "latency" and around >= _AROUND and steps >= _FEW and reached(cost) * _FAR < 1:
-        yield (
+        each = microseconds((cost["microseconds"] or 0.0) / steps)
+        yield _Told(
             "PAL801",
-            f"{around:.0%} of the predicted {microseconds(took)} are the cost of {steps} steps themselves: one takes "
-            f"{microseconds(took / steps)}, with {size(moved / steps)} to move",
+            f"{around:.0%} of {_time(cost)} are the cost of {steps} steps themselves: one takes {each}, with "
+            f"{size(moved / steps)} to move",
             "give each step more to do: larger blocks make fewer steps (`--tune` tries sizes)",
-            None,
         )
-    if cost["bound"] == "memory" and ideal and moved > _MOVED * ideal:
-        yield (
+
+
+def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
+    """What is moved, and need not be."""
+    moved, ideal = cost["bytes"]["read"] + cost["bytes"]["written"], cost["bytes"]["ideal"]
+    causes = launch.facts["causes"]
+    order = causes["order"] if causes is not None else None
+    if cost["bound"] != "memory":
+        return
+    if order is not None and order["now"] > _MOVED * order["then"]:
+        yield _Told(
+            "PAL803",
+            f"{order['operand']} is fetched {order['fetched']} times, and {order['would']} times would do: another "
+            f"order of the grid's axes moves {size(order['then'])} instead of {size(order['now'])}",
+            f"the axes in the order {tuple(order['axes'])}, outermost first, keep blocks for longer; not where a step "
+            "needs what another one left",
+        )
+    elif ideal and moved > _MOVED * ideal:
+        yield _Told(
             "PAL802",
-            f"of the predicted {microseconds(took)} most is waiting for memory: {size(moved)} are moved, and "
-            f"{size(ideal)} would do",
-            "larger blocks, and an order of the grid in which blocks stay the same for longer, fetch less again",
-            None,
+            f"most of {_time(cost)} is waiting for memory: {size(moved)} are moved, and {size(ideal)} would do",
+            "larger blocks fetch less again",
         )
+
+
+def _computing(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
+    """What the units do that need not be done."""
+    if cost["bound"] != "compute":
+        return
     spilled = cost["spills"] * cost["units"].get("store", 0.0)
-    if cost["bound"] == "compute" and cost["spills"] > _SPILLED and spilled > _STORING and mxu < _FULL:
-        yield (
+    if cost["spills"] > _SPILLED and spilled > _STORING and cost["units"].get("mxu", 0.0) < _FULL:
+        yield _Told(
             "PAL804",
             f"{cost['spills']:.0%} of the stores only save registers that run out",
             "less at a time: smaller blocks, or a loop over parts of a block",
-            None,
         )
-    for line in cost["lines"] if cost["bound"] == "compute" else ():  # else it happens while others wait
-        if line["unit"] == "xlu" and line["share"] >= _CROSSING and line["path"] is not None:
+    for line in cost["lines"]:
+        if line["share"] >= _DEAR and line["path"] is not None:
             place: Place = {"file": line["path"], "line": line["line"]}
-            yield (
-                "PAL805",
-                f"{line['share']:.0%} of the predicted {microseconds(took)} go here, to moving values across lanes",
-                "slices, concatenations and reshapes at multiples of 128 move nothing; nor do transposes that a dot "
-                "or an index map makes",
-                place,
+            yield from _line(cost, line, place, launch.facts["causes"])
+
+
+def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> Iterator[_Told]:
+    """What one dear line does."""
+    unit, chip, begin = line["unit"], CHIPS[device_of(cost)], f"{line['share']:.0%} of {_time(cost)} go here, to"
+    if unit == "xlu":
+        yield _Told(
+            "PAL805",
+            f"{begin} moving values across lanes",
+            "slices, concatenations and reshapes at multiples of 128 move nothing; nor do transposes that a dot or an "
+            "index map makes",
+            place,
+        )
+    if causes is None:
+        return
+    if unit == "mxu":
+        products = [product for product in causes["products"] if _same(product["place"], place)]
+        emptiest = min(products, key=lambda product: _filled(product["k"], product["n"], chip.mxu), default=None)
+        exact = next((product for product in products if product["exact"]), None)
+        if exact is not None:
+            yield _Told(
+                "PAL807",
+                f"{begin} products in float32 that take several passes each",
+                "precision=jax.lax.Precision.DEFAULT takes one, of operands rounded to bfloat16: keep more where those "
+                "digits matter",
+                exact["place"],
             )
+        elif emptiest is not None and _filled(emptiest["k"], emptiest["n"], chip.mxu) < _FILLED:
+            k, n = emptiest["k"], emptiest["n"]
+            yield _Told(
+                "PAL806",
+                f"{begin} products of (m, {k}) and ({k}, {n}), which take as long as ({_up(k, chip.mxu)}, "
+                f"{_up(n, chip.mxu)}) would: its matrix unit has {chip.mxu} rows and columns",
+                f"multiples of {chip.mxu} in the dimensions that are contracted, and in those of the right operand",
+                emptiest["place"],
+            )
+    if unit in ("valu", "eup") and not chip.narrow and any(_same(each, place) for each in causes["narrow"]):
+        yield _Told(
+            "PAL808",
+            f"{begin} arithmetic in bfloat16, which {device_of(cost)} does in float32, converting before and after",
+            "convert to float32 once, compute, and convert the result",
+            place,
+        )
+    if any(_same(each, place) for each in causes["rows"]):
+        yield _Told(
+            "PAL809",
+            f"{begin} a loop over single rows: seven of the eight sublanes of each register are idle",
+            "compute with the whole block, or with eight rows at a time",
+            place,
+        )
+
+
+def _cores(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
     parallel = "parallel" in (launch.facts.get("semantics") or ())
     if CHIPS[device_of(cost)].cores > cost["cores"] and math.prod(launch.facts["grid"] or ()) > 1 and not parallel:
-        yield (
+        yield _Told(
             "PAL810",
             f"one of the two cores of {device_of(cost)} is idle: no axis of the grid is said to be parallel",
             'dimension_semantics=("parallel", ...) for axes along which no step needs what another one wrote',
-            None,
         )
+
+
+def _same(one: Place, other: Place) -> bool:
+    return one["file"] == other["file"] and one["line"] == other["line"]
+
+
+def _up(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def _filled(k: int, n: int, unit: int) -> float:
+    """The share of the matrix unit's rows and columns that a product uses."""
+    return k * n / max(_up(k, unit) * _up(n, unit), 1)

@@ -14,7 +14,7 @@ from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import checks, cost, grid, interpret, lowering, memory
+from .stages import causes, checks, cost, grid, interpret, lowering, memory
 from .stages.elsewhere import Elsewhere
 from .tasks import StageOf, problem, stage
 
@@ -115,6 +115,7 @@ class _Examination:
                 "memory": self._memory(constants),
                 "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],
                 "picture": picture,
+                "causes": causes.causes(launch, self.grid) if self.schedules is not None else None,
             }
         )
 

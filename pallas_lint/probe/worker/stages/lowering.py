@@ -31,7 +31,7 @@ def needs_mesh(error: BaseException) -> bool:
 def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool = False) -> Any:
     """The launch lowered for the target (for `device`, where it is to be compiled).
 
-    `row_major`: operands lie as the kernel wants them, so that XLA copies none of them first.
+    `row_major`: operands and results lie as the kernel has them, so that XLA copies none of them.
 
     Raises Missing where this jax has no way from such a launch to that backend, and whatever the backend raises.
     """
@@ -48,8 +48,11 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
             if device is None:
                 return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
             place = jax.sharding.SingleDeviceSharding(device)
-            laid = tuple(_row_major(aval, place) for aval in avals) if row_major else place
-            traced = jax.jit(call, in_shardings=laid, out_shardings=place).trace(*avals)
+            ins, outs = place, place
+            if row_major:
+                ins = tuple(_row_major(aval, place) for aval in avals)
+                outs = [_row_major(aval, place) for aval in launch.record.params["out_avals"]]
+            traced = jax.jit(call, in_shardings=ins, out_shardings=outs).trace(*avals)
             return traced.lower(lowering_platforms=(target.platform,))
     except Exception as error:
         if needs_mesh(error):

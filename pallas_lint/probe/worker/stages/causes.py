@@ -1,0 +1,135 @@
+"""What in a kernel a slow schedule can come of: its products, its arithmetic in bfloat16, loops over rows, the order of
+its grid. Whether it does come of them is told by the schedule."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ...cost.causes import Causes, Order, Place, Product
+from ..inputs import arguments
+from ..launches import locate
+from ..launches.launch import Launch, inner_jaxprs, kernel_jaxpr
+from .grid import Grid
+
+_ARITHMETIC = frozenset(
+    ("add", "sub", "mul", "div", "max", "min", "neg", "abs", "exp", "exp2", "log", "tanh", "logistic", "rsqrt", "sqrt")
+)  # fmt: skip
+_LARGE = 1024  # elements: a vector register
+_ROWS = 8  # of a block, from which on a loop over them is one
+_LOOPS = ("while", "scan", "for")
+_MOST_ORDERS = 24  # of axes with more than one step: four of them
+_MOST_POINTS = 100_000
+
+
+def causes(launch: Launch, grid: Grid | None) -> Causes:
+    """All of them in a launch; `grid` is None where it was not evaluated."""
+    found: Causes = {"products": [], "narrow": [], "rows": [], "order": order(grid) if grid is not None else None}
+    for equation, looped in _equations(kernel_jaxpr(launch.record.params), looped=False):
+        name = str(equation.primitive)
+        if name == "dot_general":
+            product = _product(equation)
+            if product is not None:
+                found["products"].append(product)
+        elif name in _ARITHMETIC and str(equation.outvars[0].aval.dtype) == "bfloat16":
+            if math.prod(equation.outvars[0].aval.shape) >= _LARGE:
+                found["narrow"] += _place(equation)
+        elif looped and name in ("get", "swap", "masked_load", "masked_swap") and _is_row(equation):
+            found["rows"] += _place(equation)
+    found["narrow"], found["rows"] = _once(found["narrow"]), _once(found["rows"])
+    return found
+
+
+def _once(places: list[Place]) -> list[Place]:
+    return list({(place["file"], place["line"]): place for place in places}.values())
+
+
+def _equations(jaxpr: Any, *, looped: bool) -> Iterator[tuple[Any, bool]]:
+    """The equations at any depth, and whether a loop is around them."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if jaxpr is not None else ():
+        yield equation, looped
+        within = looped or str(equation.primitive) in _LOOPS
+        for value in equation.params.values():
+            for inner in inner_jaxprs(value):
+                yield from _equations(inner, looped=within)
+
+
+def _place(equation: Any) -> list[Place]:
+    return locate.of_equation(equation)[:1]
+
+
+def _product(equation: Any) -> Product | None:
+    one, other = (var.aval for var in equation.invars[:2])
+    (contracted, _), (batch, _) = equation.params["dimension_numbers"]
+    places = _place(equation)
+    if not places:
+        return None
+    k = math.prod(one.shape[at] for at in contracted)
+    shared = max(k * math.prod(one.shape[at] for at in batch), 1)
+    precision = equation.params.get("precision")
+    told = precision if isinstance(precision, tuple) else (precision,)
+    return {
+        "place": places[0],
+        "dtype": arguments.short_name(one.dtype),
+        "m": math.prod(one.shape) // shared,
+        "k": k,
+        "n": math.prod(other.shape) // shared,
+        "exact": str(one.dtype) == "float32" and any(str(each).endswith(("HIGH", "HIGHEST")) for each in told),
+    }
+
+
+def _is_row(equation: Any) -> bool:
+    """Whether one row of a block of many is read or written."""
+    ref, value = equation.invars[0].aval, equation.outvars[0].aval
+    shape = tuple(getattr(ref, "shape", ()))
+    return len(shape) >= 2 and shape[-2] >= _ROWS and math.prod(value.shape) == shape[-1] >= 1
+
+
+def order(grid: Grid) -> Order | None:
+    """The order of the grid's axes in which the least is moved; None where the one that it has is as good.
+
+    Results must be visited as now: all steps of one of their blocks after each other.
+    """
+    import numpy as np
+
+    launch = grid.launch
+    sizes = launch.grid or ()
+    long = [axis for axis, size in enumerate(sizes) if size > 1]
+    if len(long) < 2 or math.factorial(len(long)) > _MOST_ORDERS or launch.points > _MOST_POINTS:
+        return None
+    blocks = {at: grid.blocks(at).reshape(*sizes, -1) for at in grid.starts if launch.operands[at].role != "prefetch"}
+    bytes_ = {
+        at: math.prod(size for _, size in launch.operands[at].block or ()) * launch.operands[at].itemsize
+        for at in blocks
+    }
+
+    def fetches(axes: tuple[int, ...]) -> dict[int, int]:
+        """How often each operand's block changes."""
+        laid = {
+            at: np.moveaxis(found, axes, range(len(axes))).reshape(-1, found.shape[-1]) for at, found in blocks.items()
+        }
+        return {at: 1 + int((rows[1:] != rows[:-1]).any(1).sum()) for at, rows in laid.items()}
+
+    def total(counts: dict[int, int]) -> int:
+        return sum(count * bytes_[at] for at, count in counts.items())
+
+    every = tuple(range(len(sizes)))
+    now = fetches(every)
+    results = [at for at in blocks if launch.operands[at].role == "out"]
+    best, fewest = every, now
+    for moved in itertools.permutations(long):
+        axes = list(every)
+        for place, axis in zip(long, moved):
+            axes[place] = axis
+        counts = fetches(tuple(axes))
+        if all(counts[at] <= now[at] for at in results) and total(counts) < total(fewest):
+            best, fewest = tuple(axes), counts
+    if best == every:
+        return None
+    saved = max(blocks, key=lambda at: (now[at] - fewest[at]) * bytes_[at])
+    return {
+        "axes": list(best), "now": total(now), "then": total(fewest), "operand": launch.operands[saved].name,
+        "fetched": now[saved], "would": fewest[saved],
+    }  # fmt: skip

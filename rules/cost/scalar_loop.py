@@ -1,0 +1,42 @@
+"""PAL809 scalar-loop."""
+
+from __future__ import annotations
+
+from pallas_lint.finding import Severity
+from pallas_lint.rule import Rule
+
+
+class ScalarLoop(Rule):
+    """A loop over single rows does what vectors would do at once.
+
+    A register has eight rows (sublanes). A loop that reads, computes and writes one row leaves seven of them empty, and
+    waits in each turn for what the last one began. Told by `pallas-lint probe --perf` of launches bound by computing,
+    in lines that take a fifth of the time.
+
+    ## How to fix
+
+    Compute with the whole block, or in a loop over `pl.ds(i * 8, 8)`. Where a row depends on the one before (a scan),
+    compute all rows' parts that do not before the loop.
+
+    ## How much it matters
+
+    | predicted, rows of 512 against the whole block | v5e | v6e | tpu7x |
+    |---|---|---|---|
+    | `x * 2` of (512, 512) in VMEM | 13 times slower | 22 | 29 |
+    | `x * 2 + 1` of rows of 2048, from HBM | 1.01 | 1.06 | 1.51 |
+
+    The second one is why text alone says nothing: memory may be slower still.
+
+    ## Known limits
+
+    Loops whose turns depend on each other cannot be taken together.
+
+    ## References
+
+    - https://docs.jax.dev/en/latest/pallas/tpu/details.html
+    """
+
+    code = "PAL809"
+    name = "scalar-loop"
+    severity = Severity.INFO
+    probe_only = True
