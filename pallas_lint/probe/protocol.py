@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Union, final
 
-from .cost.causes import Causes, Spot  # noqa: TC001  types are read while it runs
-from .cost.causes import Place as Place  # noqa: TC001  said by all messages
+from .cost.causes import Causes, Spot
+from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
 from .typed_json import misfit
 
