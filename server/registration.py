@@ -12,6 +12,7 @@ from pallas_lint.server.features import (
     completion,
     configuration,
     diagnostics,
+    heat,
     hover,
     inlay_hint,
     lifecycle,
@@ -58,6 +59,7 @@ FEATURES: tuple[tuple[str, Handler, Any], ...] = (
     ("pallasLint/status", status.status, None),
     ("pallasLint/rule", rule_page.rule_page, None),
     ("pallasLint/report", probe_report.probe_report, None),
+    ("pallasLint/heat", heat.heat, None),
 )
 COMMANDS: tuple[tuple[str, Handler], ...] = (
     ("pallasLint.lintWorkspace", lint_workspace.lint_workspace),

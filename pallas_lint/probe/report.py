@@ -32,7 +32,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
 
 def _cost(cost: Cost, cwd: Path) -> dict[str, Any]:
     lines = [{**line, "path": line["path"] and _shown(line["path"], cwd)} for line in cost["lines"]]
-    return {**cost, "lines": lines}
+    return {**{name: value for name, value in cost.items() if name != "pipeline"}, "lines": lines}
 
 
 def _with_trace(launch: LaunchResult) -> list[Stage]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, Span
 from pallas_lint.probe import dependencies
-from pallas_lint.probe.results import LaunchResult, Stage
+from pallas_lint.probe.results import STAGES, LaunchResult, Stage
 from pallas_lint.records import evolve, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
@@ -27,11 +27,13 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pallas_lint.probe.cost.told import LineCost
     from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 7
+_LAYOUT = 8
+_OF_COST = "PAL8"
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
 
@@ -147,11 +149,32 @@ def _read(file: Path) -> Source | None:
 
 
 def _write(place: Path, runs: Sequence[Run]) -> None:
-    new = {run.key for run in runs}
-    kept = [*(run for run in _load(place) if run.key not in new), *runs][-_MOST_RUNS:]
+    before = {run.key: run for run in _load(place)}
+    runs = [_completed(run, before.pop(run.key, None)) for run in runs]
+    kept = [*before.values(), *runs][-_MOST_RUNS:]
     written = json.dumps([_document(run) for run in kept])
     entry = {"layout": _LAYOUT, "digest": digest(written.encode()), "runs": written}
     user_cache.keep(place, json.dumps(entry).encode())
+
+
+def _completed(run: Run, before: Run | None) -> Run:
+    """A run with what the one before it knows and it did not ask: costs, or how the kernel runs. Of the same code."""
+    if before is None or (run.arguments, len(run.launches)) != (before.arguments, len(before.launches)):
+        return run
+    if {each.digest for each in run.rests_on} != {each.digest for each in before.rests_on}:
+        return run
+    asked = any(launch.costs for launch in run.launches)
+    launches = []
+    for launch, older in zip(run.launches, before.launches, strict=True):
+        if launch.facts["operands"] != older.facts["operands"]:
+            return run
+        told, targets = {(each.stage, each.target) for each in launch.stages}, {each["target"] for each in launch.costs}
+        stages = [*(each for each in older.stages if (each.stage, each.target) not in told), *launch.stages]
+        costs = [*launch.costs, *(each for each in older.costs if each["target"] not in targets)]
+        stages.sort(key=lambda stage: STAGES.index(stage.stage) if stage.stage in STAGES else len(STAGES))
+        launches.append(LaunchResult(launch.facts, stages, costs))
+    kept = [each for each in before.findings if each.code.startswith(_OF_COST) != asked and each not in run.findings]
+    return evolve(run, launches=tuple(launches), findings=(*run.findings, *kept))
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -250,6 +273,16 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
             moved["end_line"] = line(file, end)
         return moved
 
+    def moved_line(known: LineCost) -> LineCost:
+        if known["path"] is None:
+            return known
+        own = Path(known["path"]) in launching
+        return {
+            **known,
+            "path": path if own else known["path"],
+            "line": line("" if own else known["path"], known["line"]),
+        }
+
     def span(known: Span) -> Span:
         start, end = (evolve(each, line=line(known.path, each.line)) for each in (known.start, known.end))
         return Span(known.path or path, start, end)
@@ -263,7 +296,7 @@ def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
                 "kernel_place": place(launch.facts["kernel_place"]),
             },
             launch.stages,
-            launch.costs,
+            [{**cost, "lines": [moved_line(each) for each in cost["lines"]]} for cost in launch.costs],
         )
         for launch in run.launches
     )

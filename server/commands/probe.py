@@ -77,7 +77,8 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
             f" # pallas-lint: probe({suggested})"
         )
         return answer_of("needs-arguments", message, function=chosen.document(suggested))
-    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets, fresh=request.get("fresh") is True)
+    fresh, perf = request.get("fresh") is True, request.get("perf") is True
+    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets, fresh=fresh, perf=perf)
     return await _with_progress(ls, asked)
 
 
@@ -117,9 +118,13 @@ def _spec(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | Non
 
 
 def _asked(
-    ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *, fresh: bool
-) -> Asked:
-    """With which interpreter and under which conditions: of the client, else of the project's settings."""
+    ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
+    fresh: bool, perf: bool,
+) -> Asked:  # fmt: skip
+    """With which interpreter and under which conditions: of the client, else of the project's settings.
+
+    `perf`: to tell what it costs, which runs nothing in interpret mode.
+    """
     file = ls.documents.path(judged.uri)
     folder = ls.folders.of(file)
     client = folder.client
@@ -135,6 +140,9 @@ def _asked(
         timeout=client.probe_timeout or configured.timeout,
         memory_limit=client.probe_memory or configured.memory_limit,
     )
+    if perf:
+        tpus = tuple(target for target in conditions.targets if target.startswith("tpu"))
+        conditions = evolve(conditions, targets=tpus, stage=None, perf=True, runs=False)
     return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 

@@ -57,6 +57,8 @@ class Probed:
             return dependencies.places(pieces) if path == judged.source.path else self._places(path, text_of)
 
         holding = stored_runs.fitting(runs, judged.source.path, places_in)
+        known = {run.function for run in holding}
+        judged = evolve(judged, probed_before=tuple(run for run in runs if run.function and run.function not in known))
         if not holding:
             return judged
         kept, used = reconcile.wanted(

@@ -14,6 +14,7 @@ from pallas_lint.server.probing.answers import Answers
 
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.perf.figures import headline
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.records import define, field, frozen
 from pallas_lint.report.lines import Lines
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MOST_COSTS = 3  # that are told in a message
 IDLE = 600.0  # seconds after which a worker that nobody asks is ended
 _DOING = {
     "load": "importing the file",
@@ -41,6 +43,7 @@ _DOING = {
     "checks": "checking what it reads and writes",
     "lower": "lowering",
     "compile": "compiling",
+    "cost": "running the schedule",
 }
 
 
@@ -199,6 +202,8 @@ def _probe(
     if errors and not result.launches:
         raise Failed(". ".join(error.message for error in errors))
     told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
+    costs = [cost for launch in result.launches for cost in launch.costs]
+    told = [*(headline(cost) for cost in costs[:_MOST_COSTS]), *told]
     message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
     message = ". ".join((message, *(error.message for error in errors)))
     return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))

@@ -13,6 +13,7 @@ from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.calls import launchers, shown_launches
 from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
 
+from pallas_lint.probe.perf.figures import device_of, headline, microseconds
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
@@ -127,12 +128,40 @@ def _commands(
     yield lsp.Command(title=title, command="")
     if place.probed:
         yield lsp.Command(title=verdicts(place.probed), command="")
+    costs = cost_text(place.probed) or cost_before(judged, place.function)
+    if costs:
+        yield lsp.Command(title=costs, command="")
     if place.function is not None:
         told = {"uri": judged.uri, "function": place.function, "line": start.line}
         yield lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
+        if _maybe_for_tpu(judged, place.launches):
+            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**told, "perf": True}])
     if place.probed and SHOW_LAYOUT in client_commands:
         where = {"uri": judged.uri, "line": start.line}
         yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
+
+
+def _maybe_for_tpu(judged: Judged, launches: Iterable[Launch]) -> bool:
+    """Whether one may run on a TPU: what others cost is not told."""
+    targets = judged.settings.target if judged.settings is not None else ()
+    wanted = not targets or any(target.backend == "tpu" for target in targets)
+    return any(launch.backend == "tpu" or (launch.backend is None and wanted) for launch in launches)
+
+
+def cost_text(launches: Iterable[LaunchResult]) -> str:
+    """ "v5e 776 µs · compute-bound · MXU 93 %   v6e 372 µs · …": what a launch costs, as far as it was asked."""
+    known = next((launch.costs for launch in launches if launch.costs), [])
+    return "   ".join(map(headline, known))
+
+
+def cost_before(judged: Judged, function: str | None) -> str:
+    """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
+    took: dict[str, float] = defaultdict(float)
+    run = next((run for run in reversed(judged.probed_before) if function and run.function == function), None)
+    for cost in (cost for launch in run.launches for cost in launch.costs) if run is not None else ():
+        took[device_of(cost)] += cost["microseconds"] or 0.0
+    told = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
+    return f"was {told} before the edit" if told else ""
 
 
 def verdicts(launches: Iterable[LaunchResult]) -> str:

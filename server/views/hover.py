@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp, range_of
 from pallas_lint.server.views.calls import shown_launches, shown_traces
+from pallas_lint.server.views.costs import costs_of_lines
 from pallas_lint.server.views.figures import (
     aval,
     bracketed,
@@ -28,6 +29,7 @@ from pallas_lint.compat import support
 from pallas_lint.finding import Position, Span
 from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.model.trace import Op
+from pallas_lint.probe.perf.figures import line_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +52,11 @@ def hover(judged: Judged, place: lsp.Position, codec: PositionCodec) -> lsp.Hove
         return None
     position = from_lsp(judged.source, place, codec)
     found = _hovered(judged, position)
-    if found is None:
+    costs = "\n\n".join(_costs(judged, position))
+    if found is None and not costs:
         return None
-    span, text = found
-    text = "\n\n".join((text, *_links(judged, position)))
+    span, text = found if found is not None else (_line_of(judged, position), "")
+    text = "\n\n".join(part for part in (text, costs, *_links(judged, position)) if part)
     return lsp.Hover(
         contents=lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=text),
         range=range_of(judged.source, span, codec),
@@ -78,6 +81,21 @@ def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
             if text:
                 return use.span, f"**`{support.short(use.name)}`**\n\n{text}"
     return None
+
+
+def _costs(judged: Judged, position: Position) -> Iterator[str]:
+    """What the line costs, on each device of which that was predicted."""
+    for cost, line in costs_of_lines(judged):
+        if line["line"] == position.line:
+            yield f"cost: {line_text(cost, line)}"
+
+
+def _line_of(judged: Judged, position: Position) -> Span:
+    """The line without what is before its text."""
+    text = judged.source.line(position.line)
+    begin = len(text) - len(text.lstrip()) + 1
+    end = Position(position.line, max(len(text.rstrip()) + 1, begin))
+    return Span(judged.source.path, Position(position.line, begin), end)
 
 
 def _links(judged: Judged, position: Position) -> Iterator[str]:

@@ -45,6 +45,7 @@ class Judged:
     client: ClientSettings = field(factory=ClientSettings)
     calls: Calls = field(factory=Calls)
     probed: tuple[Run, ...] = ()  # what was probed and still holds
+    probed_before: tuple[Run, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
     picked: Mapping[str, Witness] = field(factory=dict)  # by function: the known call that the user wants to see

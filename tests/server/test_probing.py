@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -121,8 +122,16 @@ class Editor:
         return [each.command.title for each in await self.lenses() if each.range.start.line == line and each.command]
 
     async def report(self, **asked: Any) -> Any:
-        params = {"textDocument": {"uri": self.uri}, **asked}
-        return await self.client.protocol.send_request_async("pallasLint/report", params)
+        return await self.request("pallasLint/report", {"textDocument": {"uri": self.uri}, **asked})
+
+    async def request(self, method: str, params: dict[str, Any]) -> Any:
+        return await self.client.protocol.send_request_async(method, params)
+
+    async def hover(self, line: int) -> lsp.Hover | None:
+        """Over the first word of a line."""
+        text = self.text.splitlines()[line]
+        at = lsp.Position(line, len(text) - len(text.lstrip()))
+        return await self.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(self.uri), at))
 
     def line(self, part: str) -> int:
         return next(at for at, each in enumerate(self.text.splitlines()) if part in each)
@@ -220,6 +229,47 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
 
         again = await e.probe(function="run")
         assert again["function"]["suggestion"] == "f32[32,128]", "those of the last probe"
+
+
+@pytest.mark.asyncio
+async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> None:
+    async with editor(tmp_path, "--allow-probe") as e:
+        assert "Predict cost" in await e.titles(e.line("def fine"))
+        asked = {"function": "doubled", "arguments": "f32[4096,128]"}
+        await e.probe(**asked)
+        done = await e.probe(**asked, perf=True, targets=["tpu:v5e", "tpu:v6e", "triton"])
+        words = (
+            r"`doubled` was probed: v5e [\d.]+ µs · latency-bound, v6e [\d.]+ µs · latency-bound, 1 launch, 1 finding"
+        )
+        assert re.fullmatch(words, done["message"]), done
+        titles = await e.titles(e.line("def fine"))
+        (costs,) = [title for title in titles if "-bound" in title]
+        assert re.fullmatch(r"v5e [\d.]+ µs · latency-bound   v6e [\d.]+ µs · latency-bound", costs)
+        assert any(each.code == "PAL801" for each in await e.diagnostics())
+
+        found = await e.request("pallasLint/heat", {"uri": e.uri})
+        body = e.line("o_ref[...] = x_ref[...] * 2.0")
+        assert [each.device for each in found.devices] == ["v5e", "v6e"]
+        (line,) = [each for each in found.devices[0].lines if each.line == body]
+        assert 0 < line.share < 1 and line.text.endswith("on v5e, mostly load")
+        assert f"cost: {line.text}" in (await e.hover(body)).contents.value
+        report = await e.report()
+        for words in (
+            "Predicted cost",
+            "Time by line on v5e",
+            "Bytes by operand",
+            "The first steps on v5e",
+            "interpret",
+        ):
+            assert words in report.html, "what was probed before is there, too"
+
+        e.change(CODE.replace("# pallas-lint: probe(f32[16,128])", "# More.\n# pallas-lint: probe(f32[16,128])"))
+        assert [each.line for each in (await e.request("pallasLint/heat", {"uri": e.uri})).devices[0].lines]
+        e.change(CODE.replace("x_ref[...] * 2.0", "x_ref[...] * 3.0"))
+        (before,) = [title for title in await e.titles(e.line("def fine")) if "µs" in title]
+        assert re.fullmatch(r"was v5e [\d.]+ µs, v6e [\d.]+ µs before the edit", before)
+        assert await e.request("pallasLint/heat", {"uri": e.uri}) is None
+        assert "cost" not in (await e.hover(body)).contents.value
 
 
 @pytest.mark.asyncio

@@ -205,7 +205,7 @@ async def test_hints_and_lenses(client: LanguageClient, uri: str) -> None:
     ]  # fmt: skip
     lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
     titles = [each.command.title for each in lenses or [] if each.command is not None]
-    assert titles == ["kernel: TPU, grid (n), VMEM at least 4 KiB of 16 MiB", "Run probe"] * 2
+    assert titles == ["kernel: TPU, grid (n), VMEM at least 4 KiB of 16 MiB", "Run probe", "Predict cost"] * 2
 
 
 async def test_completion_of_codes(client: LanguageClient, uri: str) -> None:

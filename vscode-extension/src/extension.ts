@@ -3,11 +3,13 @@ import type { Middleware } from "vscode-languageclient/node";
 
 import { Server } from "./client";
 import { registerCommands } from "./commands";
+import { registerHeat } from "./heat";
 import { Interpreters } from "./interpreter";
 import { KnownCalls } from "./knownCalls";
 import { handleMessages } from "./messages";
 import { registerPanel } from "./panel";
 import { Probe, registerProbe } from "./probe";
+import type { ProbedParams } from "./protocol";
 import { OF_LAUNCH, SECTION } from "./settings";
 import { Status } from "./status";
 import { registerTasks } from "./tasks";
@@ -26,6 +28,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const interpreters = new Interpreters(log);
   const probe = new Probe(() => server, context.workspaceState);
   const calls = new KnownCalls(() => server);
+  const probed = new vscode.EventEmitter<vscode.Uri>();
   const server: Server = new Server(context, interpreters, log, output, asking(probe.middleware, calls.middleware));
   const refresh = (): void => void server.refresh();
   end = async () => {
@@ -36,11 +39,16 @@ export function activate(context: vscode.ExtensionContext): Api {
     interpreters,
     server.onWillStart((client) => {
       handleMessages(client, output);
+      client.onNotification("pallasLint/probed", ({ uri }: ProbedParams) => {
+        probed.fire(vscode.Uri.parse(uri));
+      });
     }),
     new Status(server, log),
     registerCommands({ context, server, interpreters, log }),
     registerProbe(probe),
-    registerPanel(context.extensionUri, server, probe),
+    probed,
+    registerPanel(context.extensionUri, server, probe, probed.event),
+    registerHeat(server, context.workspaceState, probed.event),
     registerTasks(server),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (OF_LAUNCH.some((name) => event.affectsConfiguration(name))) {

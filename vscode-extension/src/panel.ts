@@ -6,7 +6,7 @@ import * as vscode from "vscode";
 import type { Server } from "./client";
 import { fromPage, type Need, type PageCommand, pageState, type ToPage } from "./panelMessages";
 import { openProbeSetting, type Probe, selectInterpreter } from "./probe";
-import type { ProbedParams, ReportResult } from "./protocol";
+import type { ReportResult } from "./protocol";
 import { SECTION } from "./settings";
 
 const VIEW_TYPE = "pallasLint.layout";
@@ -30,6 +30,7 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     private readonly extension: vscode.Uri,
     private readonly server: Server,
     private readonly probe: Probe,
+    onProbed: vscode.Event<vscode.Uri>,
   ) {
     this.subscriptions = [
       vscode.window.registerWebviewPanelSerializer(VIEW_TYPE, this),
@@ -53,10 +54,8 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
       vscode.workspace.onDidGrantWorkspaceTrust(() => {
         this.soon();
       }),
-      server.onWillStart((client) => {
-        client.onNotification("pallasLint/probed", ({ uri }: ProbedParams) => {
-          this.probed(vscode.Uri.parse(uri));
-        });
+      onProbed((uri) => {
+        this.probed(uri);
       }),
       server.onDidChangeState(() => {
         this.soon();
@@ -303,8 +302,13 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
 /** What the command gets: from a menu the file, from a code lens the place of a launch. */
 type Place = vscode.Uri | { readonly uri: string; readonly line?: number };
 
-export function registerPanel(extension: vscode.Uri, server: Server, probe: Probe): vscode.Disposable {
-  const panel = new LayoutPanel(extension, server, probe);
+export function registerPanel(
+  extension: vscode.Uri,
+  server: Server,
+  probe: Probe,
+  onProbed: vscode.Event<vscode.Uri>,
+): vscode.Disposable {
+  const panel = new LayoutPanel(extension, server, probe, onProbed);
   return vscode.Disposable.from(
     panel,
     vscode.commands.registerCommand("pallasLint.showLayout", (place?: Place) => {

@@ -35,11 +35,11 @@ export class Probe {
     private readonly memory: vscode.Memento,
   ) {}
 
-  /** Probe the function at the cursor of the active editor, or of the document given. */
-  async runAtCursor(uri?: vscode.Uri): Promise<void> {
+  /** Probe the function at the cursor of the active editor, or of the document given; `perf`: for its cost. */
+  async runAtCursor(uri?: vscode.Uri, perf = false): Promise<void> {
     const request = await this.atCursor(uri);
     if (request !== undefined) {
-      await this.run(request);
+      await this.run(perf ? { ...request, perf } : request);
     }
   }
 
@@ -287,6 +287,7 @@ export class Probe {
 export function registerProbe(probe: Probe): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand("pallasLint.runProbe", () => probe.runAtCursor()),
+    vscode.commands.registerCommand("pallasLint.predictCost", () => probe.runAtCursor(undefined, true)),
     vscode.commands.registerCommand("pallasLint.insertProbeComment", () => probe.insertComment()),
     vscode.commands.registerCommand("pallasLint.recordFromTests", () => probe.record()),
   );
@@ -329,7 +330,8 @@ async function launchingFunctions(uri: vscode.Uri): Promise<NamedRequest[]> {
   const requests = (lenses ?? [])
     .filter(({ command }) => command?.command === PROBE)
     .map(({ command }) => command?.arguments?.[0] as unknown)
-    .filter((request): request is NamedRequest => isRequest(request) && request.function !== undefined);
+    .filter((request): request is NamedRequest => isRequest(request) && request.function !== undefined)
+    .filter(({ perf }) => perf !== true); // each has a lens of its own for its cost
   return [...new Map(requests.map((request) => [request.function, request])).values()];
 }
 

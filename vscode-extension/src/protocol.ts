@@ -54,6 +54,20 @@ export interface ProbeRequest {
   readonly targets?: readonly string[];
   /** Only tell what to ask the user: the answer is `needs-arguments`, and nothing is run. */
   readonly ask?: boolean;
+  /** Tell what it costs; nothing is run in interpret mode then. */
+  readonly perf?: boolean;
+}
+
+export interface HeatParams {
+  readonly uri: string;
+}
+
+/** `pallasLint/heat`; null where no cost is known. Lines count from 0, the dearest come first. */
+export interface HeatResult {
+  readonly devices: readonly {
+    readonly device: string;
+    readonly lines: readonly { readonly line: number; readonly share: number; readonly text: string }[];
+  }[];
 }
 
 export interface ProbeResult {

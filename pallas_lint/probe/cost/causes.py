@@ -46,6 +46,15 @@ class Order(TypedDict):
     would: int
 
 
+class Traffic(TypedDict):
+    """What the pipeline moves of an operand or result, and what would do: all of it once."""
+
+    operand: str
+    role: str
+    moved: int
+    ideal: int
+
+
 class Causes(TypedDict):
     """What in a kernel a slow schedule can come of."""
 
@@ -53,3 +62,4 @@ class Causes(TypedDict):
     narrow: list[Place]  # arithmetic in bfloat16
     rows: list[Place]  # single rows that are read or written in a loop
     order: Order | None
+    traffic: list[Traffic]

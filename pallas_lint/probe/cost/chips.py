@@ -10,6 +10,7 @@ class Chip:
     """One generation. `granule`: bytes in which copies are counted; `mxu`: rows and columns of a matrix unit."""
 
     clock: float  # GHz
+    peak: float  # TFLOP/s of products in bfloat16
     bandwidth: float  # GB/s between HBM and the core
     granule: int = 32
     cores: int = 1  # among which a launch is split, if an axis of its grid is parallel
@@ -21,11 +22,11 @@ class Chip:
 # bandwidth; clocks from the peak rates (v5e: 197 TFLOP/s = 4 units x 128 x 128 x 2 x 1.5 GHz). The cores of a tpu7x are
 # devices of their own; of v4, libtpu 0.0.42 and 0.0.50 compile launches for one core, whatever their axes are.
 CHIPS = {
-    "v4": Chip(clock=1.05, bandwidth=614.0, granule=512),
-    "v5e": Chip(clock=1.50, bandwidth=819.0),
-    "v5p": Chip(clock=1.75, bandwidth=1382.5, cores=2),
-    "v6e": Chip(clock=1.75, bandwidth=1640.0, mxu=256, narrow=True),
-    "tpu7x": Chip(clock=2.20, bandwidth=3690.0, mxu=256, narrow=True),
+    "v4": Chip(clock=1.05, peak=137.5, bandwidth=614.0, granule=512),
+    "v5e": Chip(clock=1.50, peak=197.0, bandwidth=819.0),
+    "v5p": Chip(clock=1.75, peak=229.5, bandwidth=1382.5, cores=2),
+    "v6e": Chip(clock=1.75, peak=918.0, bandwidth=1640.0, mxu=256, narrow=True),
+    "tpu7x": Chip(clock=2.20, peak=1153.5, bandwidth=3690.0, mxu=256, narrow=True),
 }
 
 

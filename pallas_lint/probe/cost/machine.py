@@ -40,7 +40,7 @@ class Limits:
 class Transfer:
     """One copy: when it was begun, when its bytes moved, and when it was done. In ticks."""
 
-    instruction: int
+    code: str  # of the instruction
     begun: int
     moves: int
     done: int
@@ -58,6 +58,7 @@ class Tally:
     written: int = 0
     busy: int = 0  # ticks in which HBM moves bytes
     transfers: list[Transfer] = field(default_factory=list)  # the first ones
+    waits: list[tuple[int, int]] = field(default_factory=list)  # the first ones, from and to, in ticks
 
     def numbers(self) -> dict[Any, int]:
         """Everything that grows, by name."""
@@ -172,7 +173,7 @@ class Machine:
             done = now + round(self.latency * _LOCAL_LATENCY) + size * TICKS // _LOCAL_BYTES
         tally.copies[code] += 1
         if self.notes_transfers and len(tally.transfers) < _MOST_TRANSFERS:
-            tally.transfers.append(Transfer(at, now, begun, done, size))
+            tally.transfers.append(Transfer(code, now, begun, done, size))
         state.pending.setdefault(flag, []).append((done, count))
 
     def _wait(self, at: int, flag: Any, granules: Any, now: int) -> int:
@@ -193,6 +194,8 @@ class Machine:
             wanted -= count
         if done > now:
             self.tally.stalls[at] += done - now
+            if self.notes_transfers and len(self.tally.waits) < _MOST_TRANSFERS:
+                self.tally.waits.append((now, done))
         return done
 
 

@@ -43,7 +43,7 @@ class Prediction:
 
     Empty but for `doubts` where nothing can be told. `units`: the share of their slots that is used, over the whole
     time; `spills`: the share of stores that only save registers; `memory`: the share of the time in which HBM moves
-    bytes; `transfers`: the first copies, in cycles.
+    bytes; `transfers` and `waits`: the first ones, in ticks.
     """
 
     microseconds: float | None = None
@@ -60,6 +60,7 @@ class Prediction:
     cores: int = 1  # that share it
     lines: tuple[Line, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    waits: tuple[tuple[int, int], ...] = ()
     doubts: tuple[str, ...] = ()
 
 
@@ -105,7 +106,8 @@ def predict(
         microseconds(total), microseconds(low), microseconds(high), _bound(listing, program, tally, total),
         issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
         sum(each.tally.written for each in cores), tally.busy / total if total else 0.0,
-        units, spills, working, _lines(listing, table, counts, tally, total), tuple(tally.transfers),
+        units, spills, working, _lines(listing, table, counts, tally, total),
+        tuple(tally.transfers), tuple(tally.waits),
         ("copies within the core are timed roughly",) if any("hbm" not in code for code in tally.copies) else (),
     )  # fmt: skip
 

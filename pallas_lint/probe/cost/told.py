@@ -22,6 +22,16 @@ class Bytes(TypedDict):
     ideal: int
 
 
+class Pipeline(TypedDict):
+    """The first copies and waits of a launch, in cycles from its beginning.
+
+    A copy: when it was begun, when its bytes begin to move, when it was done, its bytes, and whether it goes to HBM.
+    """
+
+    copies: list[tuple[int, int, int, int, bool]]
+    waits: list[tuple[int, int]]
+
+
 class Cost(TypedDict):
     """What a launch costs on a device, as the compiler's schedule tells; the contract's "Cost".
 
@@ -40,5 +50,6 @@ class Cost(TypedDict):
     spills: float
     cores: int  # that share it
     lines: list[LineCost]
+    pipeline: Pipeline
     doubts: list[str]
     compiler: str

@@ -25,6 +25,30 @@ def reached(cost: Mapping[str, Any]) -> float:
     return share
 
 
+UNITS = {"mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load", "store": "store", "wait": "waiting"}
+
+
+def headline(cost: Mapping[str, Any]) -> str:
+    """ "v5e 776 µs · compute-bound · MXU 93 %"; "v5e: no number" where there is none."""
+    device = device_of(cost)
+    if cost["microseconds"] is None:
+        return f"{device}: no number"
+    told = [f"{device} {microseconds(cost['microseconds'])}"]
+    if cost["bound"] != "unknown":
+        told.append(f"{cost['bound']}-bound")
+    unit, share = max(cost["units"].items(), key=lambda each: each[1], default=("", 0.0))
+    if share >= 0.01:
+        told.append(f"{UNITS.get(unit, unit)} {100 * share:.0f} %")
+    return " · ".join(told)
+
+
+def line_text(cost: Mapping[str, Any], line: Mapping[str, Any]) -> str:
+    """ "61 % of 776 µs on v5e, mostly MXU": what a line takes."""
+    share = f"{100 * line['share']:.0f} %" if line["share"] >= 0.01 else "less than 1 %"
+    unit = UNITS.get(line["unit"], line["unit"])
+    return f"{share} of {microseconds(cost['microseconds'])} on {device_of(cost)}, mostly {unit}"
+
+
 def microseconds(value: float) -> str:
     """A time with three digits: "776 µs", "1.23 ms", "301 ns"."""
     if value < 1:

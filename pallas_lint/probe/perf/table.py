@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.probe.perf.figures import device_of, microseconds, reached, size
+from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _HEAD = ("", "predicted", "range", "bound by", "of the limit", "moved", "ideal", "busiest units", "spills")
 _MOST_LINES = 5
 _MOST_UNITS = 2
-_NAMES = {"mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load", "store": "store", "wait": "waiting"}
 
 
 def paragraphs(launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine) -> Iterator[str]:
@@ -54,7 +53,7 @@ def _row(cost: dict[str, Any]) -> tuple[str, ...]:
         f"{reached(cost):.0%}",
         size(cost["bytes"]["read"] + cost["bytes"]["written"]),
         size(cost["bytes"]["ideal"]),
-        ", ".join(f"{_NAMES.get(unit, unit)} {share:.0%}" for unit, share in units if share >= 0.005),
+        ", ".join(f"{UNITS.get(unit, unit)} {share:.0%}" for unit, share in units if share >= 0.005),
         f"{cost['spills']:.0%}",
     )
 
@@ -78,4 +77,4 @@ def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine) -> Itera
         if line["path"]:
             text = (source_line(line["path"], line["line"]) or "").strip()
             where = f"{visible(line['path'])}:{line['line']}  {visible(text[:70])}"
-        yield f"  {line['share']:>5.0%}  {_NAMES.get(line['unit'], line['unit']):<8} {where}"
+        yield f"  {line['share']:>5.0%}  {UNITS.get(line['unit'], line['unit']):<8} {where}"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ...cost.causes import Causes, Order, Place, Product
+from ...cost.causes import Causes, Order, Place, Product, Traffic
 from ..inputs import arguments
 from ..launches import locate
 from ..launches.launch import Launch, inner_jaxprs, kernel_jaxpr
@@ -26,7 +26,10 @@ _MOST_POINTS = 100_000
 
 def causes(launch: Launch, grid: Grid | None) -> Causes:
     """All of them in a launch; `grid` is None where it was not evaluated."""
-    found: Causes = {"products": [], "narrow": [], "rows": [], "order": order(grid) if grid is not None else None}
+    found: Causes = {"products": [], "narrow": [], "rows": [], "order": None, "traffic": []}
+    if grid is not None and 0 < launch.points <= _MOST_POINTS:
+        moves = _Moves(grid)
+        found["order"], found["traffic"] = _order(moves), _traffic(moves)
     for equation, looped in _equations(kernel_jaxpr(launch.record.params), looped=False):
         name = str(equation.primitive)
         if name == "dot_general":
@@ -87,49 +90,69 @@ def _is_row(equation: Any) -> bool:
     return len(shape) >= 2 and shape[-2] >= _ROWS and math.prod(value.shape) == shape[-1] >= 1
 
 
-def order(grid: Grid) -> Order | None:
+class _Moves:
+    """How often the pipeline moves a block of each operand, in any order of the grid's axes."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.launch = launch = grid.launch
+        self.sizes = launch.grid or ()
+        mine = [at for at in grid.starts if launch.operands[at].role != "prefetch"]
+        self.blocks = {at: grid.blocks(at).reshape(*self.sizes, -1) for at in mine}
+        self.bytes = {
+            at: math.prod(size for _, size in launch.operands[at].block or ()) * launch.operands[at].itemsize
+            for at in mine
+        }
+
+    def counts(self, axes: tuple[int, ...]) -> dict[int, int]:
+        """How often the block of each changes, the first axis outermost."""
+        import numpy as np
+
+        found = {}
+        for at, blocks in self.blocks.items():
+            rows = np.moveaxis(blocks, axes, range(len(axes))).reshape(-1, blocks.shape[-1])
+            found[at] = 1 + int((rows[1:] != rows[:-1]).any(1).sum())
+        return found
+
+    def total(self, counts: dict[int, int]) -> int:
+        return sum(count * self.bytes[at] for at, count in counts.items())
+
+
+def _traffic(moves: _Moves) -> list[Traffic]:
+    counts = moves.counts(tuple(range(len(moves.sizes))))
+    operands = moves.launch.operands
+    return [
+        {
+            "operand": operands[at].name, "role": operands[at].role, "moved": count * moves.bytes[at],
+            "ideal": math.prod(operands[at].shape) * operands[at].itemsize,
+        }
+        for at, count in counts.items()
+    ]  # fmt: skip
+
+
+def _order(moves: _Moves) -> Order | None:
     """The order of the grid's axes in which the least is moved; None where the one that it has is as good.
 
     Results must be visited as now: all steps of one of their blocks after each other.
     """
-    import numpy as np
-
-    launch = grid.launch
-    sizes = launch.grid or ()
+    launch, sizes = moves.launch, moves.sizes
     long = [axis for axis, size in enumerate(sizes) if size > 1]
-    if len(long) < 2 or math.factorial(len(long)) > _MOST_ORDERS or launch.points > _MOST_POINTS:
+    if len(long) < 2 or math.factorial(len(long)) > _MOST_ORDERS:
         return None
-    blocks = {at: grid.blocks(at).reshape(*sizes, -1) for at in grid.starts if launch.operands[at].role != "prefetch"}
-    bytes_ = {
-        at: math.prod(size for _, size in launch.operands[at].block or ()) * launch.operands[at].itemsize
-        for at in blocks
-    }
-
-    def fetches(axes: tuple[int, ...]) -> dict[int, int]:
-        """How often each operand's block changes."""
-        laid = {
-            at: np.moveaxis(found, axes, range(len(axes))).reshape(-1, found.shape[-1]) for at, found in blocks.items()
-        }
-        return {at: 1 + int((rows[1:] != rows[:-1]).any(1).sum()) for at, rows in laid.items()}
-
-    def total(counts: dict[int, int]) -> int:
-        return sum(count * bytes_[at] for at, count in counts.items())
-
     every = tuple(range(len(sizes)))
-    now = fetches(every)
-    results = [at for at in blocks if launch.operands[at].role == "out"]
+    now = moves.counts(every)
+    results = [at for at in now if launch.operands[at].role == "out"]
     best, fewest = every, now
     for moved in itertools.permutations(long):
         axes = list(every)
         for place, axis in zip(long, moved):
             axes[place] = axis
-        counts = fetches(tuple(axes))
-        if all(counts[at] <= now[at] for at in results) and total(counts) < total(fewest):
+        counts = moves.counts(tuple(axes))
+        if all(counts[at] <= now[at] for at in results) and moves.total(counts) < moves.total(fewest):
             best, fewest = tuple(axes), counts
     if best == every:
         return None
-    saved = max(blocks, key=lambda at: (now[at] - fewest[at]) * bytes_[at])
+    saved = max(now, key=lambda at: (now[at] - fewest[at]) * moves.bytes[at])
     return {
-        "axes": list(best), "now": total(now), "then": total(fewest), "operand": launch.operands[saved].name,
-        "fetched": now[saved], "would": fewest[saved],
+        "axes": list(best), "now": moves.total(now), "then": moves.total(fewest),
+        "operand": launch.operands[saved].name, "fetched": now[saved], "would": fewest[saved],
     }  # fmt: skip

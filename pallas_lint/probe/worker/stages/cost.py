@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...cost.prediction import Line, Prediction, predict
-from ...cost.told import Cost, LineCost
+from ...cost.program import TICKS
+from ...cost.told import Cost, LineCost, Pipeline
 from .. import environment
 from ..devices import Target
 from ..launches.launch import Launch
@@ -23,6 +24,7 @@ from .module import Module
 _PASSES = "^(packed-bundles-post-ra|pre-delay.*)$"
 _SCHEDULE = re.compile(r"\d+-(?P<kernel>.+)-\d+-packed-bundles-post-ra\.txt")
 _USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utilization\.txt")
+_PICTURED = 32  # copies
 _OPERAND = re.compile(r"\boperand (\d+)\b")  # as a prediction names those of the compiled kernel
 _PROGRAM = "program.hlo"
 _AROUND = ("TLP", "<")  # of what is around kernels: the program, how it begins and ends
@@ -121,8 +123,22 @@ def _told(launch: Launch, target: Target, found: Prediction) -> Cost:
         "spills": round(found.spills, 4),
         "cores": found.cores,
         "lines": [_line(line) for line in found.lines],
+        "pipeline": _pipeline(found),
         "doubts": list(found.doubts),
         "compiler": _compiler(),
+    }
+
+
+def _pipeline(found: Prediction) -> Pipeline:
+    """What a picture of the first steps shows: some dozens of copies, and the waits until they are done."""
+    first = found.transfers[:_PICTURED]
+    end = max((copy.done for copy in first), default=0)
+    return {
+        "copies": [
+            (copy.begun // TICKS, copy.moves // TICKS, copy.done // TICKS, copy.bytes, copy.code.endswith("_to_hbm"))
+            for copy in first
+        ],
+        "waits": [(begun // TICKS, done // TICKS) for begun, done in found.waits if begun < end],
     }
 
 

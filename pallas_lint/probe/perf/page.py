@@ -1,0 +1,121 @@
+"""What a launch costs, in the HTML report: figures, limits, lines, operands and the first steps."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from pallas_lint.probe.perf import charts
+from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pallas_lint.probe.cost.causes import Traffic
+    from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.results import LaunchResult
+
+_LEAST = 0.005  # of the time
+_MOST_LINES = 12
+
+
+def section(launch: LaunchResult, line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
+    """What was asked of a launch's cost; empty where nothing was. `place` links a line."""
+    if not launch.costs:
+        return ""
+    told = [cost for cost in launch.costs if cost["microseconds"] is not None]
+    parts = ["<h3>Predicted cost</h3>"]
+    if told:
+        parts += [_figures(told), charts.roofline(told)]
+    for cost in launch.costs:
+        begin = "" if cost in told else "no number: "
+        told_of = (f"{cost['target']}: {begin}{doubt}" for doubt in cost["doubts"])
+        parts += (f'<p class="quiet">{escape(text)}</p>' for text in told_of)
+    if told:
+        parts.append(_lines(told, line, place))
+    causes = launch.facts["causes"]
+    if causes is not None and causes["traffic"]:
+        parts.append(_traffic(causes["traffic"]))
+    if told:
+        parts.append(charts.first_steps(told[0]))
+    return "".join(parts)
+
+
+_HEAD = ("predicted", "range", "bound by", "of the limit", "moved", "ideal", "busy units", "spills", "compiler")
+
+
+def _figures(costs: Sequence[Cost]) -> str:
+    rows = ((cost["target"], _cells(cost)) for cost in costs)
+    return _table("costs", "", ("", *_HEAD), rows)
+
+
+def _cells(cost: Cost) -> Iterator[str]:
+    yield f"<strong>{microseconds(cost['microseconds'] or 0.0)}</strong>"
+    yield f"{microseconds(cost['low'] or 0.0)} to {microseconds(cost['high'] or 0.0)}"
+    yield escape(cost["bound"])
+    yield f"{reached(cost):.0%}"
+    yield size(cost["bytes"]["read"] + cost["bytes"]["written"])
+    yield size(cost["bytes"]["ideal"])
+    units = [(_unit(unit), share) for unit, share in cost["units"].items() if share >= _LEAST]
+    yield ", ".join(f"{unit} {share:.0%}" for unit, share in units)
+    yield f"{cost['spills']:.0%}"
+    yield escape(cost["compiler"])
+
+
+def _lines(costs: Sequence[Cost], line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
+    """Where the time of the first target goes, with the others beside it."""
+    first = costs[0]
+    rows = []
+    for each in [each for each in first["lines"] if each["share"] >= _LEAST][:_MOST_LINES]:
+        path, number = each["path"], each["line"]
+        where = "the loop over the grid, its copies and waits"
+        if path is not None:
+            where = f"{place(path, number)} <code>{escape((line(path, number) or '').strip()[:90])}</code>"
+        shares = [(device_of(cost), _share(cost, path, number)) for cost in costs[1:]]
+        others = ", ".join(f"{device} {share:.0%}" for device, share in shares if share >= _LEAST)
+        bar = _bar(each["share"], f"unit-{each['unit']}", f"{each['share']:.0%}")
+        rows.append((None, (bar, _unit(each["unit"]), f'{where} <span class="quiet">{others}</span>')))
+    return _table("lines", f"Time by line on {device_of(first)}", ("share", "mostly", "line"), rows)
+
+
+def _share(cost: Cost, path: str | None, number: int) -> float:
+    return next((each["share"] for each in cost["lines"] if (each["path"], each["line"]) == (path, number)), 0.0)
+
+
+def _traffic(traffic: Sequence[Traffic]) -> str:
+    most = max(each["moved"] for each in traffic) or 1
+    rows = (
+        (
+            f"{each['operand']} ({each['role']})",
+            (
+                _bar(each["moved"] / most, "part0", size(each["moved"])),
+                size(each["ideal"]),
+                f"{each['moved'] / max(each['ideal'], 1):.3g} times",
+            ),
+        )
+        for each in sorted(traffic, key=lambda each: -each["moved"])
+    )
+    return _table("traffic", "Bytes by operand, as its blocks change", ("", "moved", "its size", "that is"), rows)
+
+
+def _bar(share: float, look: str, text: str) -> str:
+    return f'<span class="bar {escape(look)}" style="width:{100 * min(share, 1.0):.1f}%"></span>{escape(text)}'
+
+
+def _unit(unit: str) -> str:
+    return escape(UNITS.get(unit, unit))
+
+
+def _table(
+    look: str, caption: str, head: Sequence[str], rows: Iterable[tuple[str | None, Iterable[str]]]
+) -> str:  # fmt: skip
+    """Rows of cells that are HTML, with a heading each where they have one."""
+    heads = "".join(f'<th scope="col">{escape(each)}</th>' if each else "<td></td>" for each in head)
+    body = []
+    for name, cells in rows:
+        begin = f'<th scope="row">{escape(name)}</th>' if name is not None else ""
+        body.append(f"<tr>{begin}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return (
+        f'<div class="wide"><table class="{look}"><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
