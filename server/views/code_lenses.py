@@ -149,9 +149,9 @@ def _maybe_for_tpu(judged: Judged, launches: Iterable[Launch]) -> bool:
 
 
 def cost_text(launches: Iterable[LaunchResult]) -> str:
-    """ "v5e 776 µs · compute-bound · MXU 93 %   v6e 372 µs · …": what a launch costs, as far as it was asked."""
+    """ "v5e 776 µs · compute-bound · MXU 93 %, v6e 372 µs": what a launch costs, of the first target in full."""
     known = next((launch.costs for launch in launches if launch.costs), [])
-    return "   ".join(map(headline, known))
+    return ", ".join(headline(cost, brief=at > 0) for at, cost in enumerate(known))
 
 
 def cost_before(judged: Judged, function: str | None) -> str:

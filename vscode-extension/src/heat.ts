@@ -136,5 +136,5 @@ export function registerHeat(
   memory: vscode.Memento,
   onProbed: vscode.Event<vscode.Uri>,
 ): vscode.Disposable {
-  return new Heat(server, memory, onProbed);
+  return vscode.Disposable.from(new Heat(server, memory, onProbed));
 }

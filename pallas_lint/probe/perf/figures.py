@@ -28,12 +28,14 @@ def reached(cost: Mapping[str, Any]) -> float:
 UNITS = {"mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load", "store": "store", "wait": "waiting"}
 
 
-def headline(cost: Mapping[str, Any]) -> str:
-    """ "v5e 776 µs · compute-bound · MXU 93 %"; "v5e: no number" where there is none."""
+def headline(cost: Mapping[str, Any], *, brief: bool = False) -> str:
+    """ "v5e 776 µs · compute-bound · MXU 93 %", `brief` "v5e 776 µs"; "v5e: no number" where there is none."""
     device = device_of(cost)
     if cost["microseconds"] is None:
         return f"{device}: no number"
     told = [f"{device} {microseconds(cost['microseconds'])}"]
+    if brief:
+        return told[0]
     if cost["bound"] != "unknown":
         told.append(f"{cost['bound']}-bound")
     unit, share = max(cost["units"].items(), key=lambda each: each[1], default=("", 0.0))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LEAST = 0.005  # of the time
 _MOST_LINES = 12
+_BAR = 110  # pixels
 
 
 def section(launch: LaunchResult, line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
@@ -99,7 +100,9 @@ def _traffic(traffic: Sequence[Traffic]) -> str:
 
 
 def _bar(share: float, look: str, text: str) -> str:
-    return f'<span class="bar {escape(look)}" style="width:{100 * min(share, 1.0):.1f}%"></span>{escape(text)}'
+    # Not by a style attribute, which a page in an editor may not have.
+    bar = f'<rect class="{escape(look)}" width="{_BAR * min(share, 1.0):.1f}" height="7" rx="2"/>'
+    return f'<svg class="bar" width="{_BAR}" height="7" aria-hidden="true">{bar}</svg>{escape(text)}'
 
 
 def _unit(unit: str) -> str:
@@ -111,11 +114,12 @@ def _table(
 ) -> str:  # fmt: skip
     """Rows of cells that are HTML, with a heading each where they have one."""
     heads = "".join(f'<th scope="col">{escape(each)}</th>' if each else "<td></td>" for each in head)
+    told = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = []
     for name, cells in rows:
         begin = f'<th scope="row">{escape(name)}</th>' if name is not None else ""
         body.append(f"<tr>{begin}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     return (
-        f'<div class="wide"><table class="{look}"><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>'
+        f'<div class="wide"><table class="{look}">{told}<thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
