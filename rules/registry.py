@@ -93,6 +93,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL808": ("emulated-dtype", "cost.emulated_dtype"),
     "PAL809": ("scalar-loop", "cost.scalar_loop"),
     "PAL810": ("idle-core", "cost.idle_core"),
+    "PAL820": ("gpu-spills", "cost.gpu_spills"),
+    "PAL821": ("gpu-occupancy", "cost.gpu_occupancy"),
     "PAL830": ("slower-than-baseline", "cost.slower_than_baseline"),
     "PAL901": ("trace-error", "probe.trace_error"),
     "PAL902": ("lowering-error", "probe.lowering_error"),

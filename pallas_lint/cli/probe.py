@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 
 def run(options: argparse.Namespace) -> int:
@@ -180,6 +180,11 @@ def _compared(
     return found, errors
 
 
+def _is_told(launch: LaunchResult) -> bool:
+    """Whether something is known of what it costs."""
+    return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
+
+
 def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
@@ -205,8 +210,11 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
         source_line=lines.line,
     )
     terminal.write(reports.render(options.output_format, report))
-    if options.perf and not options.quiet and not errors and not any(launch.costs for launch in launches):
-        terminal.say("--perf: no launch is for a TPU, and of others it is not told what they cost")
+    if options.perf and not options.quiet and not errors and not any(map(_is_told, launches)):
+        terminal.say(
+            "--perf: no launch is for a TPU, and of GPUs it is told what a kernel takes where jax's CUDA plugin and "
+            "ptxas compile it"
+        )
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.probe import messages
-from pallas_lint.probe.perf import verdicts
+from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
 from pallas_lint.records import define, evolve, field
 
@@ -68,6 +68,7 @@ def findings_of(
     for launch in result.launches:
         found += _Launch(result, places, launch).findings()
         found += verdicts.findings(launch, Around(result, places, launch))
+        found += occupancy.findings(launch, Around(result, places, launch))
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:

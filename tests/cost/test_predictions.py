@@ -70,7 +70,7 @@ def test_skipping_changes_nothing(name: str) -> None:
     limits = Limits(unwatched=0, seconds=1000)
     some, whole = predicted(name, limits=limits), predicted(name, limits=limits, skipping=False)
     assert some.transfers == whole.transfers[: len(some.transfers)] != ()
-    assert replace(some, transfers=()) == replace(whole, transfers=())
+    assert replace(some, transfers=(), waits=()) == replace(whole, transfers=(), waits=())
 
 
 @pytest.mark.slow

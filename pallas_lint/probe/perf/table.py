@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.perf import occupancy
 from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
 from pallas_lint.report.style import visible
 
@@ -21,17 +23,25 @@ _MOST_UNITS = 2
 def paragraphs(launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine) -> Iterator[str]:
     """One for each launch of which it was asked what it costs. `launches` are documents of the contract."""
     for launch in launches:
-        costs = launch.get("cost") or []
-        if costs:
-            yield "\n".join([*_paragraph(launch, costs, style, source_line)])
+        lines = [*_of_tpus(launch.get("cost") or [], style, source_line), *_of_gpus(launch["stages"])]
+        if lines:
+            yield "\n".join([_title(launch, style), *lines])
 
 
-def _paragraph(
-    launch: dict[str, Any], costs: list[dict[str, Any]], style: Style, source_line: SourceLine
-) -> Iterator[str]:
+def _title(launch: dict[str, Any], style: Style) -> str:
     where = f"{visible(launch['path'])}:{launch['line']}: " if launch["path"] else ""
-    steps = costs[0]["steps"]
-    yield f"{style.path(where)}{style.bold(visible(launch['kernel']))}, {steps:,} step{'s' * (steps != 1)}"
+    steps = math.prod(launch["grid"] or ())
+    return f"{style.path(where)}{style.bold(visible(launch['kernel']))}, {steps:,} step{'s' * (steps != 1)}"
+
+
+def _of_gpus(stages: list[dict[str, Any]]) -> Iterator[str]:
+    for stage in stages:
+        told = occupancy.told(stage.get("figures") or {})
+        if told:
+            yield f"  {stage['target']}: {told}"
+
+
+def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine) -> Iterator[str]:
     told = [cost for cost in costs if cost["microseconds"] is not None]
     if told:
         yield from _table([_HEAD, *map(_row, told)], style.dim)

@@ -15,6 +15,7 @@ from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
 from .stages import causes, checks, cost, grid, interpret, lowering, memory
+from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
 from .tasks import StageOf, problem, stage
 
@@ -219,9 +220,14 @@ class _Examination:
             raise devices.Missing("left to another process")
         if self.schedules is None:
             return {"figures": lowering.compiled(self.launch, target)}
-        with self.schedules.kept(self.at, target):
-            keep = partial(self.schedules.keep_program, self.at, target)
-            return {"figures": lowering.compiled(self.launch, target, keep)}
+        if target.backend == "tpu":
+            with self.schedules.kept(self.at, target) as alone:
+                return {"figures": lowering.compiled(self.launch, target, alone)}
+        assembly = Assembly(self.schedules.folder_of(self.at, target))
+        alone = lowering.Alone(assembly.options, lambda _: None)
+        with assembly.asked():
+            figures = lowering.compiled(self.launch, target, alone)
+        return {"figures": {**figures, **assembly.figures()}}
 
     def _cost(self, target: devices.Target, schedules: cost.Schedules, compiled: bool) -> Outcome:
         if not compiled:

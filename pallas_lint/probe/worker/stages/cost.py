@@ -18,6 +18,7 @@ from ...cost.told import Cost, LineCost, Pipeline
 from .. import environment
 from ..devices import Target
 from ..launches.launch import Launch
+from .lowering import Alone
 from .module import Module
 
 # Of the seventy texts that libtpu can write of a kernel, those that are read; the others take seconds and 40 MB.
@@ -27,6 +28,7 @@ _USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utili
 _PICTURED = 32  # copies
 _OPERAND = re.compile(r"\boperand (\d+)\b")  # as a prediction names those of the compiled kernel
 _PROGRAM = "program.hlo"
+_FROM_HBM = {"xla_msa_enable": "false"}  # else XLA moves operands of a lone kernel to VMEM first
 _AROUND = ("TLP", "<")  # of what is around kernels: the program, how it begins and ends
 
 
@@ -40,20 +42,26 @@ class Schedules:
         os.environ["LIBTPU_INIT_ARGS"] = f"{os.environ.get('LIBTPU_INIT_ARGS', '')} {flags}".strip()
 
     @contextlib.contextmanager
-    def kept(self, at: int, target: Target) -> Iterator[None]:
-        """Context in which a launch is compiled: what is written of it is kept under its name."""
+    def kept(self, at: int, target: Target) -> Iterator[Alone]:
+        """Context in which a launch is compiled as it yields: what is written of it is kept under its name."""
         self._sweep()
-        try:
-            yield
-        finally:
-            self._sweep(self._place(at, target))
+        place = self._place(at, target)
 
-    def keep_program(self, at: int, target: Target, text: str) -> None:
-        """Keep what the compiled program around a launch says of itself."""
+        def keep(text: str) -> None:
+            os.makedirs(place, exist_ok=True)
+            with open(os.path.join(place, _PROGRAM), "w", encoding="utf-8") as file:
+                file.write(text)
+
+        try:
+            yield Alone(_FROM_HBM, keep)
+        finally:
+            self._sweep(place)
+
+    def folder_of(self, at: int, target: Target) -> str:
+        """An empty folder for what is written of a launch."""
         place = self._place(at, target)
         os.makedirs(place, exist_ok=True)
-        with open(os.path.join(place, _PROGRAM), "w", encoding="utf-8") as file:
-            file.write(text)
+        return place
 
     def texts(self, at: int, target: Target) -> Iterator[tuple[str, str]]:
         """The name and the text of each file that was written of a launch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ...protocol import Typed
@@ -17,6 +18,14 @@ _UNBOUND = re.compile(
     re.IGNORECASE,
 )
 _USED = re.compile(r'used_scoped_memory_configs":\[[^\]]*"size":"(\d+)"')
+
+
+@dataclass(frozen=True)
+class Alone:
+    """How a launch is compiled of which more is asked. `keep` is given the text of the program around it."""
+
+    options: dict[str, str]
+    keep: Callable[[str], None]
 
 
 class Unfinished(Exception):
@@ -60,10 +69,10 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
         raise
 
 
-def compiled(launch: Launch, target: Target, keep: Callable[[str], None] | None = None) -> dict[str, int]:
-    """Compile the launch; returns the figures that the compiler tells. `keep` is given the text of what it made."""
-    lowered = lower(launch, target, devices.device(target), row_major=keep is not None)
-    return figures_of(lowered, target, keep)
+def compiled(launch: Launch, target: Target, alone: Alone | None = None) -> dict[str, int]:
+    """Compile the launch; returns the figures that the compiler tells."""
+    lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
+    return figures_of(lowered, target, alone)
 
 
 def packed(lowered: Any) -> bytes:
@@ -108,10 +117,10 @@ def compiled_elsewhere(data: bytes, ins: list[Typed], outs: list[Typed], target:
         return figures_of(lowered, target)
 
 
-def figures_of(lowered: Any, target: Target, keep: Callable[[str], None] | None = None) -> dict[str, int]:
+def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict[str, int]:
     """Compile; returns the figures that the compiler tells."""
     try:
-        done = lowered.compile() if keep is None else _compiled_alone(lowered)
+        done = lowered.compile() if alone is None else _compiled_with(lowered, alone.options)
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
             return {}  # 0.8 says so after the GPU compiler is through
@@ -123,8 +132,8 @@ def figures_of(lowered: Any, target: Target, keep: Callable[[str], None] | None 
     figures: dict[str, int] = {}
     if target.backend == "tpu":
         text = done.as_text() or ""
-        if keep is not None:
-            keep(text)
+        if alone is not None:
+            alone.keep(text)
         used = [int(size) for size in _USED.findall(text)]
         if used:
             figures["vmem_bytes"] = max(used)
@@ -138,10 +147,10 @@ def figures_of(lowered: Any, target: Target, keep: Callable[[str], None] | None 
     return figures
 
 
-def _compiled_alone(lowered: Any) -> Any:
-    """Compile a launch whose operands are to be read from HBM: XLA would move those of a lone kernel to VMEM first."""
+def _compiled_with(lowered: Any, options: dict[str, str]) -> Any:
+    """Compile with options that a compiler may not know."""
     try:
-        return lowered.compile(compiler_options={"xla_msa_enable": "false"})
+        return lowered.compile(compiler_options=options) if options else lowered.compile()
     except Exception as error:
         if "No such compile option" in str(error):
             return lowered.compile()
