@@ -6,14 +6,20 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint import report as reports
 from pallas_lint.cli import progress, terminal
 from pallas_lint.cli.exit import OK, TROUBLE
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
+from pallas_lint.probe.perf import better
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.tuning import TIE, Choices, Tuning
+from pallas_lint.report import full
+from pallas_lint.report.json import finding_document
+from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
     import argparse
@@ -31,21 +37,35 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     """Try all choices and say which are fastest; returns the exit status. Raises UsageError."""
     if len(wanted) != 1:
         raise UsageError("--tune: name one function")
+    choices = _choices(options.tune)
+    known = better.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
     with progress.shown(quiet=options.quiet) as tell:
-        tuning = Tuning(wanted[0], _choices(options.tune), python, cwd, conditions, tell)
+        tuning = Tuning(wanted[0], choices, python, cwd, conditions, tell, known.values if known is not None else {})
         if tuning.count > _MOST:
             raise UsageError(f"--tune: {tuning.count} choices, and at most {_MOST} are tried")
         try:
             finished = tuning.run()
         except WorkerError as error:
             raise UsageError(str(error)) from error
+    found = list(better.findings(tuning, known)) if known is not None else []
     if options.output_format == "json":
-        terminal.write([json.dumps({"version": 1, **_document(tuning)}, indent=2) + "\n"])
+        told = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
+        terminal.write([json.dumps(told, indent=2) + "\n"])
     else:
-        terminal.write(_text(tuning, Style(wants_colour(options.color, sys.stdout))))
+        style, lines = Style(wants_colour(options.color, sys.stdout)), Lines(cwd)
+        terminal.write(full.findings(reports.Report(findings=found, style=style, source_line=lines.line)))
+        terminal.write(_text(tuning, style))
     if not finished:
         terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
     return OK if any(one.took for one in tuning.tried) else TROUBLE
+
+
+def _text_of(file: Path) -> str:
+    """Its text; empty where it cannot be read, which the probe will say."""
+    try:
+        return Source.read(file, str(file)).text
+    except SourceError:
+        return ""
 
 
 def _choices(words: Sequence[str]) -> Choices:

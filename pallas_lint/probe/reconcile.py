@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Families that say "will not lower or compile": a compiler that compiles the kernel refutes them.
 _REFUTABLE = ("PAL1", "PAL2")
+_OF_COST = "PAL8"
 # What a compiler takes without a word, though it costs precision or time: its verdict says nothing about these.
 _BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
 # Rules about values nobody wrote, and what running the kernel shows of them.
@@ -74,6 +75,8 @@ def settled(
             severity = max(finding.severity, same[0].severity, key=lambda severity: severity.rank)
             found.append(evolve(finding, origin="probe", severity=severity, help=help_))
             continue
+        if _costs_nothing(finding, launches):
+            continue
         reason = _refutation(finding, launches)
         if reason is None:
             found.append(finding)
@@ -94,6 +97,15 @@ def _same(static: Finding, probed: Finding) -> bool:
             probed.span.start.line in lines or probed.span.start.line in related
         )
     return _POISONED.get(static.code) == probed.code
+
+
+def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:
+    """Whether it is about a cost, and the predicted ones do not show it."""
+    if not finding.code.startswith(_OF_COST):
+        return False
+    mine = [cost for launch in launches if launch.kernel == finding.kernel for cost in launch.costs]
+    told = [cost for cost in mine if finding.device is None or cost["target"].endswith(f":{finding.device}")]
+    return bool(told) and all(cost["microseconds"] is not None for cost in told)
 
 
 def _refutation(finding: Finding, launches: Iterable[LaunchResult]) -> str | None:

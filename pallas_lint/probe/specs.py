@@ -53,8 +53,8 @@ class Spec:
     @property
     def spelled(self) -> str:
         """The arguments as they are written in a probe comment."""
-        keywords = (f"{name}={_spelled(value)}" for name, value in self.keywords)
-        return ", ".join((*map(_spelled, self.arguments), *keywords))
+        keywords = (f"{name}={spelled(value)}" for name, value in self.keywords)
+        return ", ".join((*map(spelled, self.arguments), *keywords))
 
 
 def parse_target(target: str, words: Sequence[str]) -> Spec:
@@ -220,16 +220,16 @@ def _value(node: ast.expr, text: str) -> Argument:
     return {"kind": "literal", "value": repr(_literal(node, text))}
 
 
-def _spelled(value: Argument) -> str:
+def spelled(value: Argument) -> str:
     if value["kind"] == "array":
         text = f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
         given = value.get("values")
         return text if given is None else f"{text}={given}"
     if value["kind"] == "dict":
-        return f"{{{', '.join(f'{key!r}: {_spelled(each)}' for key, each in value['value'])}}}"
+        return f"{{{', '.join(f'{key!r}: {spelled(each)}' for key, each in value['value'])}}}"
     if isinstance(value["value"], str):
         return value["value"]
-    inner = ", ".join(map(_spelled, value["value"]))
+    inner = ", ".join(map(spelled, value["value"]))
     if value["kind"] == "list":
         return f"[{inner}]"
     return f"({inner}{',' if len(value['value']) == 1 else ''})"

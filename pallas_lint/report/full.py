@@ -25,6 +25,14 @@ def render(report: Report) -> Iterator[str]:
         yield from statistics.render(report)
         yield from footer.render(report)
         return
+    yield from findings(report)
+    if not report.quiet:
+        yield from (f"{paragraph}\n\n" for paragraph in report.paragraphs)
+    yield from footer.render(report)
+
+
+def findings(report: Report) -> Iterator[str]:
+    """Each finding as a paragraph."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
         alike.setdefault((finding.span.path, finding.code, finding.message), []).append(finding)
@@ -32,9 +40,6 @@ def render(report: Report) -> Iterator[str]:
         shown = same if len(same) < MOST_ALIKE else same[:1]
         for finding in shown:
             yield "\n".join([*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]) + "\n\n"
-    if not report.quiet:
-        yield from (f"{paragraph}\n\n" for paragraph in report.paragraphs)
-    yield from footer.render(report)
 
 
 def _paragraph(finding: Finding, report: Report) -> Iterator[str]:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.finding import Severity
-from pallas_lint.rule import Rule
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.launch import Launch
+
+_TWO_CORES = ("v5p",)  # that libtpu gives both to one launch
 
 
 class IdleCore(Rule):
     """The launch uses one of the two cores of the chip.
 
     A v5p has two TensorCores that work as one device: axes of the grid that are said to be parallel are split among
-    them. Where none is, the second core waits. Told by `pallas-lint probe --perf` of grids of more than one step.
+    them. Where none is, the second core waits. Told where the target is `tpu:v5p`, of grids of more than one step: of
+    the text, where an axis moves the blocks of all outputs, and by `pallas-lint probe --perf`.
 
     ## How to fix
 
@@ -36,4 +49,72 @@ class IdleCore(Rule):
     code = "PAL810"
     name = "idle-core"
     severity = Severity.INFO
-    probe_only = True
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((256, 1024), lambda i: (i, 0))
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(4,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            target="tpu:v5p",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((256, 1024), lambda i: (i, 0))
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+                )(x)
+            """,
+            target="tpu:v5p",
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        device = context.target.device if context.target is not None else None
+        if device not in _TWO_CORES or not launch.form.is_over_blocks or launch.interpret:
+            return
+        blocks = blocks_of(launch, context.analysis)
+        if blocks is None or not blocks.outputs or any(name != "arbitrary" for name in blocks.grid.semantics):
+            return
+        for axis, size in enumerate(blocks.grid.sizes):
+            moves = all(block is not None and block.ignores(axis) is False for block in blocks.outputs)
+            if moves and isinstance(size, int) and size > 1:
+                yield context.finding(
+                    launch.called_at,
+                    f"one of the two cores of {device} is idle: no axis of the grid is said to be parallel",
+                    help=f"mark axis {axis} 'parallel' in dimension_semantics, if no step needs what another one wrote",
+                    device=device,
+                )
+                return

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 from pallas_lint.finding import Severity
-from pallas_lint.rule import Rule
+from pallas_lint.kernels.facts.buffer_uses import holds_pipelines
+from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.trace import KernelTrace
+
+_STEPS = 256  # of fewer a tenth of a millisecond is at stake, at most
+_SMALL = 32 << 10  # bytes: they move within 40 ns on the slowest chip
 
 
 class LatencyBound(Rule):
@@ -11,7 +28,8 @@ class LatencyBound(Rule):
 
     A step of the grid costs about as long as it takes to fetch its first byte, 300 to 600 ns, and some dozens of
     cycles for the loop, however small its blocks are. Told by `pallas-lint probe --perf`, of a launch with at least
-    eight steps that is further than a factor of two from what the chip could do.
+    eight steps that is further than a factor of two from what the chip could do; and of the text, where a step of at
+    least 256 moves no more than 32 KiB and its kernel has no loop.
 
     ## How to fix
 
@@ -38,4 +56,86 @@ class LatencyBound(Rule):
     code = "PAL801"
     name = "latency-bound"
     severity = Severity.INFO
-    probe_only = True
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((8, 128), lambda i, j: (i, j))
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(128, 8),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+
+            double(jnp.zeros((1024, 1024), jnp.float32))
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                block = pl.BlockSpec((256, 1024), lambda i: (i, 0))
+                return pl.pallas_call(
+                    kernel,
+                    grid=(4,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+
+            double(jnp.zeros((1024, 1024), jnp.float32))
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        launch = trace.launch
+        if not launch.form.is_over_blocks or launch.interpret or _has_work_of_its_own(trace, context):
+            return
+        blocks = blocks_of(launch, context.analysis)
+        sizes = blocks.grid.literal if blocks is not None else None
+        if blocks is None or sizes is None or math.prod(sizes) < _STEPS:
+            return
+        if blocks.inputs is None or not blocks.outputs:
+            return
+        moved = [block.bytes if block is not None else None for block in (*blocks.inputs, *blocks.outputs)]
+        total = sum(each for each in moved if each is not None)
+        if None in moved or total > _SMALL:
+            return
+        yield context.finding(
+            launch.called_at,
+            f"{math.prod(sizes)} steps of the grid that move {size(total)} each: a step itself takes about as long as "
+            "moving half a megabyte",
+            help="larger blocks make fewer steps; `pallas-lint probe --perf` predicts the time, `--tune` tries sizes",
+        )
+
+
+def _has_work_of_its_own(trace: KernelTrace, context: Context) -> bool:
+    """Whether a step may do more than its blocks are large: loops, copies, pipelines, pieces that are not known."""
+    if holds_pipelines(trace, context.analysis):
+        return True
+    guards = (guard for event in trace.events if isinstance(event, Op | Access) for guard in event.guards)
+    names = (event.name for event in trace.events if isinstance(event, Op))
+    return any(guard.kind == "loop" for guard in guards) or any("copy" in name or "pipeline" in name for name in names)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.finding import Severity
-from pallas_lint.rule import Rule
+from pallas_lint.kernels.library.products import precision_name, product_of
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.trace import Op
+
+_SEVERAL = frozenset({"HIGHEST", "highest", "float32", "HIGH", "high", "bfloat16_3x"})
 
 
 class MultiPassDot(Rule):
     """A product in float32 takes several passes of the matrix unit.
 
     The unit multiplies bfloat16. `precision=HIGHEST` (or `HIGH`) splits float32 operands into three (two) parts of
-    bfloat16 and multiplies them with each other. Told by `pallas-lint probe --perf` of launches bound by computing, in
-    lines that take a fifth of the time.
+    bfloat16 and multiplies them with each other. Told of the text, where both operands are known to be float32, and by
+    `pallas-lint probe --perf` of launches bound by computing, in lines that take a fifth of the time: elsewhere it says
+    that it does not matter.
 
     ## How to fix
 
@@ -40,4 +53,65 @@ class MultiPassDot(Rule):
     code = "PAL807"
     name = "multi-pass-dot"
     severity = Severity.INFO
-    probe_only = True
+    backends = frozenset({"tpu"})
+    once = True
+    ops = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot", "jax.lax.dot_general")
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, y_ref, o_ref):
+                o_ref[...] = jnp.dot(x_ref[...], y_ref[...], precision=lax.Precision.HIGHEST)  #!
+
+            def product(x, y):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, y)
+
+            product(jnp.zeros((512, 512), jnp.float32), jnp.zeros((512, 512), jnp.float32))
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def kernel(x_ref, y_ref, o_ref):
+                o_ref[...] = jnp.dot(x_ref[...], y_ref[...])
+
+            def product(x, y):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x, y)
+
+            product(jnp.zeros((512, 512), jnp.float32), jnp.zeros((512, 512), jnp.float32))
+            """
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        product = product_of(op.name, list(op.args), dict(op.keywords))
+        precision = precision_name(op.argument("precision", 3 if op.name == "jax.lax.dot_general" else 2))
+        if product is None or precision not in _SEVERAL or context.launch is None or context.launch.interpret:
+            return
+        if product.left.dtype == product.right.dtype == "f32":
+            yield context.finding(
+                op.site,
+                f"a product in float32 with precision {precision} takes several passes of the matrix unit",
+                help="leave `precision` out where operands rounded to bfloat16 will do; `pallas-lint probe --perf` "
+                "tells whether it matters here",
+                op=op,
+            )

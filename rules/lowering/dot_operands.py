@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.library.products import product_of
+from pallas_lint.kernels.library.products import precision_name, product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, External, Seq
+from pallas_lint.kernels.model.values import NONE, Array, CallResult, External, Seq
 from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
@@ -217,21 +217,13 @@ def _precision(op: Op) -> tuple[str | None, str | None]:
         return "plain", None
     if isinstance(value, Seq):
         same = len(value.items) == 2 and value.items[0] == value.items[1]
-        return ("plain", _precision_name(value.items[0])) if same else ("each", None)
+        return ("plain", precision_name(value.items[0])) if same else ("each", None)
     if isinstance(value, External) and ".DotAlgorithmPreset." in value.name:
         return "preset", value.short
     if isinstance(value, CallResult) and value.function.endswith(".DotAlgorithm"):
         return "object", None
-    name = _precision_name(value)
+    name = precision_name(value)
     return ("plain", name) if name is not None else (None, None)
-
-
-def _precision_name(value: object) -> str | None:
-    if isinstance(value, External) and ".Precision." in value.name:
-        return value.short
-    if isinstance(value, Const) and isinstance(value.value, str):
-        return value.value
-    return None
 
 
 _MATRICES = "give vectors a second dimension, e.g. `v[None, :]`"

@@ -97,12 +97,12 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "bn=512", "--python", python(), "--target", "tpu:v5e")
     tried = ("--tune", "bm=128,512", "--tune", "bk=512,2048", "--tune", "bn=512,8192")
     done = run(*words, *tried, cwd=folder)
-    assert "2 of 8 choices have a number" in done.stdout, done.stdout + done.stderr
+    assert "3 of 9 choices have a number" in done.stdout, done.stdout + done.stderr
     assert re.search(r"µs  best     bm=512 bk=512 bn=512\n.*µs  \+\d+% +bm=128 bk=512 bn=512\n", done.stdout)
     assert "no number for bm=128 bk=2048 bn=512: its grid has no step" in done.stdout
     found = json.loads(run(*words, *tried[:2], "--tune", "bk=512", "--output-format", "json", cwd=folder).stdout)
     (target,) = found["tune"]
-    assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128"]
+    assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]
 
 
 @pytest.mark.parametrize(
@@ -238,3 +238,18 @@ def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None
     unknown = json.loads(run("reads.py::spread", "i32[4]", *words, cwd=tmp_path).stdout)
     assert [launch["cost"][0]["microseconds"] for launch in unknown["launches"]] == [None, None]
     assert "the values of the grid, which nobody told" in unknown["launches"][1]["cost"][0]["doubts"]
+
+
+def test_better_blocks_than_those_it_has_are_told(folder: Path) -> None:
+    words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "--python", python(), "--target", "tpu:v5e")
+    tried = ("--tune", "bm=256,512", "--tune", "bk=512", "--tune", "bn=512")
+    done = run(*words, *tried, cwd=folder)
+    line = next(at for at, text in enumerate(KERNELS.splitlines(), 1) if "def matmul" in text)
+    assert re.match(
+        rf"kernels.py:{line}:24 PAL811 better-block \[info\]\n  bm=512 bk=512 bn=512 is predicted to be [\d.]+ times "
+        rf"as fast as bm=128 bk=128 bn=128: [\d.]+ µs instead of [\d.]+ µs\n",
+        done.stdout,
+    ), done.stdout
+    assert "3 of 3 choices have a number" in done.stdout, "what it has is tried once"
+    told = json.loads(run(*words, "bm=512", "bk=512", "bn=512", *tried, "--output-format", "json", cwd=folder).stdout)
+    assert told["findings"] == [] and len(told["tune"][0]["choices"]) == 2

@@ -8,7 +8,7 @@ from pallas_lint.kernels.library.operands import Keywords, argument, axes, broad
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of, operand_element, promote
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Value
+from pallas_lint.kernels.model.values import Array, Const, Dim, External, Seq, Shape, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ class Dimensions:
 
     contract: tuple[tuple[int, ...], tuple[int, ...]]
     batch: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+
+def precision_name(value: Value | None) -> str | None:
+    """ "HIGHEST" of `lax.Precision.HIGHEST`, "highest" of the string; None for what is no such constant."""
+    if isinstance(value, External) and ".Precision." in value.name:
+        return value.short
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
 
 
 def operands(args: list[Value], keywords: Keywords) -> list[Value]:

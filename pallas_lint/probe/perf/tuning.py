@@ -52,18 +52,25 @@ class Tuning:
     cwd: Path
     conditions: Conditions
     tell: Callable[[str], None]
+    now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
     tried: list[Tried] = field(factory=list, init=False)
     _workers: list[Worker] = field(factory=list, init=False)
     _stopped: threading.Event = field(factory=threading.Event, init=False)
 
     @property
     def count(self) -> int:
-        return math.prod(map(len, self.choices.values()))
+        return math.prod(map(len, self.choices.values())) + self._adds_now
+
+    @property
+    def _adds_now(self) -> bool:
+        return any(all(value != each for _, each in self.choices[name]) for name, (_, value) in self.now.items())
 
     def run(self) -> bool:
         """Try them all, several at a time; False where it was interrupted. Raises WorkerError."""
         named = ([(name, *value) for value in values] for name, values in self.choices.items())
         every = list(itertools.product(*named))
+        if self._adds_now:
+            every.append(tuple((name, *value) for name, value in self.now.items()))
         free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for _ in range(min(usable_cores(), len(every), _MOST_WORKERS)):
             self._workers.append(Worker(self.python, self.cwd))

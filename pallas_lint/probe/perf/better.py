@@ -1,0 +1,109 @@
+"""PAL811: other values of a function's arguments than those that it has now are clearly faster."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Finding, Position, Severity, Span
+from pallas_lint.probe import specs
+from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pallas_lint.probe.perf.tuning import Tried, Tuning
+    from pallas_lint.probe.protocol import Argument
+    from pallas_lint.probe.specs import Spec
+
+_CLEARLY = 1.05  # times as fast
+
+
+@frozen
+class Now:
+    """The values that a function has now. `span`: where the first of them, or the function, stands."""
+
+    values: dict[str, tuple[str, Argument]]
+    span: Span
+
+
+def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
+    """The values of some arguments: as the spec gives them, else their defaults; None where one has none."""
+    function = _function(source, spec.function)
+    if function is None:
+        return None
+    span = _span(spec.file, function)
+    defaults = dict(_defaults(function))
+    given = dict(spec.keywords)
+    values: dict[str, tuple[str, Argument]] = {}
+    for name in names:
+        if name in given:
+            values[name] = specs.spelled(given[name]), given[name]
+        elif name in defaults:
+            text = ast.unparse(defaults[name])
+            try:
+                values[name] = text, specs.parse_argument(text)
+            except specs.SpecError:
+                return None
+        else:
+            return None
+    if not any(name in given for name in names):
+        span = _span(spec.file, defaults[names[0]])
+    return Now(values, span)
+
+
+def findings(tuning: Tuning, known: Now) -> Iterator[Finding]:
+    """One for each target on which something else than now is clearly faster."""
+    chosen = {name: value for name, (_, value) in known.values.items()}
+    for target in tuning.targets:
+        order = tuning.best(target)
+        mine = next((one for one in order if {n: specs.parse_argument(text) for n, text in one.values} == chosen), None)
+        if mine is None or mine.took[target] < _CLEARLY * order[0].took[target]:
+            continue
+        yield _finding(order[0], mine, target, tuning, known)
+
+
+def _finding(best: Tried, mine: Tried, target: str, tuning: Tuning, known: Now) -> Finding:
+    factor = mine.took[target] / best.took[target]
+    backend, _, device = target.partition(":")
+    return Finding(
+        "PAL811", "better-block", Severity.INFO,
+        f"{best.spelled} is predicted to be {factor:.3g} times as fast as {mine.spelled}: "
+        f"{microseconds(best.took[target])} instead of {microseconds(mine.took[target])}",
+        known.span,
+        f"of {len(tuning.tried)} choices tried with these arguments: other shapes may like others",
+        backend=backend, device=device or None, origin="probe",
+    )  # fmt: skip
+
+
+def _function(source: str, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    try:
+        scope: ast.AST = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for part in name.split("."):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found = [each for each in getattr(scope, "body", ()) if isinstance(each, kinds) and each.name == part]
+        if not found:
+            return None
+        scope = found[-1]
+    return scope if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
+def _defaults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    yield from (
+        (argument.arg, default)
+        for argument, default in zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True)
+    )
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    yield from ((argument.arg, default) for argument, default in named if default is not None)
+
+
+def _span(file: str, node: ast.expr | ast.FunctionDef | ast.AsyncFunctionDef) -> Span:
+    start = Position(node.lineno, node.col_offset + 1)
+    if isinstance(node, ast.expr) and node.end_lineno == node.lineno and node.end_col_offset is not None:
+        return Span(file, start, Position(node.lineno, node.end_col_offset + 1))
+    return Span(file, start, Position(node.lineno, node.col_offset + 4))
