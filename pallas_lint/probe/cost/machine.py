@@ -101,7 +101,7 @@ class Machine:
 
     def run(self, limits: Limits, *, skipping: bool = True) -> None:
         """Run to the end. Raises Refused."""
-        functions = self.bound(self.state, self._begin, self._wait)
+        functions = self.bound(self.state, self._begin, self._wait, self._add)
         segments, runs, state = len(functions), self.tally.runs, self.state
         deadline = time.monotonic() + limits.seconds
         watch = Watch(self) if skipping else None
@@ -116,7 +116,7 @@ class Machine:
             if steps & 0xFFF == 0 and (steps > limits.steps or time.monotonic() > deadline):
                 raise Refused("it takes too many steps to tell")
 
-    def bound(self, state: State, begin: Any, wait: Any) -> list[Callable[[int], tuple[int, int]]]:
+    def bound(self, state: State, begin: Any, wait: Any, add: Any) -> list[Callable[[int], tuple[int, int]]]:
         """The program's functions over a state."""
 
         def load(address: Any) -> Any:
@@ -133,7 +133,7 @@ class Machine:
         scope: dict[str, Any] = {**vars(values), "refuse": _refuse}
         exec(self.program.code, scope)
         functions: list[Callable[[int], tuple[int, int]]] = scope["make"](
-            state.scalars, state.predicates, state.memory, load, begin, wait, fill
+            state.scalars, state.predicates, state.memory, load, begin, wait, add, fill
         )
         return functions
 
@@ -177,26 +177,40 @@ class Machine:
         state.pending.setdefault(flag, []).append((done, count))
 
     def _wait(self, at: int, flag: Any, granules: Any, now: int) -> int:
-        wanted = int(granules)
+        """Until a flag counts at least so much; it goes on counting that."""
         if isinstance(flag, Unknown):
             raise Refused(flag.why)
-        queue = self.state.pending.get(flag, [])
-        done = now
-        while wanted > 0:
-            if not queue:
-                raise Refused("a wait for a copy that was not begun: another core or a signal must end it")
-            until, count = queue[0]
-            done = max(done, until)
-            if count > wanted:
-                queue[0] = (until, count - wanted)
-            else:
-                queue.pop(0)
+        wanted, done = int(granules) + self.state.owed.get(flag, 0), now
+        for arrives, count in self.state.pending.get(flag, ()):
+            if wanted <= 0:
+                break
+            done = max(done, arrives)
             wanted -= count
+        if wanted > 0:
+            raise Refused("a wait for what was not begun here: another core or device must end it")
         if done > now:
             self.tally.stalls[at] += done - now
             if self.notes_transfers and len(self.tally.waits) < _MOST_TRANSFERS:
                 self.tally.waits.append((now, done))
         return done
+
+    def _add(self, at: int, flag: Any, count: Any, now: int) -> None:
+        """Add to what a flag counts; less than nothing takes away, as is done after each wait."""
+        if isinstance(flag, Unknown):
+            raise Refused(flag.why)
+        much, owed = int(count), self.state.owed
+        queue = self.state.pending.setdefault(flag, [])
+        if much > 0:
+            queue.append((now, much))
+            return
+        much -= owed.pop(flag, 0)
+        while much and queue and queue[0][0] <= now:
+            arrived, there = queue[0]
+            taken = min(there, -much)
+            much += taken
+            queue[:1] = [(arrived, there - taken)] if there > taken else []
+        if much:
+            owed[flag] = -much
 
 
 def _refuse(why: str) -> None:

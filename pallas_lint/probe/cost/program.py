@@ -46,7 +46,7 @@ _RESULTS: dict[str, str] = {
     "scalar_select": "chosen({0},{1},{2})",
     "sdivrem": "divided({0},{1})", "sdiv": "divided({0},{1})", "srem": "remainder({0},{1})",
 }  # fmt: skip
-# Without a result, and without a part in what is issued: they check, order or count what copies have done.
+# Without a result, and without a part in what is issued: they check, order, or count for other devices.
 _SILENT = re.compile(r"(sfence|shalt|vsync(pa|add|mov)|vst|scheduling|strace|vtrace|snop|vnop|setiar|vdelay)\b")
 
 
@@ -107,7 +107,7 @@ class _Translation:
         targets = {target for _, target in self.branches.values()}
         cuts = sorted({0, total, *targets, *(at for at in behind if at < total)})
         number = {first: at for at, first in enumerate(cuts)}
-        lines = ["def make(S, P, M, load, begin, wait, fill):"]
+        lines = ["def make(S, P, M, load, begin, wait, add, fill):"]
         for at, (first, last) in enumerate(itertools.pairwise(cuts)):
             self.program.segments.append(range(first, last))
             lines += self._segment(at, first, last, steps, number)
@@ -175,7 +175,8 @@ class _Translation:
         if code.startswith("sbr"):
             self.branches[at] = (self._condition(rest), self._target(rest))
             return
-        if register is None and (code.startswith("v") or _SILENT.match(code)) and not code.startswith("vwait"):
+        silent = code.startswith("v") or _SILENT.match(code)
+        if register is None and silent and code != "vsyncadd" and not code.startswith("vwait"):
             return
         try:
             self._translate(at, register, code, rest, step)
@@ -210,7 +211,7 @@ class _Translation:
         predicate, otherwise, rest = self._predicated(rest)
         operands = _split(re.sub(r"^\[resolvable:\$\w+\]\s*", "", rest))
         base = code.partition(".")[0]
-        if base in ("dma", "sst"):
+        if base in ("dma", "sst", "vsyncadd", "vwait"):
             step.effects += self._effect(at, code, base, operands, rest, predicate)
         elif register is None:
             raise _Unclear(code)
@@ -255,7 +256,9 @@ class _Translation:
             if predicate is not None:
                 return [f"store(M, {self._operand(place[1])}, {predicate}, {self._operand(place[3])})"]
             return [f"M[{self._operand(place[1])}] = {self._operand(place[3])}"]
-        elif code.startswith("dma.done.wait"):
+        elif code == "vsyncadd":
+            effects = [f"add({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
+        elif code.startswith(("dma.done.wait", "vwait.ge")):
             effects = [f"t = wait({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
         elif re.fullmatch(r"dma\.\w+_to_\w+", code):
             source, size, target, flag = (self._operand(operand) for operand in operands[:4])

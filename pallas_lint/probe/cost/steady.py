@@ -297,7 +297,7 @@ class Watch:
             (flag, tuple((max(done - now, 0), count) for done, count in queue))
             for flag, queue in state.pending.items() if queue
         )  # fmt: skip
-        return max(state.free - now, 0), tuple(waiting)
+        return max(state.free - now, 0), tuple(waiting), tuple(sorted(state.owed.items()))
 
     def _skip(self, head: int, hunt: _Hunt) -> tuple[int, bool]:
         """Skip stretches like the last two; the segments that were run to find out, and whether any were."""
@@ -349,7 +349,10 @@ class Watch:
             begin(at, granules, flag, now)
             return now
 
-        functions = self.machine.bound(state, begin, wait)
+        def add(at: int, flag: Any, count: Any, now: int) -> None:
+            begin(at, count, flag, now)
+
+        functions = self.machine.bound(state, begin, wait, add)
         wanted = {name[1]: count for name, count in grown.items() if name[0] == "runs" and count}
         total, steps, at = sum(wanted.values()), 0, head
         while steps < total:

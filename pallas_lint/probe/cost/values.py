@@ -78,7 +78,9 @@ def negated(value: Any) -> Any:
 
 
 def both(one: Any, other: Any) -> Any:
-    return one and other if not isinstance(one, Unknown) else (one if other or isinstance(other, Unknown) else False)
+    if isinstance(one, Unknown):
+        return one if isinstance(other, Unknown) or other else False
+    return one and other
 
 
 def any_of(one: Any, other: Any) -> Any:

@@ -21,7 +21,7 @@ test("what a kernel costs: the lens, its lines, the panel, and what it was befor
   // What stands behind a line is drawn by its style.
   const behind = (): Promise<string[]> =>
     editor.page.evaluate(() =>
-      [...document.querySelectorAll(".view-line span")]
+      Array.from(document.querySelectorAll(".view-line span"))
         .map((each) => getComputedStyle(each, "::after").content)
         .filter((text) => text.includes("v5e, mostly")),
     );

@@ -15,6 +15,7 @@ from .recorder import PRIMITIVES, Record
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _LARGEST = 1 << 20  # elements of a result that is computed
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
+_LEFT = {"while", "pure_callback"}  # what may take for ever, and what is the user's own
 _CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
 
@@ -55,7 +56,7 @@ class _Run:
             # Of what a loop or a mesh hands to its body only the constants in it are known.
             for jaxpr in inner:
                 self.closed(jaxpr, [None] * len(getattr(jaxpr, "jaxpr", jaxpr).invars))
-        if within or equation.effects or any(value is None for value in values):
+        if within or equation.effects or name in _LEFT or any(value is None for value in values):
             return unknown
         if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
             return unknown
