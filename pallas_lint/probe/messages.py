@@ -53,7 +53,7 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL304",
         "a kernel takes prefetch operands, inputs, outputs and scratch, in this order",
-        (r"takes \d+ positional arguments? but \d+ (was|were) given", r"missing \d+ required positional argument"),
+        (r"in a launch: .*(takes \d+ positional arguments? but \d+ |missing \d+ required positional argument)",),
         ("trace",),
     ),
     Known(
@@ -200,6 +200,8 @@ def understand(problem: Raised, stage: str) -> Known | None:
     text = f"{problem['type']}: {problem['message']}"
     if problem.get("in_index_map"):
         text = f"in an index map: {text}"
+    elif problem.get("in_launch", True):
+        text = f"in a launch: {text}"
     for known in KNOWN:
         counts = not known.stages or stage in known.stages
         if counts and any(re.search(pattern, text) for pattern in known.patterns):

@@ -180,6 +180,7 @@ class Raised(_Raised, total=False):
     """An exception."""
 
     in_index_map: Place | None
+    in_launch: bool  # whether pallas called what failed
 
 
 class InInterpreter(Said):

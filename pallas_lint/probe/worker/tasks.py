@@ -34,6 +34,7 @@ def problem(error: BaseException) -> Raised:
         "message": str(telling).strip()[:8_000],
         "places": locate.places(error),
         "in_index_map": locate.in_index_map(error),
+        "in_launch": locate.in_launch(error),
     }
 
 

@@ -31,6 +31,7 @@ def _folders() -> tuple[str, ...]:
     return (*(folder + os.sep for folder in modules), ours + os.sep, sysconfig.get_path("stdlib") + os.sep)
 
 
+_PALLAS = re.compile(r"[/\\]jax[/\\](_src|experimental)[/\\](pallas|mosaic)[/\\](?!ops[/\\])")  # not its own kernels
 _INSTALLED = {"site-packages", "dist-packages"}
 _OTHER_TOOLS = ("/_pytest/", "/pluggy/", "/absl/", "/site-packages/pytest", "/numpy/")
 
@@ -126,6 +127,12 @@ def in_text(text: str) -> list[Place]:
                 place["end_line"], place["end_column"] = int(end_line or line), int(end_column) + 1
             found.append(place)
     return found
+
+
+def in_launch(error: BaseException) -> bool:
+    """Whether pallas called what failed: a kernel, an index map, a rule of its own."""
+    files = (frame.f_code.co_filename for each in _chain(error) for frame, _, _ in _frames(each.__traceback__))
+    return any(_PALLAS.search(file) for file in files)
 
 
 def in_index_map(error: BaseException) -> Place | None:
