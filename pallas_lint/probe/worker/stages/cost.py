@@ -92,6 +92,8 @@ def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Co
     texts = list(schedules.texts(at, target))
     found = {match["kernel"]: text for name, text in texts if (match := _SCHEDULE.fullmatch(name))}
     uses = {match["kernel"]: text for name, text in texts if (match := _USE.fullmatch(name))}
+    if not texts:
+        return unknown(launch, target, "it was not compiled for that")
     if not found:
         return unknown(launch, target, f"not known for {_compiler()}: it writes no schedule")
     module = Module.read(dict(texts).get(_PROGRAM, ""))
