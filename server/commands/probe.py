@@ -141,8 +141,10 @@ def _asked(
         memory_limit=client.probe_memory or configured.memory_limit,
     )
     if perf:
-        tpus = tuple(target for target in conditions.targets if target.startswith("tpu"))
-        conditions = evolve(conditions, targets=tpus, stage=None, perf=True, runs=False)
+        tpus = [target for target in conditions.targets if target.startswith("tpu")]
+        chosen_for = judged.settings.target if judged.settings is not None else ()
+        known = (f"tpu:{target.device}" for target in chosen_for if target.backend == "tpu" and target.device)
+        conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False)
     return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 

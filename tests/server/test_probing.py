@@ -273,6 +273,13 @@ async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> 
 
 
 @pytest.mark.asyncio
+async def test_costs_are_those_of_the_chosen_target(tmp_path: Path) -> None:
+    async with editor(tmp_path, "--allow-probe", options={"target": ["triton", "tpu:v6e"]}) as e:
+        done = await e.probe(function="doubled", arguments="f32[64,128]", perf=True)
+        assert done["message"].startswith("`doubled` was probed: v6e "), done
+
+
+@pytest.mark.asyncio
 async def test_what_has_not_changed_is_not_run_again(tmp_path: Path) -> None:
     text = CODE.replace("import jax\n", "import os\n\nimport jax\n\nimport rows\n", 1).replace("// 8", "// rows.ROWS")
     text = text.replace("B = 128\n", 'B = 128\nopen(os.environ["MARK"], "a").write("ran ")\n', 1)
