@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.commands import create_config, known_calls, lint_workspace, probe, probe_comment, record
+from pallas_lint.server.commands import create_config, known_calls, lint_workspace, probe, probe_comment, record, tune
 from pallas_lint.server.features import (
     code_action,
     code_lens,
@@ -68,6 +68,7 @@ COMMANDS: tuple[tuple[str, Handler], ...] = (
     ("pallasLint.writeProbeComment", probe_comment.write_comment),
     ("pallasLint.chooseWitness", known_calls.choose),
     ("pallasLint.recordShapes", record.record),
+    ("pallasLint.tune", tune.tune),
 )
 
 

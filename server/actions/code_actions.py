@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Edit, Finding, Fix
     from pallas_lint.text.source import Source
 
+TUNE = "pallasLint.tune"
+_OF_BLOCKS = frozenset({"PAL801", "PAL802", "PAL804"})
 FIX_ALL = "source.fixAll.pallasLint"
 DISABLE_LINE = "quickfix.pallasLint.disableLine"
 DISABLE_FILE = "quickfix.pallasLint.disableFile"
@@ -109,11 +111,24 @@ def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
         for finding, fix in unsafe:
             remark = " (look at the result)" if client.unsafe_fixes == "hint" else ""
             actions += asked.action(f"{_title(fix)}{remark}", "quickfix", finding, asked.edit(fix.edits))
+        actions += _tuning(asked, here)
     if client.disable_rule_comment:
         for finding in {each.code: each for each in reversed(here)}.values():
             if finding.code not in silencing.NEVER:
                 actions += _silencing(asked, finding)
     return actions
+
+
+def _tuning(asked: Asked, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
+    """To try block sizes, where they may mend what a launch costs."""
+    finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
+    if finding is not None:
+        told = {"uri": asked.judged.uri, "line": finding.span.start.line - 1}
+        command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[told])
+        shown = [each for each in asked.diagnostics if each.code == finding.code]
+        yield lsp.CodeAction(
+            f"{finding.code}: Try other block sizes", kind="quickfix", diagnostics=shown or None, command=command
+        )
 
 
 def _title(fix: Fix) -> str:

@@ -63,7 +63,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     ):
         raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
     judged, chosen = await chosen_function(ls, uri, function, line)
-    spec = _spec(ls, judged, chosen, arguments)
+    spec = spec_of(ls, judged, chosen, arguments)
     file = ls.documents.path(uri)
     if spec is None or asking:
         from pallas_lint.server.probing.suggested_arguments import suggestion
@@ -78,7 +78,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         )
         return answer_of("needs-arguments", message, function=chosen.document(suggested))
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
-    asked = await asyncio.to_thread(_asked, ls, judged, chosen, spec, targets, fresh=fresh, perf=perf)
+    asked = await asyncio.to_thread(asked_for, ls, judged, chosen, spec, targets, fresh=fresh, perf=perf)
     return await _with_progress(ls, asked)
 
 
@@ -103,7 +103,7 @@ async def chosen_function(ls: PallasServer, uri: str, function: str | None, line
         raise Failed(str(error)) from error
 
 
-def _spec(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
+def spec_of(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
     """What to probe; None where the user has to say with what arguments. Raises Failed."""
     file = str(ls.documents.path(judged.uri))
     try:
@@ -117,7 +117,7 @@ def _spec(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | Non
     return None if chosen.needs_arguments else specs.Spec(file, chosen.name)
 
 
-def _asked(
+def asked_for(
     ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
     fresh: bool, perf: bool,
 ) -> Asked:  # fmt: skip

@@ -503,3 +503,68 @@ async def test_the_server_ends_with_a_probe_under_way(tmp_path: Path) -> None:
         assert await asyncio.to_thread(wait_for, mark.exists)
     asked.cancel()
     assert await asyncio.to_thread(wait_for, lambda: not running(str(mark))), "processes are left"
+
+
+TUNED = (
+    CODE
+    + """
+
+# pallas-lint: probe(f32[4096,128])
+def scaled(x, bm=8):
+    block = pl.BlockSpec((bm, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        fine,
+        grid=(x.shape[0] // bm,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+)
+
+
+@pytest.mark.asyncio
+async def test_block_sizes_are_tried_and_written(tmp_path: Path) -> None:
+    async with editor(tmp_path, "--allow-probe", text=TUNED) as e:
+        asked: list[lsp.ShowMessageRequestParams] = []
+        edits: list[lsp.WorkspaceEdit] = []
+
+        @e.client.feature(lsp.WINDOW_SHOW_MESSAGE_REQUEST)
+        def answered(params: lsp.ShowMessageRequestParams) -> lsp.MessageActionItem | None:
+            asked.append(params)
+            return params.actions[0] if params.actions else None
+
+        @e.client.feature(lsp.WORKSPACE_APPLY_EDIT)
+        def written(params: lsp.ApplyWorkspaceEditParams) -> lsp.ApplyWorkspaceEditResult:
+            edits.append(params.edit)
+            return lsp.ApplyWorkspaceEditResult(applied=True)
+
+        await e.probe(function="scaled", perf=True, targets=["tpu:v5e"])
+        (slow,) = [each for each in await e.diagnostics() if each.code == "PAL801"]
+        params = lsp.CodeActionParams(
+            lsp.TextDocumentIdentifier(e.uri), slow.range, lsp.CodeActionContext(diagnostics=[slow])
+        )
+        actions = await e.client.text_document_code_action_async(params) or []
+        (action,) = [each for each in actions if "Try other block sizes" in each.title]
+        assert "pallasLint.tune" in str(action.command), "lsprotocol takes it for a command"
+        here = [{"uri": e.uri, "line": slow.range.start.line}]
+        told = await e.client.workspace_execute_command_async(lsp.ExecuteCommandParams("pallasLint.tune", here))
+        assert told["outcome"] == "done" and told["written"], told
+        assert re.match(r"bm=32 is predicted to be [\d.]+ times as fast as bm=8: ", told["message"])
+        assert told["message"] in asked[0].message
+        (change,) = edits[0].document_changes or []
+        assert isinstance(change, lsp.TextDocumentEdit)
+        (edit,) = change.edits
+        line = TUNED.splitlines()[edit.range.start.line]
+        assert line[edit.range.start.character : edit.range.end.character] == "8" and edit.new_text == "32"
+
+        none = await e.client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams("pallasLint.tune", [{"uri": e.uri, "function": "doubled"}])
+        )
+        assert none["outcome"] == "failed" and "as block sizes are" in none["message"]
+    async with editor(tmp_path, text=TUNED) as e:
+        refused = await e.client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams("pallasLint.tune", [{"uri": e.uri, "function": "scaled"}])
+        )
+        assert refused["outcome"] == "failed" and "--allow-probe" in refused["message"]

@@ -13,19 +13,24 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pallas_lint.probe.perf.tuning import Tried, Tuning
+    from pallas_lint.probe.perf.tuning import Choices, Tried, Tuning
     from pallas_lint.probe.protocol import Argument
     from pallas_lint.probe.specs import Spec
 
 _CLEARLY = 1.05  # times as fast
+_SMALLEST, _MOST_SIZES = 8, 3  # of what looks like a block size, and of such arguments
 
 
 @frozen
 class Now:
-    """The values that a function has now. `span`: where the first of them, or the function, stands."""
+    """The values that a function has now. `span`: where the first of them, or the function, stands.
+
+    `places`: of those that are defaults.
+    """
 
     values: dict[str, tuple[str, Argument]]
     span: Span
+    places: dict[str, Span]
 
 
 def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
@@ -48,9 +53,34 @@ def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
                 return None
         else:
             return None
-    if not any(name in given for name in names):
-        span = _span(spec.file, defaults[names[0]])
-    return Now(values, span)
+    places = {name: _span(spec.file, defaults[name]) for name in names if name not in given}
+    return Now(values, next(iter(places.values()), span) if len(places) == len(names) else span, places)
+
+
+def blocks(spec: Spec, source: str) -> Now | None:
+    """The values of what looks like block sizes, the first three: integers that are powers of two; None without any."""
+    function = _function(source, spec.function)
+    if function is None:
+        return None
+    names = [*dict(_defaults(function)), *dict(spec.keywords)]
+    found = (now(spec, [name], source) for name in dict.fromkeys(names))
+    sizes = [name for each in found if each is not None for name, (text, _) in each.values.items() if _is_size(text)]
+    return now(spec, sizes[:_MOST_SIZES], source) if sizes else None
+
+
+def _is_size(text: str) -> bool:
+    return text.isdecimal() and int(text) >= _SMALLEST and int(text) & (int(text) - 1) == 0
+
+
+def around(known: Now) -> Choices:
+    """Half, the same, twice and four times each size."""
+    return {
+        name: [
+            (str(size), specs.parse_argument(str(size)))
+            for size in (int(text) // 2, *(int(text) << at for at in range(3)))
+        ]
+        for name, (text, _) in known.values.items()
+    }
 
 
 def findings(tuning: Tuning, known: Now) -> Iterator[Finding]:

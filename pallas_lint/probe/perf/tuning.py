@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
-from pallas_lint.probe.client import Worker
+from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.run.runner import usable_cores
@@ -53,6 +53,7 @@ class Tuning:
     conditions: Conditions
     tell: Callable[[str], None]
     now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
+    texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
     tried: list[Tried] = field(factory=list, init=False)
     _workers: list[Worker] = field(factory=list, init=False)
     _stopped: threading.Event = field(factory=threading.Event, init=False)
@@ -81,8 +82,12 @@ class Tuning:
             for done in as_completed([pool.submit(self._try, free, one) for one in every]):
                 self.tried.append(done.result())
                 self.tell(f"{len(self.tried)} of {len(every)} tried")
-            return True
+            return not self._stopped.is_set()
         except KeyboardInterrupt:
+            return False
+        except WorkerError:
+            if not self._stopped.is_set():
+                raise
             return False
         finally:
             self._stopped.set()
@@ -93,6 +98,12 @@ class Tuning:
             for worker in self._workers:
                 worker.close()
 
+    def stop(self) -> None:
+        """Have `run`, on another thread, come to an end."""
+        self._stopped.set()
+        for worker in self._workers:
+            worker.stop()
+
     def _try(self, free: queue.SimpleQueue[Worker], chosen: Sequence[tuple[str, str, Argument]]) -> Tried:
         names = {name for name, _, _ in chosen}
         keywords = tuple(keyword for keyword in self.spec.keywords if keyword[0] not in names)
@@ -102,7 +113,7 @@ class Tuning:
             return Tried(values)
         worker = free.get()
         try:
-            result = Session(worker, self.cwd, self.conditions).probe(spec)
+            result = Session(worker, self.cwd, self.conditions, texts=self.texts).probe(spec)
         finally:
             free.put(worker)
         return _told(values, result)
