@@ -201,6 +201,24 @@ def spread(counts, x):
         out_shape=x,
     )(flags, x)
 '''
+NOISY = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(key_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...] + jax.random.uniform(key_ref[...], x_ref.shape)
+
+
+def noisy(x):
+    key = pltpu.to_pallas_key(jax.random.key(0, impl="rbg"))
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec((8, 128), lambda: (0, 0))],
+        out_shape=x,
+    )(key, x)
+"""
 BLOCK = 8 * 128 * 4
 WAYS = {
     "i8[64]": lambda i: i * 7, "i32[4,200]": lambda i: (i >> 1) * 200 + i * 25,
@@ -226,6 +244,12 @@ def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) 
     assert [read - reads[0] for read in reads] == [0, 3 * BLOCK, 8 * BLOCK]
     _, (unknown,) = told(tmp_path, "reads.py::flagged", flags, "f32[64,128]", "--target", "tpu:v5e")
     assert unknown["doubts"] == ["the values of flags_ref, which nobody told"]
+
+
+def test_a_key_of_random_numbers_is_no_array(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY)
+    _, (cost,) = told(tmp_path, "noisy.py::noisy", "f32[8,128]", "--target", "tpu:v5e")
+    assert cost["microseconds"] is not None, cost["doubts"]
 
 
 def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None:

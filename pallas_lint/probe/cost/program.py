@@ -47,7 +47,9 @@ _RESULTS: dict[str, str] = {
     "sdivrem": "divided({0},{1})", "sdiv": "divided({0},{1})", "srem": "remainder({0},{1})",
 }  # fmt: skip
 # Without a result, and without a part in what is issued: they check, order, or count for other devices.
-_SILENT = re.compile(r"(sfence|shalt|vsync(pa|add|mov)|vst|scheduling|strace|vtrace|snop|vnop|setiar|vdelay)\b")
+_SILENT = re.compile(
+    r"(sfence|shalt|vsync(pa|add|mov)|vst|scheduling|strace|vtrace|snop|vnop|setiar|set\.?rngseed|vdelay)\b"
+)
 
 
 @dataclass

@@ -6,6 +6,7 @@ where a kernel reads (offsets of groups, pages, a mask's blocks) are those that 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,7 +71,8 @@ class _Run:
                 continue
             for at, value in enumerate(values):
                 if value is not None and record.values[at] is None:
-                    record.values[at] = np.asarray(value)
+                    with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
+                        record.values[at] = np.asarray(value)
             return
 
 
