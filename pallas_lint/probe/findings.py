@@ -67,8 +67,8 @@ def findings_of(
             found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
         found += _Launch(result, places, launch).findings()
-        found += verdicts.findings(launch, Around(result, places, launch))
-        found += occupancy.findings(launch, Around(result, places, launch))
+        around = Around(result, places, launch)
+        found += (*verdicts.findings(launch, around), *occupancy.findings(launch, around))
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:

@@ -30,10 +30,8 @@ async def tune(ls: PallasServer, given: object = None) -> dict[str, Any]:
     try:
         return await _answered(ls, argument(given))
     except Failed as error:
-        answer = answer_of("failed", str(error))
-    kind = lsp.MessageType.Warning
-    ls.window_show_message(lsp.ShowMessageParams(type=kind, message=f"pallas-lint: {answer['message']}"))
-    return answer
+        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=f"pallas-lint: {error}"))
+        return answer_of("failed", str(error))
 
 
 async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, Any]:

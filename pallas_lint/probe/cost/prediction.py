@@ -42,8 +42,7 @@ class Prediction:
     the bytes of both.
 
     Empty but for `doubts` where nothing can be told. `units`: the share of their slots that is used, over the whole
-    time; `spills`: the share of stores that only save registers; `memory`: the share of the time in which HBM moves
-    bytes; `transfers` and `waits`: the first ones, in ticks.
+    time; `spills`: the share of stores that only save registers; `transfers` and `waits`: the first ones, in ticks.
     """
 
     microseconds: float | None = None
@@ -54,7 +53,6 @@ class Prediction:
     stall: int = 0
     read: int = 0
     written: int = 0
-    memory: float = 0.0
     units: Mapping[str, float] = field(default_factory=dict)
     spills: float = 0.0
     cores: int = 1  # that share it
@@ -105,8 +103,7 @@ def predict(
     return Prediction(
         microseconds(total), microseconds(low), microseconds(high), _bound(listing, program, tally, total),
         issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
-        sum(each.tally.written for each in cores), tally.busy / total if total else 0.0,
-        units, spills, working, _lines(listing, table, counts, tally, total),
+        sum(each.tally.written for each in cores), units, spills, working, _lines(listing, table, counts, tally, total),
         tuple(tally.transfers), tuple(tally.waits),
         ("copies within the core are timed roughly",) if any("hbm" not in code for code in tally.copies) else (),
     )  # fmt: skip

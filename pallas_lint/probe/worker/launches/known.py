@@ -7,10 +7,9 @@ where a kernel reads (offsets of groups, pages, a mask's blocks) are those that 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
-from .launch import inner_jaxprs
+from .launch import equations, jaxprs_in
 from .recorder import PRIMITIVES, Record
 
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
@@ -46,13 +45,13 @@ class _Run:
     def _equation(self, equation: Any, values: list[Any]) -> list[Any]:
         name = str(equation.primitive)
         unknown = [None] * len(equation.outvars)
-        inner = [jaxpr for value in equation.params.values() for jaxpr in inner_jaxprs(value)]
+        inner = jaxprs_in(equation)
         if name in _LAUNCHES:
             self._launch(equation, values)
             return unknown
         if name in _CALLS and len(inner) == 1:
             return self.closed(inner[0], values)
-        within = inner and any(_launches(jaxpr) for jaxpr in inner)
+        within = any(map(_launches, inner))
         if within:
             # Of what a loop or a mesh hands to its body only the constants in it are known.
             for jaxpr in inner:
@@ -85,15 +84,7 @@ def _is(record: Record, equation: Any) -> bool:
 
 
 def _launches(jaxpr: Any) -> bool:
-    return any(
-        str(equation.primitive) in _LAUNCHES or any(map(_launches, _inner(equation)))
-        for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns
-    )
-
-
-def _inner(equation: Any) -> Iterator[Any]:
-    for value in equation.params.values():
-        yield from inner_jaxprs(value)
+    return any(str(equation.primitive) in _LAUNCHES for equation in equations(jaxpr))
 
 
 def _computed(equation: Any, values: list[Any]) -> list[Any]:

@@ -192,9 +192,13 @@ def equations(jaxpr: Any) -> Iterator[Any]:
     """The equations of a jaxpr and of those inside them."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         yield equation
-        for value in equation.params.values():
-            for inner in inner_jaxprs(value):
-                yield from equations(inner)
+        for inner in jaxprs_in(equation):
+            yield from equations(inner)
+
+
+def jaxprs_in(equation: Any) -> list[Any]:
+    """The jaxprs in all parameters of an equation."""
+    return [inner for value in equation.params.values() for inner in inner_jaxprs(value)]
 
 
 def inner_jaxprs(value: Any) -> list[Any]:

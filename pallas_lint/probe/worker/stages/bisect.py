@@ -10,7 +10,7 @@ from typing import Any
 
 from ...protocol import Place
 from ..launches import locate
-from ..launches.launch import equations, inner_jaxprs, kernel_jaxpr
+from ..launches.launch import equations, inner_jaxprs, jaxprs_in, kernel_jaxpr
 from ..launches.recorder import Record
 
 # What compilers have died on before; these are tried first.
@@ -56,7 +56,7 @@ def _group(equation: Any) -> Group:
 
 def _replaceable(equation: Any) -> bool:
     """Whether the operation makes arrays and does nothing else."""
-    if getattr(equation, "effects", None) or any(inner_jaxprs(value) for value in equation.params.values()):
+    if getattr(equation, "effects", None) or jaxprs_in(equation):
         return False
     if any("Ref" in type(getattr(var, "aval", None)).__name__ for var in equation.invars):
         return False

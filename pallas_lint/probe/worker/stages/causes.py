@@ -11,7 +11,7 @@ from typing import Any
 from ...cost.causes import Causes, Order, Place, Product, Traffic
 from ..inputs import arguments
 from ..launches import locate
-from ..launches.launch import Launch, inner_jaxprs, kernel_jaxpr
+from ..launches.launch import Launch, jaxprs_in, kernel_jaxpr
 from .grid import Grid
 
 _ARITHMETIC = frozenset(
@@ -54,9 +54,8 @@ def _equations(jaxpr: Any, *, looped: bool) -> Iterator[tuple[Any, bool]]:
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if jaxpr is not None else ():
         yield equation, looped
         within = looped or str(equation.primitive) in _LOOPS
-        for value in equation.params.values():
-            for inner in inner_jaxprs(value):
-                yield from _equations(inner, looped=within)
+        for inner in jaxprs_in(equation):
+            yield from _equations(inner, looped=within)
 
 
 def _place(equation: Any) -> list[Place]:
@@ -102,6 +101,8 @@ class _Moves:
             at: math.prod(size for _, size in launch.operands[at].block or ()) * launch.operands[at].itemsize
             for at in mine
         }
+        self.order = tuple(range(len(self.sizes)))
+        self.now = self.counts(self.order)
 
     def counts(self, axes: tuple[int, ...]) -> dict[int, int]:
         """How often the block of each changes, the first axis outermost."""
@@ -118,14 +119,13 @@ class _Moves:
 
 
 def _traffic(moves: _Moves) -> list[Traffic]:
-    counts = moves.counts(tuple(range(len(moves.sizes))))
     operands = moves.launch.operands
     return [
         {
             "operand": operands[at].name, "role": operands[at].role, "moved": count * moves.bytes[at],
             "ideal": math.prod(operands[at].shape) * operands[at].itemsize,
         }
-        for at, count in counts.items()
+        for at, count in moves.now.items()
     ]  # fmt: skip
 
 
@@ -138,18 +138,17 @@ def _order(moves: _Moves) -> Order | None:
     long = [axis for axis, size in enumerate(sizes) if size > 1]
     if len(long) < 2 or math.factorial(len(long)) > _MOST_ORDERS:
         return None
-    every = tuple(range(len(sizes)))
-    now = moves.counts(every)
+    now = moves.now
     results = [at for at in now if launch.operands[at].role == "out"]
-    best, fewest = every, now
+    best, fewest = moves.order, now
     for moved in itertools.permutations(long):
-        axes = list(every)
+        axes = list(moves.order)
         for place, axis in zip(long, moved):
             axes[place] = axis
         counts = moves.counts(tuple(axes))
         if all(counts[at] <= now[at] for at in results) and moves.total(counts) < moves.total(fewest):
             best, fewest = tuple(axes), counts
-    if best == every:
+    if best == moves.order:
         return None
     saved = max(now, key=lambda at: (now[at] - fewest[at]) * moves.bytes[at])
     return {

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import environment
-from ..launches.launch import Launch, inner_jaxprs, kernel_jaxpr
+from ..launches.launch import Launch, jaxprs_in, kernel_jaxpr
 
 # Numbers computed, of which each takes up to 5 ns more. Programs take half a second less to compile.
 _MOST_NUMBERS = 1 << 26
@@ -38,7 +38,7 @@ def numbers(jaxpr: Any) -> float:
     found = 0.0
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         found += sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
-        inner = [each for value in equation.params.values() for each in inner_jaxprs(value)]
+        inner = jaxprs_in(equation)
         if inner:
             found += _times(equation) * sum(map(numbers, inner))
     return found
