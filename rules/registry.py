@@ -105,4 +105,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL906": ("nan-produced", "probe.nan_produced"),
     "PAL907": ("uninitialised-read", "probe.uninitialised_read"),
     "PAL908": ("mismatch", "probe.mismatch"),
+    "PAL910": ("device-deadlock", "devices.device_deadlock"),
+    "PAL911": ("device-race", "devices.device_race"),
+    "PAL912": ("device-protocol", "devices.device_protocol"),
 }

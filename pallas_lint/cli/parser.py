@@ -23,7 +23,7 @@ from pallas_lint.config.flags import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PROBE_STAGES = ("trace", "grid", "interpret", "lower", "compile")
+PROBE_STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 COMMANDS = ("rule", "support", "probe", "server", "config", "completion")
 _EPILOG = """\
@@ -220,6 +220,8 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--perf-fail-over", type=_share, default=0.05, metavar="P", help="slower than on record by so much: 5%%"
     )
+    parser.add_argument("--devices", type=_count, metavar="N", help="how many devices the function sees (8)")
+    parser.add_argument("--promela", metavar="DIR", help="write models of kernels on several devices, for spin")
     parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for each function (120)")
     parser.add_argument("--memory-limit", type=_memory, metavar="N", help="bytes it may take, as in 4G (8G)")
@@ -232,6 +234,12 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
     add_colour(parser)
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 4096:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of devices")
+    return int(text)
 
 
 def _share(text: str) -> float:

@@ -133,8 +133,10 @@ def _commented(word: str, cwd: Path) -> Iterator[specs.Spec]:
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:
     """What the options say, and what they leave open from the settings `probe.*`."""
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
-    told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit")}
+    told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit", "devices")}
     told = {name: value for name, value in told.items() if value is not None}
+    if options.promela:
+        told["promela"] = str(Path(options.promela).absolute())
     # The shapes of which it matters what they cost take an interpreter minutes.
     return evolve(configured, perf=options.perf, runs=not options.perf or options.stage is not None, **told)
 

@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
 MOST_SECONDS = 1_000_000
 LEAST_MEMORY = 1 << 20  # bytes
-STAGES = ("trace", "grid", "interpret", "lower", "compile")
+STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
 class OptionError(ValueError):

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, Union, final
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
+from .devices.chart import Row  # noqa: TC001
 from .typed_json import misfit
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -51,7 +52,7 @@ Argument = Union[ArrayOf, Items, Pairs, Literally]  # noqa: UP007  a value, not 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-StageName = Literal["grid", "interpret", "checks", "lower", "compile", "cost"]
+StageName = Literal["grid", "verify", "interpret", "checks", "lower", "compile", "cost"]
 
 
 class Terms(TypedDict):
@@ -59,6 +60,8 @@ class Terms(TypedDict):
 
     targets: list[str]
     perf: bool  # tell what each launch costs, too
+    devices: int | None  # how many the function sees
+    promela: str | None  # a folder for models of kernels on several devices
     runs: bool  # run kernels in interpret mode
     stage: str | None
     reference: str | None
@@ -225,6 +228,14 @@ class Checked(Said):
     kind: Literal["nan", "division", "out-of-bounds", "check"]
 
 
+class OnDevices(Said):
+    """What goes wrong on several devices in some order. `sure`: even if no copy overtakes another."""
+
+    kind: Literal["deadlock", "device-race", "unfinished", "left-over", "outside", "too-early"]
+    sure: bool
+    trace: list[Row]
+
+
 class Mismatch(Worded):  # of results and the reference's
     kind: Literal["mismatch"]
 
@@ -263,11 +274,12 @@ class Ended(_Ended, total=False):
 
 # By what tells them: any stage may also raise an exception, or not live to its end.
 GridProblem = Union[OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, Raised, Ended]  # noqa: UP007
-RunProblem = Union[InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
+DeviceProblem = Union[OnDevices, Raised, Ended]  # noqa: UP007
+RunProblem = Union[OnDevices, InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
 CHECKS = ("nan", "division", "out-of-bounds", "check")
 TargetProblem = Union[OverBudget, Raised, Ended]  # noqa: UP007
 Difference = Union[Mismatch, Raised]  # noqa: UP007
-Problem = Union[GridProblem, RunProblem, Checked, TargetProblem, Difference]  # noqa: UP007
+Problem = Union[GridProblem, DeviceProblem, RunProblem, Checked, TargetProblem, Difference]  # noqa: UP007
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
@@ -284,6 +296,7 @@ class Told(TypedDict, total=False):
     problems: list[Problem]
     figures: dict[str, int]  # that the compiler tells
     cost: Cost
+    states: int  # steps that were looked at, of devices
 
 
 class Outcome(Told, total=False):

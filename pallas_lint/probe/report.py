@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.devices.chart import Row
     from pallas_lint.probe.results import LaunchResult, Stage
 
 
@@ -24,7 +25,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
         "dimension_semantics": facts.get("semantics"),
         "operands": facts["operands"],
         "memory": memory,
-        "stages": [_stage(stage) for stage in _with_trace(launch)],
+        "stages": [_stage(stage, cwd) for stage in _with_trace(launch)],
     }
     costs = [_cost(cost, cwd) for cost in launch.costs]
     return {**document, "cost": costs} if costs else document
@@ -41,15 +42,24 @@ def _with_trace(launch: LaunchResult) -> list[Stage]:
     return [Stage("trace", None, True), *launch.stages]
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
-    document = {
+def _stage(stage: Stage, cwd: Path) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "target": stage.target,
         "stage": stage.stage,
         "ok": stage.ok,
         "seconds": round(stage.seconds, 3),
         "detail": stage.detail or _first_problem(stage),
     }
-    return {**document, "figures": stage.figures} if stage.figures else document
+    if stage.figures:
+        document["figures"] = stage.figures
+    if stage.states is not None:
+        document["states"] = stage.states
+        document["trace"] = [_row(row, cwd) for row in next(iter(stage.charts), [])]
+    return document
+
+
+def _row(row: Row, cwd: Path) -> dict[str, Any]:
+    return {**row, "path": _shown(row["path"], cwd)} if "path" in row else {**row}
 
 
 def _first_problem(stage: Stage) -> str | None:

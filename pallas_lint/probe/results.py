@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.devices.chart import Row
     from pallas_lint.probe.protocol import (
         Checked,
         Culprit,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         Event,
         GridProblem,
         LeftToCompile,
+        OnDevices,
         Place,
         RunProblem,
         StageEnd,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.specs import Spec
 
 # Stages that are shown, in order. "checks" is part of running the kernel.
-STAGES = ("grid", "interpret", "checks", "lower", "compile")
+STAGES = ("grid", "verify", "interpret", "checks", "lower", "compile")
 
 
 @define
@@ -43,11 +45,18 @@ class Stage:
     detail: str | None = None
     problems: list[Problem] = field(factory=list)
     figures: dict[str, int] = field(factory=dict)
+    states: int | None = None  # steps of devices that were looked at
 
     @property
     def said(self) -> Worded | None:
         """The first of the problems that has words."""
         return next((cast("Worded", problem) for problem in self.problems if problem.get("message")), None)
+
+    @property
+    def charts(self) -> list[list[Row]]:
+        """Runs that show what goes wrong on several devices."""
+        told = cast("list[OnDevices]", [problem for problem in self.problems if problem.get("trace")])
+        return [problem["trace"] for problem in told]
 
     @property
     def of_target(self) -> list[TargetProblem]:
@@ -159,6 +168,7 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
         return
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], event.get("detail"))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
+    stage.states = event.get("states")
     found[event["launch"]].add(stage)
 
 

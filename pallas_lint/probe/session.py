@@ -31,6 +31,8 @@ class Conditions:
     memory_limit: int = DEFAULT_MEMORY
     perf: bool = False  # tell what launches cost, too
     runs: bool = True  # run kernels in interpret mode
+    devices: int | None = None  # that functions see
+    promela: str | None = None  # the folder for models of kernels on several devices
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> Conditions:
@@ -52,6 +54,8 @@ class Conditions:
             "memory_limit": self.memory_limit,
             "perf": self.perf,
             "runs": self.runs,
+            "devices": self.devices,
+            "promela": self.promela,
         }
 
 

@@ -68,12 +68,12 @@ MOST_MODULES = 20  # of a room that one can know
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
 WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
-COST = ROOT / "pallas_lint" / "probe" / "cost"
+ALONG = (ROOT / "pallas_lint" / "probe" / "cost", ROOT / "pallas_lint" / "probe" / "devices")
 SHARED = (
     "pallas_lint.probe.protocol",
     "pallas_lint.probe.capture_protocol",
     "pallas_lint.probe.typed_json",
-    *(f"pallas_lint.probe.cost.{file.stem}" for file in COST.glob("[!_]*.py")),
+    *(f"pallas_lint.probe.{room.name}.{file.stem}" for room in ALONG for file in room.glob("[!_]*.py")),
 )
 
 
@@ -193,7 +193,7 @@ def test_the_worker_needs_nothing_but_jax() -> None:
             for name in names:
                 assert name.partition(".")[0] in allowed, f"{file.name} imports {name}"
             relative = isinstance(node, ast.ImportFrom) and node.level
-            if relative and file.parents[node.level - 1] not in (WORKER, *WORKER.iterdir(), COST):
+            if relative and file.parents[node.level - 1] not in (WORKER, *WORKER.iterdir(), *ALONG):
                 assert f"pallas_lint.probe.{node.module}" in SHARED, f"{file.name} imports {node.module}"
 
 

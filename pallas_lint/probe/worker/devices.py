@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,12 +134,8 @@ def device(target: Target) -> Any:
     from jax.experimental import topologies
 
     if target.backend == "tpu":
-        if environment.parts()["libtpu"] is None:
-            raise Missing("compiling for TPU needs libtpu in that environment (pip install libtpu)")
-        try:
-            return topologies.get_topology_desc(target.topology, platform="tpu").devices[0]
-        except Exception as error:
-            raise Missing(f"the installed libtpu knows no {target.device}: {_first_line(error)}") from error
+        assert target.topology is not None
+        return _tpus(target, target.topology)[0]
     if target.device == "rocm":
         raise Missing("compiling for AMD GPUs without one is not possible with what jax installs")
     if environment.parts()["cuda"] is None or importlib.util.find_spec("jax_plugins") is None:
@@ -152,6 +149,33 @@ def device(target: Target) -> Any:
         ).devices[0]
     except Exception as error:
         raise Missing(f"jax's CUDA plugin describes no {target.device}: {_first_line(error)}") from error
+
+
+def several(target: Target, count: int) -> list[Any]:
+    """So many devices of one slice to compile for. Raises Missing."""
+    if target.backend != "tpu" or target.topology is None:
+        raise Missing("compiling for several devices is for TPUs")
+    for shape in _SLICES[target.topology.partition(":")[2].count("x") + 1]:
+        if math.prod(map(int, shape.split("x"))) >= count:
+            return _tpus(target, f"{target.device}:{shape}")[:count]
+    raise Missing(f"no slice of {target.device} with {count} devices is described")
+
+
+_SLICES = {
+    2: ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16"),
+    3: ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8"),
+}
+
+
+def _tpus(target: Target, topology: str) -> list[Any]:
+    from jax.experimental import topologies
+
+    if environment.parts()["libtpu"] is None:
+        raise Missing("compiling for TPU needs libtpu in that environment (pip install libtpu)")
+    try:
+        return list(topologies.get_topology_desc(topology, platform="tpu").devices)
+    except Exception as error:
+        raise Missing(f"the installed libtpu knows no {topology}: {_first_line(error)}") from error
 
 
 def _gpu_description(target: Target) -> str:

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 OLDEST = (0, 4, 35)
+_DEVICES = "--xla_force_host_platform_device_count"
 
 
 class Unusable(Exception):
@@ -26,10 +27,14 @@ def set_variables() -> None:
     os.environ.setdefault("TPU_STDERR_LOG_LEVEL", "3")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
-    # Functions that spread over devices find some.
-    flag = "--xla_force_host_platform_device_count"
-    if flag not in os.environ.get("XLA_FLAGS", ""):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}=8".strip()
+    if _DEVICES not in os.environ.get("XLA_FLAGS", ""):
+        set_devices(8)  # functions that spread over devices find some
+
+
+def set_devices(count: int) -> None:
+    """How many devices jax finds; before it looks for any."""
+    flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(_DEVICES)]
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{_DEVICES}={count}"])
 
 
 def import_jax() -> None:

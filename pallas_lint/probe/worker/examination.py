@@ -14,7 +14,8 @@ from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import causes, checks, cost, grid, interpret, lowering, memory
+from .stages import causes, checks, cost, grid, interpret, lowering, memory, verify
+from .stages import together as on_devices
 from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
 from .tasks import StageOf, problem, stage
@@ -33,18 +34,22 @@ def examine(
     elsewhere: Elsewhere | None = None,
     whole: Callable[[], bool | None] | None = None,
     schedules: cost.Schedules | None = None,
+    together: on_devices.Run | None = None,
 ) -> None:
     """Take every launch through the stages; `elsewhere` where this process must not die.
 
     Tasks to `skip` are over, those that `failed` among them.
 
     `whole` tells whether the function that made the launches returns nothing but finite numbers; `schedules` has what
-    compilers write while they compile, where it is asked what launches cost.
+    compilers write while they compile, where it is asked what launches cost; `together` runs the function, the kernels
+    that stand in a `shard_map` with the parameters of an interpreter that it is given.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
     for at, record in enumerate(records):
-        _Examination(at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole, schedules).run()
+        _Examination(
+            at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole, schedules, together
+        ).run()
 
 
 @dataclass
@@ -61,14 +66,18 @@ class _Examination:
     elsewhere: Elsewhere | None
     whole: Callable[[], bool | None] | None
     schedules: cost.Schedules | None
+    together: on_devices.Run | None
     grid: grid.Grid | None = None
     poisoned: bool = False  # whether results were NaN when it was run
+    hangs: bool = False  # whether devices wait for ever
 
     def run(self) -> None:
         if "grid" in self.stages:
             self._grid()
         else:
             self._tell(None)
+        if "verify" in self.stages and verify.concerns(self.launch):
+            self._stage("verify", self._verify)
         if "interpret" in self.stages:
             self._stage("interpret", self._interpret)
             self._stage("checks", self._checks)
@@ -177,9 +186,22 @@ class _Examination:
                  "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
             )  # fmt: skip
 
+    def _verify(self) -> Outcome:
+        outcome = verify.examine(self.launch, self.terms["promela"], self.at)
+        self.hangs = any(problem["kind"] == "deadlock" for problem in outcome.get("problems", ()))
+        return outcome
+
     def _interpret(self) -> Outcome:
         if self.launch.record.kind == "core_map":
             raise devices.Missing("this jax's core_map can only be run with the function around it")
+        if self.hangs:
+            raise devices.Missing("not run: it waits for ever")
+        if self.launch.record.axes and self.together is None:
+            raise devices.Missing("a kernel in a `shard_map` is run only with the function around it")
+        together = self.together
+        if self.launch.record.axes and together is not None:
+            found, how = on_devices.examine(self.launch, together)
+            return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(lambda: interpret.examine(self.launch))
         nan = [problem for problem in found if problem["kind"] == "nan"]
         self.poisoned = bool(nan)
@@ -192,6 +214,8 @@ class _Examination:
     def _checks(self) -> Outcome:
         if self.launch.record.kind != "pallas_call":
             raise devices.Missing("checkify sees only through pallas_call")
+        if self.launch.record.axes:
+            raise devices.Missing("checkify sees one device only")
         try:
             found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
         except devices.Missing:

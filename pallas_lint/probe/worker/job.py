@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
-from . import devices
+from . import devices, environment
 from .examination import SPARSE, examine
 from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
@@ -27,7 +27,7 @@ from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_co
 from .tasks import stage, task
 
 T = TypeVar("T")
-STAGES = ("trace", "grid", "interpret", "lower", "compile")
+STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
 def run(request: FunctionRequest, emit: Emit) -> None:
@@ -37,6 +37,10 @@ def run(request: FunctionRequest, emit: Emit) -> None:
 
 class NotThere(Exception):
     """The file has no function of that name."""
+
+
+class NoKernel(Exception):
+    """A function failed before it launched anything; the cause says how."""
 
 
 class _Job:
@@ -50,6 +54,8 @@ class _Job:
         self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
 
     def run(self) -> None:
+        if self.request["devices"] is not None:
+            environment.set_devices(self.request["devices"])
         function = self._task("load", self._load)
         if function is None:
             return
@@ -64,7 +70,7 @@ class _Job:
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
                 failed=set(self.request.get("failed", ())), whole=partial(self._is_finite, function, records),
-                schedules=self.schedules,
+                schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
             if self.request.get("reference"):
                 self._reference(function)
@@ -83,6 +89,20 @@ class _Job:
         if not all(interpret.is_floating(result) for result in results):
             return None
         return all(interpret.is_finite(result) for result in results)
+
+    def _together(self, function: Callable[..., Any], params: Any) -> list[Any]:
+        """What the whole function returns, kernels that talk to each other interpreted with these parameters."""
+        import jax
+        import numpy as np
+
+        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+
+        def changes(launch: Launch) -> dict[str, Any]:
+            return {"interpret": params} if launch.record.axes else interpret.as_on_its_device(launch)
+
+        found = self._run_with(changes, function, *filled)
+        return [np.asarray(result) for result in jax.tree_util.tree_leaves(found)]
 
     def _bisect(self, records: list[Record]) -> None:
         """Compile a launch without one of its operations after the other, until the compiler lives."""
@@ -132,28 +152,37 @@ class _Job:
 
     def _interpreted(self, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Any:
         """What a function returns with its kernels in interpret mode. Raises Missing where no interpreter runs them."""
+        for changes in (interpret.plainly, interpret.as_on_its_device):
+            try:
+                return self._run_with(changes, function, positional, keywords)
+            except NoKernel as error:
+                raise error.__cause__ or error from None
+            except Exception as error:
+                missing = devices.Missing(f"no interpreter of this jax runs it: {interpret.sentence(error)}")
+                missing.__cause__ = error
+        raise missing
+
+    def _run_with(
+        self, changes: Callable[[Launch], dict[str, Any]], function: Any, positional: list[Any],
+        keywords: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """What a function returns whose launches are changed so. Raises NoKernel if it fails before it makes one."""
         import jax
 
-        def run(changes: Callable[[Launch], dict[str, Any]]) -> Any:
-            recorder = Recorder(lambda record: self._replaced(record, changes))
-            recorder.install()
-            jax.clear_caches()
-            try:
-                with devices.told(devices.parse(self._kinds()[0])):
-                    return jax.block_until_ready(function(*positional, **keywords))
-            except Exception as error:
-                if not recorder.records:
-                    raise  # it is no kernel that fails
-                raise devices.Missing(f"no interpreter of this jax runs it: {interpret.sentence(error)}") from error
-            finally:
-                recorder.remove()
-                jax.clear_caches()
-                interpret.reset()
-
+        recorder = Recorder(lambda record: self._replaced(record, changes))
+        recorder.install()
+        jax.clear_caches()
         try:
-            return run(interpret.plainly)
-        except devices.Missing:
-            return run(interpret.as_on_its_device)
+            with devices.told(devices.parse(self._kinds()[0])):
+                return jax.block_until_ready(function(*positional, **keywords))
+        except Exception as error:
+            if not recorder.records:
+                raise NoKernel from error
+            raise
+        finally:
+            recorder.remove()
+            jax.clear_caches()
+            interpret.reset()
 
     def _replaced(self, record: Record, changes: Callable[[Launch], dict[str, Any]]) -> dict[str, Any]:
         """The parameters of a launch that change so that it is interpreted."""

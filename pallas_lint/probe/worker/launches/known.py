@@ -60,7 +60,7 @@ class _Run:
             return unknown
         if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
             return unknown
-        return _computed(equation, values)
+        return computed(equation, values)
 
     def _launch(self, equation: Any, values: list[Any]) -> None:
         import numpy as np
@@ -87,7 +87,7 @@ def _launches(jaxpr: Any) -> bool:
     return any(str(equation.primitive) in _LAUNCHES for equation in equations(jaxpr))
 
 
-def _computed(equation: Any, values: list[Any]) -> list[Any]:
+def computed(equation: Any, values: list[Any]) -> list[Any]:
     """The results of an equation all of whose operands are known."""
     import jax
 

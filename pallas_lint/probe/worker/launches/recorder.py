@@ -32,6 +32,7 @@ class Record:
     values: list[Any]  # the operands whose values are known, None for the others
     stack: list[Place] = field(default_factory=list)
     times: int = 1
+    axes: dict[str, int] = field(default_factory=dict)  # of the mesh whose `shard_map` it stands in, with their sizes
 
     @property
     def kind(self) -> str:
@@ -96,6 +97,7 @@ class Recorder:
             [_aval(operand) for operand in operands],
             [_value(operand) for operand in operands],
             locate.stack(3),
+            axes=_axes(),
         )
         known = self.records.setdefault(record.key, record)
         if known is not record:
@@ -107,6 +109,19 @@ class Recorder:
 
             jax.debug.callback(partial(_keep, known), *operands[:count])
         return self.replace(record) if self.replace is not None else {}
+
+
+def _axes() -> dict[str, int]:
+    """The axes of the mesh around what is being traced, in the mesh's order, with their sizes."""
+    import jax
+
+    core = importlib.import_module("jax._src.core")
+    try:
+        sizes = dict(core.get_axis_env().axis_sizes)
+        named = jax.sharding.get_abstract_mesh().axis_names
+    except Exception:  # before 0.5 it is told in another way
+        return {}
+    return {name: sizes[name] for name in (*named, *(set(sizes) - set(named))) if name in sizes}
 
 
 def _unmapped(aval: Any) -> Any:

@@ -120,7 +120,7 @@ def examine(launch: Launch) -> tuple[list[RunProblem], str]:
             if refusal is None or launch.record.kind != "pallas_call":
                 return _judged(found, "TPU interpreter")
             # It has limits that interpret=True has not.
-            why = f"interpret=True; the TPU interpreter stops: {_first_line(refusal['message'])}"
+            why = f"interpret=True; the TPU interpreter stops: {first_line(refusal['message'])}"
             return _judged(_plain(launch, values), why)
     if launch.record.kind != "pallas_call":
         raise devices.Missing("this jax cannot run it without its device")
@@ -150,23 +150,23 @@ def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     """What an interpreter cannot run is not the kernel's fault: lowering says whether the kernel is wrong."""
     refusal = _refusal(found)
     if refusal is not None and len(found) == 1:
-        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {_first_line(refusal['message'])}")
+        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {first_line(refusal['message'])}")
     return [problem for problem in found if problem["kind"] != "raised"], how
 
 
-def _first_line(message: str) -> str:
+def first_line(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     wrapped = lines and "calling callback" in lines[0]  # an exception in a callback comes with its traceback
     return lines[-1 if wrapped else 0][:200] if lines else ""
 
 
-def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str = "nan") -> Any:
-    """`pltpu.InterpretParams` as this version spells it; None where it has none (to 0.5)."""
+def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str = "nan", **more: Any) -> Any:
+    """`pltpu.InterpretParams` as this version spells it, with what of `more` it knows; None to 0.5, which has none."""
     tpu = environment.optional("jax.experimental.pallas.tpu")
     make = environment.found(tpu, "InterpretParams", "TPUInterpretParams")
     if make is None:
         return None
-    wanted: dict[str, Any] = {"uninitialized_memory": memory, "detect_races": detect_races}
+    wanted: dict[str, Any] = {"uninitialized_memory": memory, "detect_races": detect_races, **more}
     spellings = ("num_cores_or_threads", "num_cores_or_threads_per_device", "num_cores_per_device")
     fields = getattr(make, "__dataclass_fields__", {})
     if cores > 1:
@@ -182,8 +182,8 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
         try:
             results = run(launch, values, params, **changes)
         except Exception as error:
-            problems.append(_raised(error))
-    problems += _races(said.getvalue())
+            problems.append(raised(error))
+    problems += races(said.getvalue())
     reset()
     if results is not None:
         problems += _poisoned(launch, values, results)
@@ -194,14 +194,14 @@ def _plain(launch: Launch, values: list[Any]) -> list[RunProblem]:
     try:
         results = run(launch, values)
     except Exception as error:
-        return [_raised(error)]
+        return [raised(error)]
     return _poisoned(launch, values, results)
 
 
-def _raised(error: Exception) -> Race | InInterpreter | Raised:
+def raised(error: Exception) -> Race | InInterpreter | Raised:
     text, name = _own_words(str(error).strip() or type(error).__name__), type(error).__name__
     if _RACE.search(text):
-        return _races(text)[0]
+        return races(text)[0]
     if _OUT_OF_BOUNDS.search(text):
         return {"kind": "out-of-bounds", "type": name, "message": text[:2_000], "places": locate.places(error)}
     if "Revisited block" in text:
@@ -211,7 +211,7 @@ def _raised(error: Exception) -> Race | InInterpreter | Raised:
 
 def sentence(error: Exception) -> str:
     """What an interpreter says of the kernel that it cannot run."""
-    return _first_line(_raised(error)["message"]) or type(error).__name__
+    return first_line(raised(error)["message"]) or type(error).__name__
 
 
 def _own_words(text: str) -> str:
@@ -223,7 +223,7 @@ def _own_words(text: str) -> str:
     return "\n".join(lines[begins[-1] :]) if begins else text
 
 
-def _races(text: str) -> list[Race]:
+def races(text: str) -> list[Race]:
     """The first race that was found, with its two accesses."""
     match = _RACE.search(text)
     if match is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from ...protocol import Typed
 from .. import devices, environment
 from ..devices import Missing, Target
 from ..inputs import arguments
+from ..launches import meshes
 from ..launches.launch import Launch
 
 _UNBOUND = re.compile(
@@ -47,11 +49,20 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
     import jax
 
     changes = _changes(launch, target)
-    avals = [_struct(aval, device) for aval in launch.record.avals]
 
     def call(*operands: Any) -> Any:
         return launch.record.bind(*operands, **changes)
 
+    axes = launch.record.axes
+    if axes:
+        several = None if device is None else devices.several(target, math.prod(axes.values()))
+        mesh = meshes.mesh_of(axes, several)
+        place = meshes.everywhere(mesh)
+        structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=place) for aval in launch.record.avals]
+        with devices.told(target):
+            traced = jax.jit(meshes.mapped(call, mesh), keep_unused=True).trace(*structs)
+            return traced.lower(lowering_platforms=(target.platform,))
+    avals = [_struct(aval, device) for aval in launch.record.avals]
     try:
         with devices.told(target):
             if device is None:

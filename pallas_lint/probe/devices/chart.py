@@ -1,0 +1,66 @@
+"""A run as a chart: one column a device, time goes down, and only what matters for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypedDict
+
+from .events import Access, Astray, Copy, Event, Lines, Moment, Signal, Wait
+
+MOST_ROWS = 24
+
+
+class _Row(TypedDict):
+    device: int
+    line: int | None  # of the source; None for what is in no line of it
+    what: str
+
+
+class Row(_Row, total=False):
+    path: str
+    step: str  # of grid and loops
+    note: str  # why it matters
+    to: int  # the device that it goes to, where that is another
+
+
+def row(lines: Lines, moment: Moment, note: str = "") -> Row:
+    """One event as a row."""
+    event = lines.event(moment)
+    told: Row = {"device": moment[0], "line": None, "what": _what(event, moment[0])}
+    if event.place is not None:
+        told["line"], told["path"] = event.place["line"], event.place["file"]
+    if event.step:
+        told["step"] = event.step
+    if note:
+        told["note"] = note
+    to = _to(event)
+    if to is not None and to != moment[0]:
+        told["to"] = to
+    return told
+
+
+def rows(lines: Lines, order: list[Moment], about: Collection[Moment], shown: Collection[Moment] = ()) -> list[Row]:
+    """Those events of a run that are in `about`: the last ones where they are many, and what must be `shown`."""
+    mine = [moment for moment in order if moment in about]
+    late = set(mine[-MOST_ROWS:])
+    return [row(lines, moment) for moment in mine if moment in late or moment in shown]
+
+
+def _what(event: Event, line: int) -> str:
+    if isinstance(event, Signal):
+        return f"signal {event.semaphore.shown}" + (f" by {event.amount}" if event.amount != 1 else "")
+    if isinstance(event, Wait):
+        return f"wait {event.semaphore.shown}" + (f" for {event.amount}" if event.semaphore.kind != "dma" else "")
+    if isinstance(event, Copy):
+        to = f" of device {event.to}" if event.to != line else ""
+        return f"copy {event.source.shown} to {event.target.shown}{to}"
+    if isinstance(event, Access):
+        return f"{'write' if event.writes else 'read'} {event.region.shown}"
+    assert isinstance(event, Astray)
+    return f"{event.what} to device {event.device}"
+
+
+def _to(event: Event) -> int | None:
+    if isinstance(event, Signal):
+        return event.semaphore.home
+    return event.to if isinstance(event, Copy) else None

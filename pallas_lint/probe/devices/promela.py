@@ -1,0 +1,125 @@
+"""The model in Promela, for who wants spin's word too.
+
+A process for each line; one more completes copies, in any order. Semaphores count in the greatest unit that divides all
+their amounts; accesses and copies assert that nothing is under way that they race with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+from .events import Access, Astray, Copy, Event, Lines, Moment, Region, Semaphore, Signal, Wait
+
+
+def model(lines: Lines, title: str = "kernel") -> str:
+    """The text of a model. A copy is in phase 1 while it reads, in 2 while it only writes, in 3 when it is over."""
+    return "\n".join(_Model(lines).text(title)) + "\n"
+
+
+class _Model:
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.copies: dict[Moment, int] = {}
+        self.semaphores: dict[Semaphore, int] = {}
+        amounts: dict[Semaphore, list[int]] = defaultdict(list)
+        for at, line in enumerate(lines.lines):
+            for index, event in enumerate(line):
+                if isinstance(event, Copy):
+                    self.copies[at, index] = len(self.copies)
+                for semaphore, amount in _amounts(event):
+                    self.semaphores.setdefault(semaphore, len(self.semaphores))
+                    amounts[semaphore].append(amount)
+        self.units = {semaphore: math.gcd(*given) or 1 for semaphore, given in amounts.items()}
+
+    def text(self, title: str) -> Iterator[str]:
+        yield f"/* {title} on {', '.join(self.lines.names)} */"
+        for semaphore, number in self.semaphores.items():
+            unit = f", in units of {self.units[semaphore]} bytes" if semaphore.kind == "dma" else ""
+            yield f"/* semaphores[{number}]: {semaphore.shown} of {self.lines.names[semaphore.home]}{unit} */"
+        yield f"int semaphores[{len(self.semaphores) or 1}];"
+        yield f"byte phase[{len(self.copies) or 1}];"
+        yield "byte over;"
+        for at, line in enumerate(self.lines.lines):
+            yield f"active proctype line{at}() {{"
+            for index, event in enumerate(line):
+                for statement in self._statement((at, index), event):
+                    where = f"line {event.place['line']}" if event.place is not None else ""
+                    note = ", ".join(part for part in (where, event.step) if part)
+                    yield f"  {statement}" + (f"  /* {note} */" if note else "")
+            yield "  over++\n}"
+        yield from self._engine()
+        yield from self._end()
+
+    def _statement(self, moment: Moment, event: Event) -> Iterator[str]:
+        if isinstance(event, Wait):
+            name, amount = self._amount(event.semaphore, event.amount)
+            taken = f"{name} = {name} - {amount}" if event.takes else "skip"
+            yield f"atomic {{ {name} >= {amount} -> {taken} }};"
+        elif isinstance(event, Signal):
+            name, amount = self._amount(event.semaphore, event.amount)
+            yield f"{name} = {name} + {amount};"
+        elif isinstance(event, Access):
+            alone = self._alone(event.region, event.writes)
+            if alone:
+                yield f"assert({alone});"
+        elif isinstance(event, Copy):
+            mine = self.copies[moment]
+            both = (self._alone(event.source, False, mine), self._alone(event.target, True, mine))
+            alone = " && ".join(each for each in both if each)
+            checked = f"assert({alone}); " if alone else ""
+            yield f"d_step {{ {checked}phase[{mine}] = 1 }};"
+        else:
+            assert isinstance(event, Astray)
+            yield "assert(false);"
+
+    def _amount(self, semaphore: Semaphore, amount: int) -> tuple[str, int]:
+        return f"semaphores[{self.semaphores[semaphore]}]", amount // self.units[semaphore]
+
+    def _alone(self, region: Region, writes: bool, mine: int | None = None) -> str:
+        """That no copy is under way that a use of a region races with."""
+        conditions = []
+        for moment, number in self.copies.items():
+            copy = self.lines.event(moment)
+            assert isinstance(copy, Copy)
+            if number == mine:
+                continue
+            if copy.target.overlaps(region):
+                conditions.append(f"phase[{number}] != 1 && phase[{number}] != 2")
+            elif writes and copy.source.overlaps(region):
+                still = f"phase[{number}] != 1"
+                conditions.append(still if copy.sent is not None else f"{still} && phase[{number}] != 2")
+        return " && ".join(conditions)
+
+    def _engine(self) -> Iterator[str]:
+        yield "active proctype copies() {\nend:\n  do"
+        for moment, number in self.copies.items():
+            copy = self.lines.event(moment)
+            assert isinstance(copy, Copy)
+            sent = ""
+            if copy.sent is not None:
+                name, amount = self._amount(copy.sent, copy.size)
+                sent = f"; {name} = {name} + {amount}"
+            yield f"  :: d_step {{ phase[{number}] == 1 -> phase[{number}] = 2{sent} }}"
+            name, amount = self._amount(copy.received, copy.size)
+            yield f"  :: d_step {{ phase[{number}] == 2 -> phase[{number}] = 3; {name} = {name} + {amount} }}"
+        if not self.copies:
+            yield "  :: false"
+        yield "  od\n}"
+
+    def _end(self) -> Iterator[str]:
+        done = [f"over == {len(self.lines.lines)}"]
+        done += [f"phase[{number}] != 1 && phase[{number}] != 2" for number in self.copies.values()]
+        empty = " && ".join(f"semaphores[{number}] == 0" for number in self.semaphores.values()) or "true"
+        yield "active proctype at_the_end() {\nend:"
+        yield f"  {' && '.join(done)} ->\n  assert({empty})\n}}"
+
+
+def _amounts(event: Event) -> Iterator[tuple[Semaphore, int]]:
+    if isinstance(event, Signal | Wait):
+        yield event.semaphore, event.amount
+    elif isinstance(event, Copy):
+        yield event.received, event.size
+        if event.sent is not None:
+            yield event.sent, event.size

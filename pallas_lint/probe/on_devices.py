@@ -1,0 +1,60 @@
+"""Findings about kernels on several devices: what no order of their events may bring, and some does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.protocol import OnDevices
+    from pallas_lint.probe.results import LaunchResult
+
+# By kind: code, severity where it is sure and where it is not, what to do.
+_FINDINGS = {
+    "deadlock": ("PAL910", Severity.ERROR, Severity.ERROR, ""),
+    "device-race": (
+        "PAL911", Severity.ERROR, Severity.WARNING, "wait for the copy, or signal who may go on, between the two",
+    ),
+    "unfinished": (
+        "PAL911", Severity.ERROR, Severity.WARNING,
+        "wait for both ends of a copy before the kernel ends: `wait_send` and `wait_recv`, or `wait`",
+    ),
+    "left-over": (
+        "PAL912", Severity.WARNING, Severity.WARNING,
+        "wait for all that is signalled: the next kernel that is given this semaphore takes it for its own",
+    ),
+    "outside": ("PAL912", Severity.ERROR, Severity.ERROR, "take it modulo the size of the axis: `lax.rem(i, n)`"),
+    "too-early": (
+        "PAL912", Severity.WARNING, Severity.WARNING,
+        "have the barrier wait for every device that this one writes to, or that may be a launch behind",
+    ),
+}  # fmt: skip
+
+
+def problems(launch: LaunchResult) -> list[OnDevices]:
+    """What is wrong, as verification says; as the interpreter does, where that could not."""
+    verified = launch.stage("verify")
+    told = verified if verified is not None and verified.ok is not None else launch.stage("interpret")
+    return [problem for problem in told.problems if problem["kind"] in _FINDINGS] if told is not None else []  # type: ignore[misc]
+
+
+def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Finding]:
+    """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
+    for problem in problems(launch):
+        code, sure, unsure, advice = _FINDINGS[problem["kind"]]
+        severity = sure if problem["sure"] else unsure
+        if guessed and severity is Severity.ERROR:
+            severity, advice = Severity.WARNING, guessed
+        yield around.placed(problem["places"], code, severity, problem["message"], advice, backend="tpu")
+
+
+def explains(launch: LaunchResult) -> set[str]:
+    """What of an interpreter's findings has its cause in these."""
+    kinds = {problem["kind"] for problem in problems(launch)}
+    late = {"*"} if kinds & {"device-race", "unfinished"} else set()  # what is read too early is NaN there
+    return late | ({"race"} if kinds & {"device-race", "deadlock"} else set())

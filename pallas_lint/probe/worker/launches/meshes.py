@@ -1,0 +1,46 @@
+"""Launches that stand in a `shard_map`: a mesh like theirs, of other devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import environment
+from ..devices import Missing
+
+
+def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None = None) -> Any:
+    """A mesh with these axes, of these devices; of what this process has where none are told. Raises Missing."""
+    import jax
+    import numpy as np
+
+    count = math.prod(axes.values())
+    found = jax.devices() if devices is None else devices
+    if len(found) < count:
+        raise Missing(f"its mesh has {count} devices, and the function sees {len(found)}: give --devices {count}")
+    return jax.sharding.Mesh(np.array(list(found)[:count]).reshape(tuple(axes.values())), tuple(axes))
+
+
+def mapped(function: Callable[..., Any], mesh: Any) -> Callable[..., Any]:
+    """The function on each device of the mesh, all with the same operands."""
+    import jax
+
+    spread = getattr(jax, "shard_map", None)
+    if spread is None:
+        spread = environment.found(environment.optional("jax.experimental.shard_map"), "shard_map")
+    nowhere = jax.sharding.PartitionSpec()
+    for unchecked in ({"check_vma": False}, {"check_rep": False}):
+        try:
+            mapped: Callable[..., Any] = spread(function, mesh=mesh, in_specs=nowhere, out_specs=nowhere, **unchecked)
+        except TypeError:  # the other release's word
+            continue
+        return mapped
+    raise Missing("this jax has no `shard_map` that is understood")
+
+
+def everywhere(mesh: Any) -> Any:
+    """Where an operand lies that every device of a mesh has."""
+    import jax
+
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())

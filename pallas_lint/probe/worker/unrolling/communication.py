@@ -1,0 +1,271 @@
+"""What a kernel does that others see: signals, waits, copies, and accesses of memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...devices.events import Access, Astray, Copy, Signal, Wait
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, view_of
+from .unroller import Unroller, rule
+
+_PIPELINED = "a copy from another device into a block of the pipeline, which lies elsewhere at each step"
+
+
+# -- devices -----------------------------------------------------------------------------------------------------------
+
+
+def _device(run: Unroller, device: Any, kind: Any, place: Any) -> int | str:
+    """The line that a device id means; as text where there is none. Raises Unmodelled."""
+    import jax
+
+    if device is None:
+        return run.line
+    logical = str(getattr(kind, "name", kind)).upper() == "LOGICAL"
+    ids = jax.tree_util.tree_leaves(device)
+    if any(isinstance(each, Unknown) for each in ids):
+        raise Unmodelled("which device it is hangs on data", place)
+    sizes = tuple(run.axes.values())
+    if isinstance(device, dict):
+        at = dict(run.coordinates)
+        for axis, number in device.items():
+            names = axis if isinstance(axis, tuple) else (axis,)
+            rest = int(number)
+            for name in reversed(names[1:]):
+                rest, at[name] = divmod(rest, run.axes.get(name, 1))
+            at[names[0]] = rest
+        if any(axis not in run.axes for axis in at):
+            raise Unmodelled("a device id along an axis that is none of the mesh", place)
+        coordinates = tuple(at[axis] for axis in run.axes)
+    elif logical or not isinstance(device, tuple | list):
+        number = int(ids[0])
+        if not logical and len(sizes) > 1:
+            raise Unmodelled("one number for a device of a mesh of several axes", place)
+        return number if 0 <= number < math.prod(sizes) else str(number)
+    else:
+        coordinates = tuple(map(int, ids))
+        if len(coordinates) != len(sizes):
+            raise Unmodelled("a device id of another length than the mesh", place)
+    if not all(0 <= each < size for each, size in zip(coordinates, sizes)):
+        return str(coordinates[0] if len(coordinates) == 1 else coordinates)
+    number = 0
+    for each, size in zip(coordinates, sizes):
+        number = number * size + each
+    return number
+
+
+@rule("get_barrier_semaphore")
+def _barrier(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    tag = equation.params.get("tag")
+    name = "barrier" if tag is None else f"barrier {tag}"
+    return [run.barriers.setdefault(name, Buffer(name, name, (), 0, "semaphore", "barrier", run.line))]
+
+
+@rule("semaphore_signal")
+def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    place = run.place(equation)
+    ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
+    if isinstance(amount, Unknown):
+        raise Unmodelled("how much is signalled hangs on data", place)
+    if core is not None:
+        raise Unmodelled("a signal to another core", place)
+    to = _device(run, device, equation.params.get("device_id_type"), place)
+    if isinstance(to, str):
+        run.tell(Astray(place, run.step, "signal", to))
+    else:
+        run.tell(Signal(place, run.step, _part(ref, transforms, place).semaphore(place, to), int(amount)))
+    return []
+
+
+@rule("semaphore_wait")
+def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    place = run.place(equation)
+    ref, transforms, amount, *more = equation.params["args_tree"].unflatten(values)
+    if isinstance(amount, Unknown):
+        raise Unmodelled("how much is waited for hangs on data", place)
+    takes = not more or more[0] is None or isinstance(more[0], Unknown) or bool(more[0])
+    run.tell(Wait(place, run.step, _part(ref, transforms, place).semaphore(place), int(amount), takes))
+    return []
+
+
+@rule("semaphore_read")
+def _read_semaphore(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    return [UNKNOWN]
+
+
+def _part(ref: Any, transforms: Any, place: Any) -> View:
+    view = view_of(ref, place)
+    for transform in transforms or ():
+        view = view.transformed(transform, place)
+    return view
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def _ends(equation: Any, values: list[Any], place: Any) -> tuple[View, View, View | None, View | None, Any]:
+    """Source, destination, semaphore of the destination and of the source, device."""
+    told = tuple(equation.params["tree"].unflatten(values))
+    if len(told) == 9:  # to 0.9 references and their transforms stand apart
+        source, on_source, target, on_target, received, on_received, sent, on_sent, device = told
+    else:
+        source, target, received, sent, device = told
+        on_source = on_target = on_received = on_sent = ()
+
+    def semaphore(ref: Any, transforms: Any) -> View | None:
+        return None if ref is None else _part(ref, transforms, place)
+
+    ends = _part(source, on_source, place), _part(target, on_target, place)
+    return *ends, semaphore(received, on_received), semaphore(sent, on_sent), device
+
+
+@rule("dma_start")
+def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    place = run.place(equation)
+    source, target, received, sent, device = _ends(equation, values, place)
+    if equation.params.get("add"):
+        raise Unmodelled("a copy that adds to what is there", place)
+    if received is None:
+        raise Unmodelled("a copy without a semaphore", place)
+    to = _device(run, device, equation.params.get("device_id_type"), place)
+    if isinstance(to, str):
+        run.tell(Astray(place, run.step, "copy", to))
+        return []
+    if to != run.line and target.buffer.moves:
+        raise Unmodelled(_PIPELINED, place)
+    for view in (source, target):
+        run.vague += not view.region().exact
+    given = None if sent is None else sent.semaphore(place)
+    semaphore = received.semaphore(place, to)
+    run.tell(Copy(place, run.step, source.region(), target.region(to), source.bytes, semaphore, given))
+    if to == run.line:
+        _forget(target)
+    return []
+
+
+@rule("dma_wait")
+def _wait_for_copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    place = run.place(equation)
+    _, target, semaphore, _, _ = _ends(equation, values, place)
+    if semaphore is None:
+        raise Unmodelled("a wait for a copy without a semaphore", place)
+    # It counts the bytes of the reference in the place of the destination, as jax's interpreter does.
+    run.tell(Wait(place, run.step, semaphore.semaphore(place), target.bytes))
+    return []
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def _access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
+    region = view.region()
+    if not region.exact:
+        run.vague += 1
+        return
+    event = Access(run.place(equation), run.step, region, writes)
+    if not run.events or run.events[-1] != event:
+        run.tell(event)
+
+
+def _viewed(equation: Any, ref: Any, rest: list[Any], place: Any) -> View:
+    """The part of a reference that an access is of: `rest` are the operands that its transforms are made of."""
+    tree = equation.params.get("tree")
+    return _part(ref, tree.unflatten(rest) if tree is not None else (), place)
+
+
+@rule("get")
+def _get(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, *rest = values
+    view = _viewed(equation, ref, rest, run.place(equation))
+    _access(run, equation, view, writes=False)
+    return [_value(view, equation.outvars[0].aval)]
+
+
+@rule("swap")
+def _swap(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, value, *rest = values
+    view = _viewed(equation, ref, rest, run.place(equation))
+    former = UNKNOWN
+    if type(equation.outvars[0]).__name__ != "DropVar":
+        _access(run, equation, view, writes=False)
+        former = _value(view, equation.outvars[0].aval)
+    _access(run, equation, view, writes=True)
+    _store(view, value)
+    return [former]
+
+
+@rule("addupdate")
+def _add(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, _, *rest = values
+    view = _viewed(equation, ref, rest, run.place(equation))
+    _access(run, equation, view, writes=False)
+    _access(run, equation, view, writes=True)
+    _forget(view)
+    return []
+
+
+@rule("masked_load", "load")
+def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, transforms, *_ = equation.params["args_tree"].unflatten(values)
+    _access(run, equation, _part(ref, transforms, run.place(equation)), writes=False)
+    return [UNKNOWN]
+
+
+@rule("masked_swap")
+def _masked(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, transforms, *_ = equation.params["args_tree"].unflatten(values)
+    view = _part(ref, transforms, run.place(equation))
+    _access(run, equation, view, writes=True)
+    _forget(view)
+    return [UNKNOWN]
+
+
+@rule("transform_ref")
+def _transformed(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    ref, *rest = values
+    tree = equation.params.get("transforms_tree")
+    return [_part(ref, tree.unflatten(rest) if tree is not None else (), run.place(equation))]
+
+
+@rule("with_memory_space_constraint", "pin", "unpin")
+def _same_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    return [values[0]]
+
+
+def _slices(view: View) -> Any:
+    """How NumPy indexes the part; None where that hangs on data."""
+    if view.dims is None or any(start is None for start, _, _ in view.box):
+        return None
+    return tuple(slice(start, start + size * stride, stride) for start, size, stride in view.box if start is not None)
+
+
+def _value(view: View, aval: Any) -> Any:
+    """What is known to be in that part of a buffer of integers."""
+    import numpy as np
+
+    where = _slices(view)
+    if view.buffer.values is None or where is None:
+        return UNKNOWN
+    found = view.buffer.values[where]
+    if found.size != math.prod(aval.shape) or any(isinstance(each, Unknown) for each in found.reshape(-1)):
+        return UNKNOWN
+    return np.array(found.tolist(), aval.dtype).reshape(aval.shape)
+
+
+def _store(view: View, value: Any) -> None:
+    import numpy as np
+
+    if view.buffer.values is None:
+        return
+    where = _slices(view)
+    if where is None:
+        view.buffer.values[...] = UNKNOWN
+    elif isinstance(value, Unknown) or np.size(value) != math.prod(view.shape):
+        view.buffer.values[where] = UNKNOWN
+    else:
+        shape = view.buffer.values[where].shape
+        view.buffer.values[where] = np.asarray(value).astype(object).reshape(shape)
+
+
+def _forget(view: View) -> None:
+    _store(view, UNKNOWN)

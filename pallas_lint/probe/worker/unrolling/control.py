@@ -1,0 +1,150 @@
+"""What steers a kernel: branches, loops, scopes, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
+from .scopes import allocate
+from .unroller import Unroller, communicates, rule
+
+_MOST_ROUNDS = 100_000
+
+
+@rule("program_id")
+def _program_id(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    import numpy as np
+
+    axis = equation.params["axis"]
+    return [np.int32(run.point[axis]) if axis < len(run.point) else UNKNOWN]
+
+
+@rule("num_programs")
+def _num_programs(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    import numpy as np
+
+    axis = equation.params["axis"]
+    return [np.int32(run.grid[axis]) if axis < len(run.grid) else UNKNOWN]
+
+
+@rule("axis_index")
+def _axis_index(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    import numpy as np
+
+    names = equation.params["axis_name"]
+    at = 0
+    for name in names if isinstance(names, tuple | list) else (names,):
+        if name not in run.coordinates:
+            raise Unmodelled(f'the axis "{name}", which is none of the mesh of devices', run.place(equation))
+        at = at * run.axes.get(name, 1) + run.coordinates[name]
+    return [np.int32(at)]
+
+
+@rule("select_n")
+def _select(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    import numpy as np
+
+    which, *cases = values
+    if isinstance(which, Unknown) or any(isinstance(case, Unknown) for case in cases):
+        alike = not isinstance(which, Unknown) and not np.ndim(which)
+        return [cases[int(which)]] if alike else [UNKNOWN]
+    return run._computed("select_n", equation, values) if np.ndim(which) else [cases[int(which)]]
+
+
+@rule("cond")
+def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    branches = equation.params["branches"]
+    which, *operands = values
+    if not isinstance(which, Unknown):
+        return run.run(branches[min(max(int(which), 0), len(branches) - 1)], operands)
+    if any(map(communicates, branches)):
+        raise Unmodelled("a branch that communicates hangs on data", run.place(equation))
+    # It takes one of them: what each reads and writes may be read and written.
+    told = [run.run(branch, operands) for branch in branches]
+    return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*told)]
+
+
+def _same(one: Any, other: Any) -> bool:
+    import numpy as np
+
+    if one is other:
+        return True
+    plain = not any(isinstance(value, Unknown | Buffer | View) for value in (one, other))
+    return plain and np.array_equal(one, other)
+
+
+@rule("scan")
+def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    import numpy as np
+
+    params = equation.params
+    consts, carried = _counts(params, len(values))
+    constants, carry, arrays = values[:consts], values[consts : consts + carried], values[consts + carried :]
+    rounds = range(params["length"])
+    speaks = communicates(params["jaxpr"])
+    for at in reversed(rounds) if params["reverse"] else rounds:
+        if speaks:
+            run.looped(f"loop {at}")
+        plain = [isinstance(array, Unknown | Buffer | View) for array in arrays]
+        slices = [UNKNOWN if odd else np.asarray(array)[at] for odd, array in zip(plain, arrays)]
+        carry = run.run(params["jaxpr"], [*constants, *carry, *slices])[:carried]
+        if speaks:
+            run.left()
+    return [*carry, *[UNKNOWN] * (len(equation.outvars) - carried)]
+
+
+def _counts(params: dict[str, Any], number: int) -> tuple[int, int]:
+    """How many of a scan's operands are constants, and how many are carried."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    parts = [list(part) for part in params["ft_in"].update(list(range(number))).unpack()]  # from 0.11
+    return len(parts[0]), len(parts[1])
+
+
+@rule("while")
+def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    params = equation.params
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+    test, body, carry = values[:first], values[first : first + second], values[first + second :]
+    speaks = communicates(params["body_jaxpr"])
+    for at in range(_MOST_ROUNDS):
+        [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
+        if isinstance(goes_on, Unknown):
+            if speaks:
+                raise Unmodelled("how often a loop communicates hangs on data", run.place(equation))
+            carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
+            run.run(params["body_jaxpr"], [*body, *carry])
+            return carry
+        if not goes_on:
+            return carry
+        if speaks:
+            run.looped(f"loop {at}")
+        carry = run.run(params["body_jaxpr"], [*body, *carry])
+        if speaks:
+            run.left()
+    raise Unmodelled(f"a loop of more than {_MOST_ROUNDS} rounds", run.place(equation))
+
+
+@rule("run_scoped")
+def _run_scoped(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    if equation.params.get("collective_axes"):
+        raise Unmodelled("memory that several threads share", run.place(equation))
+    jaxpr = equation.params["jaxpr"]
+    body = getattr(jaxpr, "jaxpr", jaxpr)
+    debug = getattr(body, "debug_info", None)
+    names = [str(name) for name in getattr(debug, "arg_names", None) or ()]
+    made = []
+    for at, var in enumerate(body.invars):
+        # A scope that is entered again has the memory that it had.
+        name = run.scopes.setdefault((id(equation), at), _name(names, at, set(run.scopes.values())))
+        made.append(allocate(var.aval, ("scope", id(equation), at), name, run.line))
+    return run.run(body, made, [*getattr(jaxpr, "consts", ()), *values])
+
+
+def _name(names: list[str], at: int, taken: set[str]) -> str:
+    name = names[at] if at < len(names) and names[at] else f"scratch{at}"
+    number = 2
+    wanted = name
+    while wanted in taken:
+        wanted, number = f"{name} ({number})", number + 1
+    return wanted

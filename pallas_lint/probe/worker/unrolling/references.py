@@ -1,0 +1,145 @@
+"""References of a kernel: buffers, and parts of them as transforms tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...devices.events import Kind, Region, Semaphore
+
+
+class Unmodelled(Exception):
+    """What cannot be followed; the message is a phrase that says what, the place says where."""
+
+    def __init__(self, message: str, place: Any = None) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class Unknown:
+    """A value that hangs on data."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+UNKNOWN = Unknown()
+_ONE_BUFFER = ("MemorySpaceCastTransform", "AccessAssumptionTransform")
+
+
+@dataclass(eq=False)
+class Buffer:
+    """An array that references are made of. `values`: of one that holds integers which may steer the kernel."""
+
+    key: Hashable  # the same on every device
+    name: str
+    shape: tuple[int, ...]
+    itemsize: int  # bytes; of sub-byte types one
+    space: str  # "vmem", "smem", "any", "hbm", ...
+    semaphore: Kind | None
+    home: int
+    values: Any = None  # an object array of numbers and UNKNOWN
+    moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
+
+    @property
+    def view(self) -> View:
+        return View(self, tuple((0, size, 1) for size in self.shape), tuple(range(len(self.shape))), self.shape)
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a buffer: for each of its dimensions (start, size, stride), and those that it still has."""
+
+    buffer: Buffer
+    box: tuple[tuple[int | None, int, int], ...]
+    dims: tuple[int, ...] | None  # None: another shape than the buffer's, the box is all of it that is known
+    shape: tuple[int, ...]
+
+    def region(self, home: int | None = None) -> Region:
+        """The part, in the memory of another device where `home` is told."""
+        buffer = self.buffer
+        return Region(buffer.home if home is None else home, buffer.key, buffer.name, buffer.shape, self.box)
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.buffer.itemsize
+
+    def semaphore(self, place: Any, home: int | None = None) -> Semaphore:
+        """The one semaphore that it is. Raises Unmodelled."""
+        buffer = self.buffer
+        if buffer.semaphore is None or any(start is None for start, _, _ in self.box):
+            raise Unmodelled("which semaphore it is hangs on data", place)
+        index = tuple(start for start, _, _ in self.box if start is not None)
+        return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore)
+
+    def transformed(self, transform: Any, place: Any) -> View:
+        """The part of it that a transform of jax's means. Raises Unmodelled."""
+        name: str = type(transform).__name__
+        if name in ("NDIndexer", "Indexer"):
+            return self._indexed(transform)
+        if name in _ONE_BUFFER:
+            return self
+        if name == "TransposeTransform" and self.dims is not None:
+            order = transform.permutation
+            return replace(self, dims=tuple(self.dims[at] for at in order), shape=tuple(self.shape[at] for at in order))
+        if name in ("BitcastTransform", "ReshapeTransform", "RefBitcaster", "RefReshaper"):
+            shape: Any = getattr(transform, "shape", getattr(transform, "new_shape", None))
+            scaled = self._recounted(self.shape if shape is None else tuple(shape), getattr(transform, "dtype", None))
+            return replace(scaled, dims=None)
+        raise Unmodelled(f"a reference with a {name}", place)
+
+    def _recounted(self, shape: tuple[int, ...], dtype: Any) -> View:
+        """With another shape; bytes are those of the part's, whatever its elements are taken for."""
+        size = getattr(dtype, "itemsize", None)
+        if size is None or size == self.buffer.itemsize:
+            return replace(self, shape=shape)
+        return replace(self, shape=(*shape, size)) if self.buffer.itemsize == 1 else replace(self, shape=self.shape)
+
+    def _indexed(self, transform: Any) -> View:
+        indices: tuple[Any, ...] = transform.indices
+        if self.dims is None or len(self.dims) != len(indices):
+            return replace(self, dims=None, shape=tuple(transform.get_indexer_shape()))
+        box, dims, shape = list(self.box), [], []
+        for dim, index in zip(self.dims, indices):
+            start, _, stride = box[dim]
+            rank: Any = getattr(index, "ndim", 0)
+            if hasattr(index, "start"):  # a slice
+                first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
+                if isinstance(size, Unknown):
+                    raise Unmodelled("how much of a reference it is hangs on data")
+                known = start is not None and not isinstance(first, Unknown)
+                begin = start + int(first) * stride if known and start is not None else None
+                box[dim] = (begin, int(size), stride * int(step))
+                dims.append(dim)
+                shape.append(int(size))
+            elif isinstance(index, Unknown) or rank:
+                box[dim] = (None, 1, 1)
+                if rank:
+                    dims.append(dim)
+                    shape.append(int(index.size))
+            else:
+                box[dim] = (None if start is None else start + int(index) * stride, 1, 1)
+        return View(self.buffer, tuple(box), tuple(dims), tuple(shape))
+
+
+def view_of(value: Any, place: Any) -> View:
+    """The part that a value of the kernel refers to. Raises Unmodelled."""
+    if isinstance(value, View):
+        return value
+    if isinstance(value, Buffer):
+        return value.view
+    if hasattr(value, "transforms"):  # jax's TransformedRef
+        transforms = list(value.transforms)
+        if isinstance(value.ref, tuple | list):
+            select = transforms.pop(0)
+            if isinstance(select.idx, Unknown):
+                raise Unmodelled("which of several references it is hangs on data", place)
+            view = view_of(value.ref[int(select.idx)], place)
+        else:
+            view = view_of(value.ref, place)
+        for transform in transforms:
+            view = view.transformed(transform, place)
+        return view
+    raise Unmodelled(f"a reference of type {type(value).__name__}", place)

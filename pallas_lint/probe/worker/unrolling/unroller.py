@@ -1,0 +1,191 @@
+"""One device's run of a kernel, as far as values that are known steer it: control flow, scalars, and events told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...devices.events import Event
+from ...protocol import Place
+from ..launches import known, locate
+from ..launches.launch import jaxprs_in
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
+
+MOST_EVENTS = 60_000  # of one device
+MOST_STEPS = 3_000_000  # equations of one device
+_LARGEST = 4_096  # elements of a value that is followed
+_CALLS = frozenset(
+    "jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2 checkpoint "
+    "eval_jaxpr run_state call_hi_primitive".split()
+)
+# What a kernel does that steers nothing.
+_IGNORED = frozenset(
+    "debug_callback debug_print delay trace_start trace_stop prng_seed check assume trace_value add_dependency".split()
+)
+
+Rule = Callable[["Unroller", Any, list[Any]], list[Any]]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Say what an operation of a kernel does."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+class Unroller:
+    """One line. `axes` are the mesh's with their sizes, `coordinates` where the line stands in it."""
+
+    def __init__(self, line: int, axes: dict[str, int], coordinates: dict[str, int], grid: tuple[int, ...]) -> None:
+        self.line = line
+        self.axes = axes
+        self.coordinates = coordinates
+        self.grid = grid
+        self.point: tuple[int, ...] = ()
+        self.events: list[Event] = []
+        self.vague = 0  # accesses whose place hangs on data
+        self.barriers: dict[str, Buffer] = {}
+        self.scopes: dict[tuple[int, int], str] = {}  # names of the buffers that equations make
+        self._loops: list[str] = []
+        self._steps = 0
+        self._places: dict[int, Place | None] = {}
+
+    # -- what it tells ---------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> str:
+        """Where in grid and loops it is."""
+        parts = [f"step {', '.join(map(str, self.point))}"] if len(self.point) and math.prod(self.grid) > 1 else []
+        return ", ".join(parts + self._loops)
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+        if len(self.events) > MOST_EVENTS:
+            raise Unmodelled(f"a device does more than {MOST_EVENTS} things")
+
+    def place(self, equation: Any) -> Place | None:
+        """Where an operation stands in the user's code."""
+        key = id(equation)
+        if key not in self._places:
+            self._places[key] = next(iter(locate.of_equation(equation)), None)
+        return self._places[key]
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def run(self, jaxpr: Any, arguments: list[Any], constants: Sequence[Any] | None = None) -> list[Any]:
+        """The results of a jaxpr; of an open one with these constants. Raises Unmodelled."""
+        consts = getattr(jaxpr, "consts", ()) if constants is None else constants
+        jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values |= dict(zip(jaxpr.invars, arguments, strict=True))
+
+        def value(atom: Any) -> Any:
+            return atom.val if hasattr(atom, "val") else values[atom]
+
+        for equation in jaxpr.eqns:
+            results = self.equation(equation, [value(atom) for atom in equation.invars])
+            values.update(zip(equation.outvars, results))
+        return [value(atom) for atom in jaxpr.outvars]
+
+    def equation(self, equation: Any, values: list[Any]) -> list[Any]:
+        """The results of one operation."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise Unmodelled(f"a device takes more than {MOST_STEPS} steps")
+        name = str(equation.primitive)
+        own = RULES.get(name)
+        if own is not None:
+            return own(self, equation, values)
+        unknown = [UNKNOWN] * len(equation.outvars)
+        if name in _IGNORED:
+            return unknown
+        inner = jaxprs_in(equation)
+        if name in _CALLS and inner:
+            body = getattr(inner[0], "jaxpr", inner[0])
+            return self.run(inner[0], values[len(values) - len(body.invars) :])
+        if any(isinstance(value, Buffer | View) for value in values) or any(map(communicates, inner)):
+            raise Unmodelled(f"`{name}`", self.place(equation))
+        return self._computed(name, equation, values)
+
+    def _computed(self, name: str, equation: Any, values: list[Any]) -> list[Any]:
+        """What is computed of known integers; all else is not known, and seldom steers."""
+        import numpy as np
+
+        unknown = [UNKNOWN] * len(equation.outvars)
+        if any(isinstance(value, Unknown) for value in values) or equation.effects:
+            return unknown
+        for var in equation.outvars:
+            dtype = getattr(var.aval, "dtype", None)
+            if dtype is None or dtype.kind not in "iub" or math.prod(var.aval.shape) > _LARGEST:
+                return unknown
+        if any(np.size(value) > _LARGEST for value in values):
+            return unknown
+        quick = _QUICK.get(name)
+        if quick is not None and not equation.outvars[0].aval.shape:
+            return [_scalar(equation.outvars[0].aval.dtype, quick(*map(int, values)))]
+        found = known.computed(equation, values)
+        return [UNKNOWN if value is None else np.asarray(value) for value in found]
+
+    def looped(self, word: str) -> None:
+        """Enter a round of a loop."""
+        self._loops.append(word)
+
+    def left(self) -> None:
+        self._loops.pop()
+
+
+def communicates(jaxpr: Any) -> bool:
+    """Whether it does anything that other devices or copies see."""
+    return any(_speaks(each) for each in getattr(jaxpr, "jaxpr", jaxpr).eqns)
+
+
+def _speaks(equation: Any) -> bool:
+    name = str(equation.primitive)
+    return "semaphore" in name or "dma" in name or name == "run_scoped" or any(map(communicates, jaxprs_in(equation)))
+
+
+def _scalar(dtype: Any, value: int) -> Any:
+    """An integer as its type has it, wrapped as the device wraps it."""
+    import numpy as np
+
+    if dtype == np.bool_:
+        return np.bool_(value)
+    bits = 8 * dtype.itemsize
+    value &= (1 << bits) - 1
+    return dtype.type(value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value)
+
+
+def _divided(one: int, other: int) -> int:
+    """Towards zero, as the hardware does; by zero, what it gives."""
+    return -1 if not other else abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+
+
+# Operations on scalars that kernels compute indices and devices with: thousands of them, which jax takes a while for.
+_QUICK: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divided,
+    "rem": lambda a, b: a - b * _divided(a, b) if b else a,
+    "max": max,
+    "min": min,
+    "neg": lambda a: -a,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "sign": lambda a: (a > 0) - (a < 0),
+    "abs": abs,
+    "convert_element_type": lambda a: a,
+    "copy": lambda a: a,
+    "stop_gradient": lambda a: a,
+    "multiple_of": lambda a: a,
+    "assume_multiple": lambda a: a,
+}

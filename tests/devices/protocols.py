@@ -1,0 +1,98 @@
+"""Small protocols, written as events: `Device` has a line each, places are the numbers of the events."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from pallas_lint.probe.devices.events import Access, Copy, Event, Lines, Region, Semaphore, Signal, Wait
+
+
+class Device:
+    """What one device does. Buffers are "a" and "b", of two elements; semaphores "s" count, "d" are of copies."""
+
+    def __init__(self, number: int, text: int | None = None) -> None:
+        """`text`: which of several texts it runs; a text of its own where none is told."""
+        self.number = number
+        self.text = number if text is None else text
+        self.line: list[Event] = []
+
+    def _place(self) -> dict:
+        return {"file": "kernel.py", "line": 100 * self.text + len(self.line) + 1}
+
+    def signal(self, to: int, amount: int = 1, name: str = "s", kind: str = "regular") -> Device:
+        self.line.append(Signal(self._place(), "", Semaphore(to, name, (), kind), amount))
+        return self
+
+    def wait(self, amount: int = 1, name: str = "s", *, takes: bool = True, kind: str = "regular") -> Device:
+        self.line.append(Wait(self._place(), "", Semaphore(self.number, name, (), kind), amount, takes))
+        return self
+
+    def copy(
+        self, to: int, source: Region, target: Region, size: int = 1, received: str = "d", sent: str = ""
+    ) -> Device:
+        """`sent` is the semaphore of the sender; without it the copy has only one."""
+        mine = Semaphore(self.number, sent, (), "dma") if sent else None
+        self.line.append(Copy(self._place(), "", source, target, size, Semaphore(to, received, (), "dma"), mine))
+        return self
+
+    def arrived(self, size: int = 1, name: str = "d") -> Device:
+        return self.wait(size, name, kind="dma")
+
+    def read(self, region: Region) -> Device:
+        self.line.append(Access(self._place(), "", region, False))
+        return self
+
+    def write(self, region: Region) -> Device:
+        self.line.append(Access(self._place(), "", region, True))
+        return self
+
+
+def part(home: int, name: str, start: int = 0, size: int = 2) -> Region:
+    return Region(home, name, name, (2,), ((start, size, 1),))
+
+
+def lines(*devices: Device) -> Lines:
+    return Lines([device.line for device in devices], axes={"x": len(devices)})
+
+
+def ring(count: int, *, barrier: int = 2, recv: bool = True, send: bool = True) -> Lines:
+    """Each device sends to its right neighbour, after a barrier with both."""
+    devices = []
+    for me in range(count):
+        device, right = Device(me, 0), (me + 1) % count
+        for other in ((me - 1) % count, right):
+            device.signal(other, name="barrier", kind="barrier")
+        device.wait(barrier, "barrier", kind="barrier")
+        device.copy(right, part(me, "a"), part(right, "b"), 8, "recv", "send")
+        if send:
+            device.arrived(8, "send")
+        if recv:
+            device.arrived(8, "recv")
+        devices.append(device)
+    return lines(*devices)
+
+
+@st.composite
+def protocols(draw: st.DrawFn) -> Lines:
+    """Two or three devices with a few events each."""
+    count = draw(st.integers(2, 3))
+    devices = [Device(number) for number in range(count)]
+    for _ in range(draw(st.integers(2, 8))):
+        device = draw(st.sampled_from(devices))
+        other = draw(st.integers(0, count - 1))
+        name = draw(st.sampled_from("ab"))
+        start, size = draw(st.sampled_from([(0, 2), (0, 1), (1, 1)]))
+        what = draw(st.sampled_from(["signal", "wait", "look", "copy", "copy", "arrived", "read", "write"]))
+        if what == "signal":
+            device.signal(other, draw(st.integers(1, 2)))
+        elif what in ("wait", "look"):
+            device.wait(draw(st.integers(1, 2)), takes=what == "wait")
+        elif what == "copy":
+            target = draw(st.sampled_from("ab"))
+            names = draw(st.sampled_from([("d", ""), ("d", "e"), ("d", "d")])) if other == device.number else ("d", "e")
+            device.copy(other, part(device.number, name, start, size), part(other, target, start, size), size, *names)
+        elif what == "arrived":
+            device.arrived(draw(st.integers(1, 2)), draw(st.sampled_from("de")))
+        else:
+            getattr(device, what)(part(device.number, name, start, size))
+    return lines(*devices)
