@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.probe import reconcile, specs, stored_runs
+from pallas_lint.probe import device_charts, reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.perf import table
@@ -206,7 +207,10 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
         files=len({result.spec.file for result in results if result.spec is not None}),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
-        paragraphs=list(table.paragraphs(documents, style, lines.line)),
+        paragraphs=[
+            *device_charts.paragraphs(launches, style, shutil.get_terminal_size((100, 24)).columns),
+            *table.paragraphs(documents, style, lines.line),
+        ],
         quiet=options.quiet,
         style=style,
         source_line=lines.line,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.finding import Related, Severity
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,14 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         severity = sure if problem["sure"] else unsure
         if guessed and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
-        yield around.placed(problem["places"], code, severity, problem["message"], advice, backend="tpu")
+        finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend="tpu")
+        others = [around.places.span(place, finding.span.path) for place in problem["places"][1:]]
+        word = "waits for ever, too" if problem["kind"] == "deadlock" else "the other one"
+        known = {(each.span.path, each.span.start.line) for each in finding.related}
+        more = [
+            Related(span, word) for span in others if span != finding.span and (span.path, span.start.line) not in known
+        ]
+        yield evolve(finding, related=(*more, *finding.related))
 
 
 def explains(launch: LaunchResult) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,12 @@ from .events import Access, Astray, Event, Lines, Moment, Semaphore, Signal, Wai
 
 Part = Literal["read", "write"]
 _WAIT, _SIGNAL, _COPY = 0, 1, 2
+_KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the next
+MOST_STEPS = 30_000_000  # of all runs of one system: about half a minute
+
+
+class TooMuch(Exception):
+    """It would take too long; the message is a phrase that says what."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +31,8 @@ class Held:
 
 @dataclass
 class Reached:
-    """Where a run ended. `progress`: for each line, the number of its events that happened, accesses after the last one
-    included up to what blocks it.
+    """Where a run ended. `progress`: for each line, how many of its events happened, accesses up to what blocks it
+    included.
     """
 
     progress: list[int]
@@ -38,16 +44,39 @@ class Reached:
         return self.progress[moment[0]] > moment[1]
 
 
+@dataclass
+class _State:
+    """How many moves each line has made, and what is in the semaphores."""
+
+    made: list[int]
+    amounts: list[int]
+
+    def copy(self) -> _State:
+        return _State(self.made[:], self.amounts[:])
+
+
 class System:
-    """Lines, ready to be run many times: only what touches semaphores is looked at."""
+    """Lines, ready to be run many times: only their moves, the events that touch semaphores, are looked at.
+
+    A run that differs from the whole one begins where it parts from it, from a state that was kept shortly before.
+    """
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.steps = 0  # made in all runs
         self._semaphores: list[Semaphore] = []
         self._number: dict[Semaphore, int] = {}
-        self._where: list[list[int]] = []  # for each line, which of its events touch semaphores
+        self._where: list[list[int]] = []  # for each line, which of its events are moves
         self._moves = [self._compiled(line) for line in lines.lines]
+        self._ends = [len(moves) for moves in self._moves]
+        self._order: list[Moment] = []  # of the whole run: line, move
+        self._kept: list[_State] = []
+        state = _State([0] * len(self._moves), [0] * len(self._semaphores))
+        self._go_on(state, self._ends, None, self._order, keep=True)
+        self._when = [[len(self._order)] * end for end in self._ends]  # for each move, when it happens in the whole run
+        for at, (line, move) in enumerate(self._order):
+            self._when[line][move] = at
+        self.whole = self._reached(state, None, self._order)
 
     def _compiled(self, line: list[Event]) -> list[tuple[int, ...]]:
         """(kind, semaphore, amount, semaphore of the sender or whether it takes, whom it goes to)."""
@@ -76,26 +105,59 @@ class System:
     def run(self, *, held: Held | None = None, stop: Moment | None = None, ordered: bool = False) -> Reached:
         """Everything that can happen while a copy is held back, and a line does not do the event `stop`.
 
-        `ordered`: tell the order of the run.
+        `ordered`: tell the order, too. Raises TooMuch.
         """
-        progress = [0] * len(self._moves)
-        ends = [len(moves) for moves in self._moves]
+        if self.steps > MOST_STEPS:
+            raise TooMuch(f"judging them takes more than {MOST_STEPS:,} steps")
+        ends, parting = self._ends[:], len(self._order)
+        if held is not None:
+            parting = self._when[held.copy[0]][self._move(held.copy)]
         if stop is not None:
-            ends[stop[0]] = bisect_right(self._where[stop[0]], stop[1] - 1)
+            line, move = stop[0], self._move(stop)
+            ends[line] = move
+            if move < len(self._when[line]):
+                parting = min(parting, self._when[line][move])
+        order = self._order[:parting] if ordered else None
+        state = self._at(parting)
+        self._go_on(state, ends, held, order)
+        return self._reached(state, stop, order or [])
+
+    def _move(self, moment: Moment) -> int:
+        """Which move of its line is the first that is not before an event."""
+        return bisect_left(self._where[moment[0]], moment[1])
+
+    def _at(self, time: int) -> _State:
+        """The whole run's state before its step `time`."""
+        kept = min(time // _KEPT_EVERY, len(self._kept) - 1)
+        state = self._kept[kept].copy()
+        for line, move in self._order[kept * _KEPT_EVERY : time]:
+            kind, semaphore, amount, other, _ = self._moves[line][move]
+            if kind != _WAIT:
+                state.amounts[semaphore] += amount
+                if kind == _COPY and other >= 0:
+                    state.amounts[other] += amount
+            elif other:
+                state.amounts[semaphore] -= amount
+            state.made[line] = move + 1
+        self.steps += time - kept * _KEPT_EVERY
+        return state
+
+    def _go_on(
+        self, state: _State, ends: list[int], held: Held | None, order: list[Moment] | None, *, keep: bool = False
+    ) -> None:
+        """Make all moves that can be made, up to these ends; the order is told, and states are kept, if asked for."""
+        amounts, made = state.amounts, state.made
         holder, hold, route = -1, -1, -1
         if held is not None:
-            holder, hold = held.copy[0], bisect_right(self._where[held.copy[0]], held.copy[1] - 1)
+            holder, hold = held.copy[0], self._move(held.copy)
             route = self._moves[holder][hold][4]
-        amounts = [0] * len(self._semaphores)
+        asleep = [-1] * len(made)  # the semaphore that a line waits for
         homes = [semaphore.home for semaphore in self._semaphores]
-        asleep = [-1] * len(self._moves)  # the semaphore that a line waits for
-        order: list[Moment] = []
-        ready = list(range(len(self._moves)))
+        ready = list(range(len(made)))
         while ready:
             line = ready.pop()
-            asleep[line] = -1
-            moves, at, end = self._moves[line], progress[line], ends[line]
-            begun = at
+            moves, end, at = self._moves[line], ends[line], made[line]
+            self.steps -= at
             while at < end:
                 kind, semaphore, amount, other, to = moves[at]
                 given: tuple[tuple[int, int], ...] = ()
@@ -103,37 +165,51 @@ class System:
                     if amounts[semaphore] < amount:
                         asleep[line] = semaphore
                         break
-                    if other:
-                        amounts[semaphore] -= amount
                 elif kind == _SIGNAL:
                     given = ((semaphore, amount),)
-                elif line == holder and at >= hold and held is not None and (at == hold or (held.sure and to == route)):
-                    given = self._partly(held, semaphore, amount, other)
+                elif held is not None and line == holder and _is_late(held, at, hold, to == route):
+                    given = _partly(held, semaphore, amount, other)
                 else:
                     given = ((semaphore, amount), (other, amount)) if other >= 0 else ((semaphore, amount),)
+                if keep and order is not None and len(order) % _KEPT_EVERY == 0:
+                    made[line] = at
+                    self._kept.append(state.copy())
+                if kind == _WAIT and other:
+                    amounts[semaphore] -= amount
                 for number, more in given:
                     amounts[number] += more
                     owner = homes[number]
                     if asleep[owner] == number:
                         asleep[owner] = -1
                         ready.append(owner)
-                if ordered:
-                    order.append((line, self._where[line][at]))
+                if order is not None:
+                    order.append((line, at))
                 at += 1
-            self.steps += at - begun
-            progress[line] = at
-        left = {self._semaphores[number]: amount for number, amount in enumerate(amounts) if amount}
-        return Reached([self._events(line, at, stop) for line, at in enumerate(progress)], left, order)
+            made[line] = at
+            self.steps += at
+        if keep and not self._kept:
+            self._kept.append(state.copy())
 
-    def _partly(self, held: Held, received: int, amount: int, sent: int) -> tuple[tuple[int, int], ...]:
-        """What semaphores get of a copy that is held back."""
-        some = 0 if held.sure else amount - 1
-        if sent < 0:
-            return ((received, some),)
-        return ((received, some), (sent, some if held.part == "read" else amount))
+    def _reached(self, state: _State, stop: Moment | None, order: list[Moment]) -> Reached:
+        left = {self._semaphores[number]: amount for number, amount in enumerate(state.amounts) if amount}
+        progress = [self._events(line, made, stop) for line, made in enumerate(state.made)]
+        return Reached(progress, left, [(line, self._where[line][move]) for line, move in order])
 
-    def _events(self, line: int, moves: int, stop: Moment | None) -> int:
-        """How many events of a line happened, given how many of those that touch semaphores."""
+    def _events(self, line: int, made: int, stop: Moment | None) -> int:
+        """How many events of a line happened, given how many of its moves."""
         where = self._where[line]
-        end = where[moves] if moves < len(where) else len(self.lines.lines[line])
+        end = where[made] if made < len(where) else len(self.lines.lines[line])
         return min(end, stop[1]) if stop is not None and stop[0] == line else end
+
+
+def _is_late(held: Held, move: int, hold: int, same_route: bool) -> bool:
+    """Whether a copy of the line that holds one back does not complete."""
+    return move == hold or (held.sure and move > hold and same_route)
+
+
+def _partly(held: Held, received: int, amount: int, sent: int) -> tuple[tuple[int, int], ...]:
+    """What semaphores get of a copy that is held back."""
+    some = 0 if held.sure else amount - 1
+    if sent < 0:
+        return ((received, some),)
+    return ((received, some), (sent, some if held.part == "read" else amount))

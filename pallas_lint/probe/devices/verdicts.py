@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal, NamedTuple
 
 from ..cost.causes import Place
@@ -69,7 +69,7 @@ class _Court:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.system = System(lines)
-        self.whole = self.system.run(ordered=True)
+        self.whole = self.system.whole
         self.stuck = [at for at, line in enumerate(lines.lines) if self.whole.progress[at] < len(line)]
         self._runs: dict[Held | Moment, Reached] = {}
         self._later = 0  # steps of the launch two times in a row
@@ -206,32 +206,40 @@ class _Court:
         return groups
 
     def _races_of(self, group: list[Use], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
-        copies = [use for use in group if use.part is not None]
-        accesses = [use for use in group if use.part is None]
-        pairs = [(copy, other) for copy in copies for other in accesses]
-        pairs += list(combinations(copies, 2)) + self._between_cores(accesses)
-        for one, other in pairs:
+        for one, other in self._pairs(group, sure=sure):
             key = (self._key(one), self._key(other))
-            if not (one.writes or other.writes) or one.moment == other.moment or {key, key[::-1]} & seen:
+            if not (one.writes or other.writes) or {key, key[::-1]} & seen or not one.region.overlaps(other.region):
                 continue
-            if one.region.overlaps(other.region) and self._together(one, other, sure=sure):
+            if self._together(one, other, sure=sure):
                 seen.add(key)
                 yield self._race(one, other, sure=sure)
 
-    def _between_cores(self, accesses: list[Use]) -> list[tuple[Use, Use]]:
-        """Pairs of accesses of several lines: of cores that share memory."""
-        if len({use.moment[0] for use in accesses}) < 2:
-            return []
-        return [(one, other) for one, other in combinations(accesses, 2) if one.moment[0] != other.moment[0]]
+    def _pairs(self, group: list[Use], *, sure: bool) -> Iterator[tuple[Use, Use]]:
+        """Uses of which the second happens before the first one's end, in some run that has the first's beginning."""
+        lines: dict[int, list[Use]] = defaultdict(list)
+        for use in group:  # in the order of each line
+            lines[use.moment[0]].append(use)
+        indices = {line: [use.moment[1] for use in uses] for line, uses in lines.items()}
+        cores = {use.moment[0] for use in group if use.part is None}
+        for one in group:
+            if one.part is None and len(cores) < 2:
+                continue  # what races with it are copies
+            without = self._without(one, sure=sure)
+            for line, uses in lines.items():
+                own = line == one.moment[0]
+                after = bisect_right(indices[line], one.moment[1]) if own else 0
+                for other in uses[after : bisect_left(indices[line], without.progress[line])]:
+                    if one.part is not None or (other.part is None and not own):
+                        yield one, other
 
     def _key(self, use: Use) -> object:
-        return (_where(self.lines.event(use.moment)), use.part, use.writes)
+        return (_where(self.lines.event(use.moment)), use.part)
 
     def _together(self, one: Use, other: Use, *, sure: bool) -> bool:
-        """Whether there is a run in which both happen at a time."""
+        """Whether the first's beginning can be reached without the second's end, too."""
         if sure and one.part is not None and other.part is not None and self._route(one) == self._route(other):
             return False
-        return self._without(one, sure=sure).has(other.moment) and self._without(other, sure=sure).has(one.moment)
+        return one.moment[0] == other.moment[0] or self._without(other, sure=sure).has(one.moment)
 
     def _route(self, use: Use) -> tuple[int, int]:
         copy = self.lines.event(use.moment)
@@ -301,17 +309,16 @@ class _Court:
             for index, event in enumerate(line):
                 if not isinstance(event, Copy):
                     continue
-                parts: tuple[tuple[Part, int, Region], ...] = (
-                    ("write", event.target.home, event.target), ("read", event.source.home, event.source),
-                )  # fmt: skip
-                for part, home, region in parts:
-                    sure = self._held((at, index), part, sure=True).progress[home] == len(self.lines.lines[home])
-                    if not sure:
+                parts: tuple[tuple[Part, Semaphore, Region], ...] = (("write", event.received, event.target),)
+                if event.sent is not None:
+                    parts += (("read", event.sent, event.source),)
+                for part, semaphore, region in parts:
+                    home = semaphore.home  # who can wait for it
+                    if self._held((at, index), part, sure=True).progress[home] < len(self.lines.lines[home]):
                         continue
-                    semaphore = event.received if part == "write" or event.sent is None else event.sent
                     self._abandoned.add(semaphore)
                     key = (_where(event), part)
-                    if key in seen or (part == "read" and event.sent is None):
+                    if key in seen:
                         continue
                     seen.add(key)
                     copy = self._copy(Use((at, index), region, part == "write", part))

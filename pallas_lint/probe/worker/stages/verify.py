@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...devices.promela import model
+from ...devices.system import TooMuch
 from ...devices.verdicts import judge
 from ...protocol import OnDevices, Outcome
 from .. import devices
@@ -29,7 +30,10 @@ def examine(launch: Launch, folder: str | None, at: int) -> Outcome:
         Path(folder).mkdir(parents=True, exist_ok=True)
         name = f"{launch.kernel}-{at}"
         Path(folder, f"{name}.pml").write_text(model(lines, name), encoding="utf-8")
-    found = judge(lines)
+    try:
+        found = judge(lines)
+    except TooMuch as error:
+        raise devices.Missing(f"not judged: {error}") from error
     problems: list[OnDevices] = [
         {"kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure, "trace": each.trace}
         for each in found.found

@@ -15,12 +15,27 @@ _PIPELINED = "a copy from another device into a block of the pipeline, which lie
 # -- devices -----------------------------------------------------------------------------------------------------------
 
 
+def _line(run: Unroller, device: Any, core: Any, kind: Any, place: Any) -> int | str:
+    """The line that a device id, and the number of a core, mean; as text where there is none. Raises Unmodelled."""
+    number, own = run.core.number, run.core.axis
+    if isinstance(device, dict) and own in device:
+        core, device = device[own], {axis: at for axis, at in device.items() if axis != own} or None
+    if isinstance(core, Unknown):
+        raise Unmodelled("which core it is hangs on data", place)
+    if core is not None:
+        number = int(core)
+        if not 0 <= number < run.core.count:
+            raise Unmodelled(f"core {number} of a device of which {run.core.count} are modelled", place)
+    to = _device(run, device, kind, place)
+    return to if isinstance(to, str) else to * run.core.count + number
+
+
 def _device(run: Unroller, device: Any, kind: Any, place: Any) -> int | str:
-    """The line that a device id means; as text where there is none. Raises Unmodelled."""
+    """The number of the device that a device id means; as text where there is none. Raises Unmodelled."""
     import jax
 
     if device is None:
-        return run.line
+        return run.device
     logical = str(getattr(kind, "name", kind)).upper() == "LOGICAL"
     ids = jax.tree_util.tree_leaves(device)
     if any(isinstance(each, Unknown) for each in ids):
@@ -67,9 +82,7 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, Unknown):
         raise Unmodelled("how much is signalled hangs on data", place)
-    if core is not None:
-        raise Unmodelled("a signal to another core", place)
-    to = _device(run, device, equation.params.get("device_id_type"), place)
+    to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "signal", to))
     else:
@@ -127,7 +140,7 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         raise Unmodelled("a copy that adds to what is there", place)
     if received is None:
         raise Unmodelled("a copy without a semaphore", place)
-    to = _device(run, device, equation.params.get("device_id_type"), place)
+    to = _line(run, device, None, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "copy", to))
         return []
@@ -137,7 +150,8 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         run.vague += not view.region().exact
     given = None if sent is None else sent.semaphore(place)
     semaphore = received.semaphore(place, to)
-    run.tell(Copy(place, run.step, source.region(), target.region(to), source.bytes, semaphore, given))
+    there = to if target.buffer.home == run.home.line else to - run.core.number
+    run.tell(Copy(place, run.step, source.region(), target.region(there), source.bytes, semaphore, given))
     if to == run.line:
         _forget(target)
     return []
@@ -246,7 +260,7 @@ def _value(view: View, aval: Any) -> Any:
     where = _slices(view)
     if view.buffer.values is None or where is None:
         return UNKNOWN
-    found = view.buffer.values[where]
+    found = np.asarray(view.buffer.values[where], object)
     if found.size != math.prod(aval.shape) or any(isinstance(each, Unknown) for each in found.reshape(-1)):
         return UNKNOWN
     return np.array(found.tolist(), aval.dtype).reshape(aval.shape)

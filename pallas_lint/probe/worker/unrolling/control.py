@@ -34,6 +34,9 @@ def _axis_index(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     names = equation.params["axis_name"]
     at = 0
     for name in names if isinstance(names, tuple | list) else (names,):
+        if name == run.core.axis:
+            at = at * run.core.count + run.core.number
+            continue
         if name not in run.coordinates:
             raise Unmodelled(f'the axis "{name}", which is none of the mesh of devices', run.place(equation))
         at = at * run.axes.get(name, 1) + run.coordinates[name]
@@ -137,8 +140,8 @@ def _run_scoped(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     for at, var in enumerate(body.invars):
         # A scope that is entered again has the memory that it had.
         name = run.scopes.setdefault((id(equation), at), _name(names, at, set(run.scopes.values())))
-        made.append(allocate(var.aval, ("scope", id(equation), at), name, run.line))
-    return run.run(body, made, [*getattr(jaxpr, "consts", ()), *values])
+        made.append(allocate(var.aval, ("scope", id(equation), at), name, run.home))
+    return run.run(body, made, values)  # what it closes over are its operands
 
 
 def _name(names: list[str], at: int, taken: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""A launch as lines, one for each device of its mesh."""
+"""A launch as lines, one for each device of its mesh, or for each core of them."""
 
 from __future__ import annotations
 
@@ -9,50 +9,88 @@ from typing import Any
 from ...devices.events import Lines
 from ..launches.launch import Launch, Operand, kernel_jaxpr
 from . import communication, control  # noqa: F401  they say what operations do
-from .references import Buffer, Unmodelled
+from .references import UNKNOWN, Buffer, Unmodelled
 from .scopes import allocate
-from .unroller import Unroller
+from .unroller import Core, Unroller
 
-MOST_DEVICES = 64
-MOST_EVENTS = 200_000  # of all devices
+MOST_LINES = 64
+MOST_EVENTS = 200_000  # of all lines
 
 
 def lines_of(launch: Launch) -> Lines:
     """What each device of the launch's mesh does. Raises Unmodelled."""
-    if launch.record.kind != "pallas_call":
-        raise Unmodelled(f"a launch by `{launch.record.kind}`")
-    if launch.grid is None:
+    if launch.grid is None and launch.record.kind == "pallas_call":
         raise Unmodelled("a grid whose bounds hang on data")
     axes = launch.record.axes
-    count = math.prod(axes.values())
-    if count > MOST_DEVICES:
-        raise Unmodelled(f"a mesh of {count} devices, more than {MOST_DEVICES}")
+    cores = _cores(launch)
+    count = math.prod(axes.values()) * len(cores)
+    if count > MOST_LINES:
+        raise Unmodelled(f"a mesh of {count} devices, more than {MOST_LINES}")
     lines = Lines([], [], axes)
-    for line, place in enumerate(itertools.product(*map(range, axes.values()))):
-        run = Unroller(line, axes, dict(zip(axes, place)), launch.grid)
-        _unroll(run, launch)
-        lines.lines.append(run.events)
-        lines.names.append(f"device {line}")
-        lines.vague += run.vague
-        if lines.count > MOST_EVENTS:
-            raise Unmodelled(f"the devices do more than {MOST_EVENTS} things")
+    for device, place in enumerate(itertools.product(*map(range, axes.values()))):
+        for core in cores:
+            run = Unroller(device, core, axes, dict(zip(axes, place)), launch.grid or ())
+            _unroll(run, launch)
+            lines.lines.append(run.events)
+            lines.names.append(f"device {device}" + (f", core {core.number}" if core.count > 1 else ""))
+            lines.vague += run.vague
+            if lines.count > MOST_EVENTS:
+                raise Unmodelled(f"the devices do more than {MOST_EVENTS} things")
     return lines
 
 
+def _cores(launch: Launch) -> list[Core]:
+    """The cores of a device that run the kernel, each for itself."""
+    meshes = [mesh for mesh in (launch.record.params.get("mesh"), *launch.record.params.get("meshes", ())) if mesh]
+    if not meshes:
+        return [Core(0, 1, None)]
+    if len(meshes) > 1:
+        raise Unmodelled("different kernels on the cores of a device")
+    if "Subcore" in type(meshes[0]).__name__:
+        raise Unmodelled("a kernel on SparseCores")
+    [(axis, count)] = meshes[0].shape.items()
+    return [Core(number, count, axis) for number in range(count)]
+
+
 def _unroll(run: Unroller, launch: Launch) -> None:
-    jaxpr = kernel_jaxpr(launch.record.params)
-    buffers = _buffers(launch, jaxpr, run.line)
-    run.scopes = {(0, at): buffer.name for at, buffer in enumerate(buffers)}
-    for point in itertools.product(*map(range, launch.grid or ())):
+    params = launch.record.params
+    jaxpr = kernel_jaxpr(params) or params["jaxprs"][0]
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    if launch.record.kind == "pallas_call":
+        if jaxpr.constvars:
+            raise Unmodelled("a kernel that closes over references")
+        buffers: list[Any] = _buffers(launch, jaxpr, run)
+        outer: list[Any] = []
+    elif jaxpr.constvars:  # core_map: all that it uses is closed over
+        buffers, outer = [], _plain(jaxpr, jaxpr.constvars, run)
+    else:
+        buffers, outer = _plain(jaxpr, jaxpr.invars, run), []
+    known = [value for value in (*buffers, *outer) if isinstance(value, Buffer)]
+    run.scopes = {(0, at): buffer.name for at, buffer in enumerate(known)}
+    for point in itertools.product(*map(range, run.grid)):
         run.point = point
-        run.run(jaxpr, list(buffers), ())
+        run.run(jaxpr, list(buffers), outer)
 
 
-def _buffers(launch: Launch, jaxpr: Any, line: int) -> list[Buffer]:
+def _plain(jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
+    """The memory behind references that come without blocks; of plain values nothing is known."""
+    names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
+    named = len(names) == len(variables)
+    return [
+        allocate(var.aval, ("operand", at), names[at] if named and names[at] else f"reference {at}", run.home)
+        if hasattr(var.aval, "inner_aval")
+        else UNKNOWN
+        for at, var in enumerate(variables)
+    ]
+
+
+def _buffers(launch: Launch, jaxpr: Any, run: Unroller) -> list[Buffer]:
     """The memory behind the kernel's references."""
     made: list[Buffer] = []
     for at, (operand, var) in enumerate(zip(launch.operands, jaxpr.invars, strict=True)):
-        buffer = allocate(var.aval, ("operand", at), operand.name, line)
+        buffer = allocate(var.aval, ("operand", at), operand.name, run.home)
+        if buffer.semaphore is not None and operand.role != "scratch":
+            raise Unmodelled("a semaphore that outlives the launch")
         buffer.moves = operand.block is not None and not operand.whole and launch.points > 1
         value = _known(launch, operand)
         if buffer.values is not None and value is not None and value.shape == buffer.shape:

@@ -78,7 +78,7 @@ class View:
         """The part of it that a transform of jax's means. Raises Unmodelled."""
         name: str = type(transform).__name__
         if name in ("NDIndexer", "Indexer"):
-            return self._indexed(transform)
+            return self._indexed(transform, place)
         if name in _ONE_BUFFER:
             return self
         if name == "TransposeTransform" and self.dims is not None:
@@ -97,7 +97,7 @@ class View:
             return replace(self, shape=shape)
         return replace(self, shape=(*shape, size)) if self.buffer.itemsize == 1 else replace(self, shape=self.shape)
 
-    def _indexed(self, transform: Any) -> View:
+    def _indexed(self, transform: Any, place: Any) -> View:
         indices: tuple[Any, ...] = transform.indices
         if self.dims is None or len(self.dims) != len(indices):
             return replace(self, dims=None, shape=tuple(transform.get_indexer_shape()))
@@ -108,7 +108,7 @@ class View:
             if hasattr(index, "start"):  # a slice
                 first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
                 if isinstance(size, Unknown):
-                    raise Unmodelled("how much of a reference it is hangs on data")
+                    raise Unmodelled("how much of a reference it is hangs on data", place)
                 known = start is not None and not isinstance(first, Unknown)
                 begin = start + int(first) * stride if known and start is not None else None
                 box[dim] = (begin, int(size), stride * int(step))

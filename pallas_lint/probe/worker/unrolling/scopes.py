@@ -8,11 +8,12 @@ from typing import Any
 
 from ...devices.events import Kind
 from .references import UNKNOWN, Buffer
+from .unroller import Home
 
 _MOST_VALUES = 65_536  # of a buffer whose integers are followed
 
 
-def allocate(aval: Any, key: Hashable, name: str, home: int) -> Buffer:
+def allocate(aval: Any, key: Hashable, name: str, home: Home) -> Buffer:
     """A buffer of this type of reference."""
     import numpy as np
 
@@ -25,7 +26,8 @@ def allocate(aval: Any, key: Hashable, name: str, home: int) -> Buffer:
     if semaphore is None and "smem" in space and math.prod(shape) <= _MOST_VALUES:
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
-    return Buffer(key, name, shape, itemsize, space, semaphore, home, values)
+    whose = home.device if space in ("any", "hbm") else home.line
+    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values)
 
 
 def semaphore_kind(dtype: Any, space: str) -> Kind | None:

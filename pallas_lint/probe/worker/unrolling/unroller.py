@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ...devices.events import Event
 from ...protocol import Place
@@ -38,11 +39,31 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-class Unroller:
-    """One line. `axes` are the mesh's with their sizes, `coordinates` where the line stands in it."""
+@dataclass(frozen=True)
+class Core:
+    """One of the cores of a device that run a kernel, along an axis of theirs where it has one."""
 
-    def __init__(self, line: int, axes: dict[str, int], coordinates: dict[str, int], grid: tuple[int, ...]) -> None:
-        self.line = line
+    number: int
+    count: int
+    axis: str | None
+
+
+class Home(NamedTuple):
+    """Whose memory a buffer is in: the line's, or where cores share it that of the first core of the device."""
+
+    line: int
+    device: int
+
+
+class Unroller:
+    """One line. `axes` are the mesh's with their sizes, `coordinates` where the device stands in it."""
+
+    def __init__(
+        self, device: int, core: Core, axes: dict[str, int], coordinates: dict[str, int], grid: tuple[int, ...]
+    ) -> None:
+        self.device = device
+        self.core = core
+        self.home = Home(device * core.count + core.number, device * core.count)
         self.axes = axes
         self.coordinates = coordinates
         self.grid = grid
@@ -54,6 +75,10 @@ class Unroller:
         self._loops: list[str] = []
         self._steps = 0
         self._places: dict[int, Place | None] = {}
+
+    @property
+    def line(self) -> int:
+        return self.home.line
 
     # -- what it tells ---------------------------------------------------------------------------------------------
 
@@ -128,6 +153,8 @@ class Unroller:
         quick = _QUICK.get(name)
         if quick is not None and not equation.outvars[0].aval.shape:
             return [_scalar(equation.outvars[0].aval.dtype, quick(*map(int, values)))]
+        if name == "not" and not equation.outvars[0].aval.shape:
+            return [~np.asarray(values[0])[()]]
         found = known.computed(equation, values)
         return [UNKNOWN if value is None else np.asarray(value) for value in found]
 
@@ -181,6 +208,11 @@ _QUICK: dict[str, Callable[..., int]] = {
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "squeeze": lambda a: a,
+    "reshape": lambda a: a,
     "sign": lambda a: (a > 0) - (a < 0),
     "abs": abs,
     "convert_element_type": lambda a: a,

@@ -1,0 +1,134 @@
+"""What happens on several devices, as charts: a column a device, time goes down."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pallas_lint.probe import on_devices
+from pallas_lint.report.style import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pallas_lint.probe.devices.chart import Row
+    from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.report.style import Style
+
+_MOST_CHARTS = 3  # of a launch
+_GAP = "   "
+_ROW, _MARGIN = 30, 16  # pixels
+_LETTER = 6.7  # pixels a letter takes, about
+
+
+def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
+    """What is wrong in words, and the run that shows it, of the first few problems of a launch."""
+    told = [(problem["message"], problem["trace"]) for problem in on_devices.problems(launch) if problem["trace"]]
+    return told[:_MOST_CHARTS]
+
+
+def paragraphs(launches: Iterable[LaunchResult], style: Style, width: int) -> Iterator[str]:
+    """For the terminal: one for each chart, not wider than `width` columns."""
+    for launch in launches:
+        for message, rows in charts(launch):
+            title = f"{style.bold(visible(launch.kernel))}: {visible(message)}"
+            yield "\n".join([title, *(f"  {line}".rstrip() for line in _drawn(rows, style, width - 2))])
+
+
+def _drawn(rows: Sequence[Row], style: Style, width: int) -> Iterator[str]:
+    devices = sorted({row["device"] for row in rows})
+    texts = [visible(_text(row)) for row in rows]
+    widths = [
+        max(
+            len(f"device {device}"),
+            *(len(text) for row, text in zip(rows, texts, strict=True) if row["device"] == device),
+        )
+        for device in devices
+    ]
+    if sum(widths) + len(_GAP) * (len(widths) - 1) > width:  # a list takes less than columns
+        ahead = len(f"device {devices[-1]}")
+        for row, text in zip(rows, texts, strict=True):
+            device = f"device {row['device']}".ljust(ahead)
+            yield f"{style.dim(device)}  {text}"
+        return
+    yield style.dim(_GAP.join(f"device {device}".ljust(size) for device, size in zip(devices, widths, strict=True)))
+    for row, text in zip(rows, texts, strict=True):
+        cells = [
+            (text if device == row["device"] else "").ljust(size) for device, size in zip(devices, widths, strict=True)
+        ]
+        line = _GAP.join(cells)
+        yield style.bold(line) if row.get("note") else line
+
+
+def _text(row: Row) -> str:
+    """One event: what, where it goes, in which line and step, and why it matters."""
+    parts = [row["what"]]
+    to = row.get("to")
+    if to is not None and not row["what"].startswith("copy"):
+        parts.append(f"of device {to}")
+    if row["line"] is not None:
+        parts.append(f":{row['line']}")
+    if row.get("step"):
+        parts.append(f"({row['step']})")
+    if row.get("note"):
+        parts.append(f"<- {row['note']}")
+    return " ".join(parts)
+
+
+def section(launch: LaunchResult) -> str:
+    """For the HTML report and the panel: drawings in which one can go to the lines."""
+    drawn = charts(launch)
+    if not drawn:
+        return ""
+    figures = "".join(
+        f'<figure><figcaption>{escape(message)}</figcaption><div class="wide">{_svg(rows)}</div></figure>'
+        for message, rows in drawn
+    )
+    return f"<h3>On several devices</h3>{figures}"
+
+
+def _svg(rows: Sequence[Row]) -> str:
+    devices = sorted({row["device"] for row in rows} | {row["to"] for row in rows if "to" in row})
+    # Whatever goes to the right stands beside its arrow; a column is as wide as what stands in it.
+    wide = {
+        device: max([90.0, *(len(_text(row)) * _LETTER + 24 for row in rows if row["device"] == device)])
+        for device in devices
+    }
+    left: dict[int, float] = {}
+    x = float(_MARGIN)
+    for device in devices:
+        left[device] = x
+        x += wide[device]
+    height = _ROW * (len(rows) + 2)
+    parts = [
+        f'<svg class="devices" width="{x + _MARGIN:.0f}" height="{height}" viewBox="0 0 {x + _MARGIN:.0f} {height}" '
+        f'role="img" aria-label="{len(rows)} events on {len(devices)} devices">'
+    ]
+    for device, at in left.items():
+        parts.append(f'<text class="name" x="{at:.0f}" y="18">device {device}</text>')
+        parts.append(f'<line class="life" x1="{at:.0f}" x2="{at:.0f}" y1="26" y2="{height - 8}"/>')
+    for number, row in enumerate(rows):
+        parts.append(_event(row, left, 26 + _ROW * (number + 1)))
+    return "".join(parts) + "</svg>"
+
+
+def _event(row: Row, left: dict[int, float], y: int) -> str:
+    x = left[row["device"]]
+    look = "event bad" if row.get("note") else "event"
+    arrow = ""
+    if "to" in row:
+        to = left[row["to"]]
+        tip = -5 if to > x else 5
+        arrow = (
+            f'<line class="arrow" x1="{x:.0f}" x2="{to:.0f}" y1="{y}" y2="{y}"/>'
+            f'<path class="tip" d="M{to:.0f} {y} l{tip} -3 v6 z"/>'
+        )
+    place = ""
+    if row["line"] is not None and "path" in row:
+        place = f' data-path="{escape(row["path"])}" data-line="{row["line"]:d}"'
+    title = f"<title>{escape(Path(row['path']).name)}:{row['line']}</title>" if "path" in row else ""
+    return (
+        f'<g class="{look} place"{place}>{title}{arrow}<circle cx="{x:.0f}" cy="{y}" r="3.5"/>'
+        f'<text x="{x + 8:.0f}" y="{y - 6}">{escape(_text(row))}</text></g>'
+    )
