@@ -14,9 +14,10 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.probe import device_charts, reconcile, specs, stored_runs
+from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
+from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import Around, Places
 from pallas_lint.probe.report import launch_document
@@ -208,7 +209,7 @@ def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder:
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
         paragraphs=[
-            *device_charts.paragraphs(launches, style, shutil.get_terminal_size((100, 24)).columns),
+            *charts.paragraphs(launches, style, shutil.get_terminal_size((100, 24)).columns),
             *table.paragraphs(documents, style, lines.line),
         ],
         quiet=options.quiet,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import messages, on_devices
+from pallas_lint.probe import messages
+from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
 from pallas_lint.records import define, evolve, field
@@ -170,8 +171,8 @@ class _Launch(_Around):
     explained: set[str] = field(factory=set)  # operands whose NaN is explained by something found before
 
     def findings(self) -> Iterator[Finding]:
-        yield from on_devices.findings(self.launch, self, self.guessed)
-        self.explained |= on_devices.explains(self.launch)
+        yield from mesh.findings(self.launch, self, self.guessed)
+        self.explained |= mesh.explains(self.launch)
         for stage, problems in (
             ("grid", self.launch.of_grid),
             ("interpret", self.launch.of_running),

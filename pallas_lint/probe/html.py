@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
-from pallas_lint.probe import device_charts, messages, pictures
+from pallas_lint.probe import messages, pictures
+from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import page as cost_page
 from pallas_lint.run.project import bounds_of
 from pallas_lint.text import files
@@ -106,7 +107,7 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
         f'<p class="quiet">{_where(launch)} &middot; {escape("; ".join(told))}</p>'
         + "".join(_finding(finding, line) for finding in mine)
         + _matrix(launch)
-        + device_charts.section(launch)
+        + charts.section(launch)
         + cost_page.section(launch, line, _place)
         + _memory(facts.get("memory"))
         + _pictures(facts)

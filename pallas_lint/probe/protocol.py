@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, Union, final
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
-from .devices.chart import Row  # noqa: TC001
+from .devices.told import OnDevices as OnDevices
 from .typed_json import misfit
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -228,14 +228,6 @@ class Checked(Said):
     kind: Literal["nan", "division", "out-of-bounds", "check"]
 
 
-class OnDevices(Said):
-    """What goes wrong on several devices in some order. `sure`: even if no copy overtakes another."""
-
-    kind: Literal["deadlock", "device-race", "unfinished", "left-over", "outside", "too-early"]
-    sure: bool
-    trace: list[Row]
-
-
 class Mismatch(Worded):  # of results and the reference's
     kind: Literal["mismatch"]
 
@@ -369,6 +361,7 @@ class Facts(TypedDict):
     kernel_place: Place | None
     backend: str | None
     grid: list[int] | None  # None where it is dynamic
+    axes: dict[str, int]  # of the mesh of devices that it stands in, with their sizes
     semantics: list[str] | None
     aliases: list[list[int]]
     interpret: bool

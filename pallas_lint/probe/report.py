@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.probe.cost.told import Cost
-    from pallas_lint.probe.devices.chart import Row
+    from pallas_lint.probe.devices.told import Row
     from pallas_lint.probe.results import LaunchResult, Stage
 
 

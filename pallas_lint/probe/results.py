@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pallas_lint.probe.cost.told import Cost
-    from pallas_lint.probe.devices.chart import Row
+    from pallas_lint.probe.devices.told import Row
     from pallas_lint.probe.protocol import (
         Checked,
         Culprit,

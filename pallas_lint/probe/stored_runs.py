@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 8
+_LAYOUT = 9
 _OF_COST = "PAL8"
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 

@@ -13,7 +13,9 @@ from pallas_lint.kernels.facts.memory_budget import (
     budgets_of,
     compiler_param,
     scalars_of,
+    shared_scratch,
     size,
+    spelled,
 )
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import Array, CallResult, Const
@@ -55,7 +57,9 @@ class MemoryBudget(Rule):
 
     SMEM, where scalar-prefetch operands lie, has 1 MiB; the rows of a matrix take multiples of 128 numbers in it.
 
-    On Triton, the operands of a dot go through shared memory, of which a block of threads has 227 KiB at most.
+    On Triton, the operands of a dot go through shared memory, of which a block of threads has 227 KiB at most. On
+    Mosaic GPU, `plgpu.SMEM` scratch lies in it: `Mosaic GPU kernel exceeds available shared memory: smem_bytes=525320 >
+    max_smem_bytes=232448`.
 
     ## How to fix
 
@@ -81,7 +85,7 @@ class MemoryBudget(Rule):
     code = "PAL213"
     name = "memory-budget"
     severity = Severity.ERROR
-    backends = frozenset({"tpu", "triton"})
+    backends = frozenset({"tpu", "triton", "mosaic_gpu"})
     ops = _DOTS
     invalid = (
         Example(
@@ -161,6 +165,8 @@ class MemoryBudget(Rule):
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         target = context.target
+        if target is not None and target.backend == "mosaic_gpu":
+            yield from _shared(launch, context)
         if target is None or target.backend != "tpu" or not launch.form.is_over_blocks:
             return
         devices = (target.device,) if target.device is not None else tuple(VMEM)
@@ -222,17 +228,28 @@ def _vmem(budget: Budget, launch: Launch, devices: tuple[str, ...], context: Con
     )
 
 
+def _shared(launch: Launch, context: Context) -> Iterator[Finding]:
+    """Scratch in shared memory: a lower bound, without what reductions and barriers take."""
+    parts = shared_scratch(launch)
+    total = sum(part.total for part in parts)
+    if total > _SHARED:
+        yield context.finding(
+            launch.called_at,
+            f"scratch takes {size(total)} of shared memory, and a block of threads has {size(_SHARED)} at most",
+            help=f"{spelled(parts)}; take smaller tiles, or fewer of them in flight",
+        )
+
+
 def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
     """Numbers for the scalar unit: rows of a matrix are filled up to 128 there, too."""
     parts = scalars_of(launch, context.analysis)
     total = sum(part.total for part in parts)
     if total < SMEM:
         return
-    spelled = " + ".join(str(part) for part in sorted(parts, key=lambda part: -part.total)[:5])
     yield context.finding(
         launch.called_at,
         f"operands in SMEM take {size(total)}, of less than {size(SMEM)} that there is",
-        help=f"{spelled}; pass large tables in HBM and copy rows, and matrices transposed or flat",
+        help=f"{spelled(parts)}; pass large tables in HBM and copy rows, and matrices transposed or flat",
     )
 
 

@@ -13,6 +13,8 @@ from pallas_lint.kernels.model.values import NONE, Array, CallResult, Dictionary
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
@@ -64,10 +66,14 @@ class Budget:
         return sum(part.total for part in self.parts)
 
     def spelled(self) -> str:
-        """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
-        ordered = sorted(self.parts, key=lambda part: -part.total)
-        rest = sum(part.total for part in ordered[5:])
-        return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {size(rest)}"] if rest else [])])
+        return spelled(self.parts)
+
+
+def spelled(parts: Sequence[Part]) -> str:
+    """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
+    ordered = sorted(parts, key=lambda part: -part.total)
+    rest = sum(part.total for part in ordered[5:])
+    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {size(rest)}"] if rest else [])])
 
 
 def size(number: int) -> str:
@@ -151,6 +157,18 @@ def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
                 sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
             found.append(Part(name, prod(sizes) * 4, 1))
     return tuple(found)
+
+
+def shared_scratch(launch: Launch) -> tuple[Part, ...]:
+    """What the scratch of a Mosaic GPU kernel surely takes of shared memory, without what aligns it."""
+    found: dict[str, Part] = {}
+    for ref in launch.traces[0].refs if launch.traces else ():
+        sizes = [size for size in ref.shape or () if isinstance(size, int)]
+        if ref.role != "scratch" or ref.space != "smem" or ref.optional or ref.dtype in (None, "semaphore", "barrier"):
+            continue
+        if ref.dtype is not None and ref.shape is not None and len(sizes) == len(ref.shape):
+            found[ref.parameter] = Part(ref.parameter, prod(sizes) * bits(ref.dtype) // 8, 1)
+    return tuple(found.values())
 
 
 def _part(block: Block, name: str) -> Part | None:

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypedDict
 
 from .events import Access, Astray, Copy, Event, Lines, Moment, Signal, Wait
+from .told import Row
 
 MOST_ROWS = 24
-
-
-class _Row(TypedDict):
-    device: int
-    line: int | None  # of the source; None for what is in no line of it
-    what: str
-
-
-class Row(_Row, total=False):
-    path: str
-    step: str  # of grid and loops
-    note: str  # why it matters
-    to: int  # the device that it goes to, where that is another
 
 
 def row(lines: Lines, moment: Moment, note: str = "") -> Row:

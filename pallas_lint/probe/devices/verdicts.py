@@ -6,15 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ..cost.causes import Place
 from . import chart
-from .chart import Row
 from .events import Access, Astray, Copy, Event, Lines, Moment, Region, Semaphore, Signal, Wait
 from .system import Held, Part, Reached, System
-
-VerdictKind = Literal["deadlock", "device-race", "unfinished", "left-over", "outside", "too-early"]
+from .told import Row, VerdictKind
 
 
 @dataclass

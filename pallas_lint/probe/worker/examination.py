@@ -114,6 +114,7 @@ class _Examination:
                 "kernel_place": launch.kernel_place,
                 "backend": launch.backend,
                 "grid": None if launch.grid is None else list(launch.grid),
+                "axes": launch.record.axes,
                 "semantics": None if launch.semantics is None else list(launch.semantics),
                 "aliases": [[i, o] for i, o in sorted(launch.aliases.items())],
                 "interpret": launch.interpret,

@@ -48,6 +48,8 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
     """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
     for problem in problems(launch):
         code, sure, unsure, advice = _FINDINGS[problem["kind"]]
+        if code == "PAL911" and not launch.facts["axes"]:
+            code = "PAL905"  # the same on one device
         severity = sure if problem["sure"] else unsure
         if guessed and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed

@@ -6,13 +6,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.probe import on_devices
+from pallas_lint.probe.mesh import findings
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pallas_lint.probe.devices.chart import Row
+    from pallas_lint.probe.devices.told import Row
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.report.style import Style
 
@@ -24,7 +24,7 @@ _LETTER = 6.7  # pixels a letter takes, about
 
 def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
     """What is wrong in words, and the run that shows it, of the first few problems of a launch."""
-    told = [(problem["message"], problem["trace"]) for problem in on_devices.problems(launch) if problem["trace"]]
+    told = [(problem["message"], problem["trace"]) for problem in findings.problems(launch) if problem["trace"]]
     return told[:_MOST_CHARTS]
 
 

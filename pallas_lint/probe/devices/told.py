@@ -1,0 +1,34 @@
+"""What the worker tells of kernels on several devices."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from ..cost.causes import Place
+
+VerdictKind = Literal["deadlock", "device-race", "unfinished", "left-over", "outside", "too-early"]
+
+
+class _Row(TypedDict):
+    device: int
+    line: int | None  # of the source; None for what is in no line of it
+    what: str
+
+
+class Row(_Row, total=False):
+    """One event of a run that shows what goes wrong."""
+
+    path: str
+    step: str  # of grid and loops
+    note: str  # why it matters
+    to: int  # the device that it goes to, where that is another
+
+
+class OnDevices(TypedDict):
+    """What goes wrong in some order. `sure`: even if no copy overtakes another."""
+
+    kind: VerdictKind
+    message: str
+    places: list[Place]  # the most telling one first
+    sure: bool
+    trace: list[Row]

@@ -1,0 +1,1 @@
+"""Kernels on several devices, as people read of them: findings and charts."""

@@ -1,0 +1,162 @@
+"""PAL312 collective-id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.model.values import NONE
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.launch import Launch
+
+_BARRIER = "jax.experimental.pallas.tpu.get_barrier_semaphore"
+_ALLOWED = "allow_collective_id_without_custom_barrier"
+
+
+class CollectiveId(Rule):
+    """A kernel that takes the barrier semaphore without a `collective_id`, or has one and takes none.
+
+    `pltpu.get_barrier_semaphore()` gives the semaphore that belongs to the launch's `collective_id`, by which all
+    devices mean the same one. Lowering refuses a kernel that takes it and has no id (`collective_id has to be specified
+    when using a custom barrier`), and one that has an id and takes none (`collective_id has to be unspecified or None
+    when not using a custom barrier`). Interpret mode looks at neither.
+
+    ## How to fix
+
+    `compiler_params=pltpu.CompilerParams(collective_id=0)` together with the barrier, another number for each kernel
+    that synchronises in another way. A kernel that sends to other devices needs a barrier before its first copy: a
+    device that has not begun has not made room yet.
+
+    ## Known limits
+
+    Silent where the compiler parameters are not seen, where a barrier is taken with arguments (then newer releases find
+    an id), where the program has ids assigned (`auto_assign_collective_ids`), and, for an id without a barrier, where
+    the kernel calls what is not seen.
+
+    ## References
+
+    - Lowered for TPU inside a `shard_map` with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0: both are refused by all.
+    """
+
+    code = "PAL312"
+    name = "collective-id"
+    severity = Severity.ERROR
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def shift(x_ref, o_ref, send, recv):
+                count = lax.axis_size("x")
+                right = lax.rem(lax.axis_index("x") + 1, count)
+                barrier = pltpu.get_barrier_semaphore()  #!
+                pl.semaphore_signal(barrier, 1, device_id=right)
+                pl.semaphore_wait(barrier, 1)
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=right)
+                copy.start()
+                copy.wait()
+
+            def run(x):
+                anywhere = pl.BlockSpec(memory_space=pl.ANY)
+                return pl.pallas_call(
+                    shift,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    in_specs=[anywhere],
+                    out_specs=anywhere,
+                    scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def double(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2
+
+            def run(x):
+                return pl.pallas_call(  #!
+                    double,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(collective_id=3),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import tpu as pltpu
+
+            def shift(x_ref, o_ref, send, recv):
+                count = lax.axis_size("x")
+                right = lax.rem(lax.axis_index("x") + 1, count)
+                left = lax.rem(lax.axis_index("x") + count - 1, count)
+                barrier = pltpu.get_barrier_semaphore()
+                pl.semaphore_signal(barrier, 1, device_id=left)
+                pl.semaphore_wait(barrier, 1)
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=right)
+                copy.start()
+                copy.wait()
+
+            def run(x):
+                anywhere = pl.BlockSpec(memory_space=pl.ANY)
+                return pl.pallas_call(
+                    shift,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    in_specs=[anywhere],
+                    out_specs=anywhere,
+                    scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                    compiler_params=pltpu.CompilerParams(collective_id=0),
+                )(x)
+            """
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        target = context.target
+        if target is None or target.backend != "tpu" or launch.form.is_inner or launch.interpret or not launch.traces:
+            return
+        if "auto_assign_collective_ids" in context.module.source.text:
+            return
+        number = compiler_param(launch, "collective_id")
+        taken = [op for trace in launch.traces for op in trace.ops(_BARRIER)]
+        if number in (None, NONE):
+            for op in taken[:1]:
+                if not (op.args or op.keywords or op.open):
+                    yield context.finding(
+                        op.site,
+                        "the barrier semaphore is taken, and the launch has no `collective_id`",
+                        help="give it one: `compiler_params=pltpu.CompilerParams(collective_id=0)`",
+                        severity=Severity.ERROR if op.certain and launch.certain else Severity.WARNING,
+                        related=[(launch.called_at, "launched here")],
+                    )
+            return
+        seen = all(trace.complete and trace.seen_until is None for trace in launch.traces)
+        if is_integer(number) and not taken and seen and compiler_param(launch, _ALLOWED) in (None, NONE):
+            yield context.finding(
+                launch.called_at,
+                f"`collective_id={number.value}`, and the kernel never takes the barrier semaphore",
+                help="leave the id out, or have the devices wait for each other: `pltpu.get_barrier_semaphore()`",
+                severity=Severity.ERROR if launch.certain else Severity.WARNING,
+            )
