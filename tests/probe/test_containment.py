@@ -72,8 +72,17 @@ def test_a_swarm_is_stopped() -> None:
 
 def test_a_semaphore_that_nobody_signals() -> None:
     report, done = probe("waits_for_ever", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
+    assert [finding["code"] for finding in report["findings"]] == ["PAL910"]
+    stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
+    assert stages["verify"] is False and stages["interpret"] is None and stages["lower"] is True
+    assert done.returncode == 1
+
+
+def test_a_wait_that_hangs_on_data() -> None:
+    report, done = probe("waits_for_ever_if_told", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
     assert [finding["code"] for finding in report["findings"]] == ["PAL905"]
     stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
+    assert stages["verify"] is None
     assert stages["interpret"] is False and stages["lower"] is True, "what comes after it goes on"
     assert done.returncode == 1
 

@@ -53,9 +53,10 @@ class _Run:
             return self.closed(inner[0], values)
         within = any(map(_launches, inner))
         if within:
-            # Of what a loop or a mesh hands to its body only the constants in it are known.
+            # Of what a loop hands to its body only the constants in it are known; a mesh's devices know what all have.
             for jaxpr in inner:
-                self.closed(jaxpr, [None] * len(getattr(jaxpr, "jaxpr", jaxpr).invars))
+                count = len(getattr(jaxpr, "jaxpr", jaxpr).invars)
+                self.closed(jaxpr, _on_every_device(equation, values) or [None] * count)
         if within or equation.effects or name in _LEFT or any(value is None for value in values):
             return unknown
         if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
@@ -81,6 +82,14 @@ def _is(record: Record, equation: Any) -> bool:
         return False
     names = ("jaxpr", "jaxprs", "mesh")
     return all(record.params.get(name) is equation.params.get(name) for name in names)
+
+
+def _on_every_device(equation: Any, values: list[Any]) -> list[Any]:
+    """What the body of a `shard_map` is given, as far as each device is given the same; empty for what is none."""
+    specs = equation.params.get("in_specs") if str(equation.primitive) == "shard_map" else None
+    if specs is None:  # before 0.6 they are told in another way
+        return []
+    return [None if any(spec) else value for spec, value in zip(specs, values)]
 
 
 def _launches(jaxpr: Any) -> bool:

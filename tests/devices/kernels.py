@@ -1,0 +1,191 @@
+"""Kernels on several devices, right ones and with one defect each, as the tests of the probe call them."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import PartitionSpec as P
+
+ANYWHERE = pl.BlockSpec(memory_space=pl.ANY)
+PARAMS = pltpu.CompilerParams(collective_id=0)
+
+
+def on_mesh(function, count, *operands, specs=None):
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:count]), ("x",))
+    mapped = jax.shard_map(function, mesh=mesh, in_specs=specs or P(None, "x"), out_specs=P(None, "x"), check_vma=False)
+    return jax.jit(mapped)(*operands)
+
+
+def neighbours(count, defect):
+    me = lax.axis_index("x")
+    left, right = lax.rem(me + count - 1, jnp.int32(count)), lax.rem(me + 1, jnp.int32(count))
+    if defect == "no modulo":
+        right = me + 1
+    if defect == "wrong neighbour":
+        right = jnp.where(me == 0, me, right)
+    return me, left, right
+
+
+def barrier(left, right, defect):
+    semaphore = pltpu.get_barrier_semaphore()
+    for other in (left, right):
+        pl.semaphore_signal(semaphore, 1, device_id=other, device_id_type=pl.DeviceIdType.LOGICAL)
+    pl.semaphore_wait(semaphore, {"waits for too many": 3, "waits for too few": 1}.get(defect, 2))
+
+
+def permute_kernel(x_ref, o_ref, send, recv, extra, *, count, defect):
+    me, left, right = neighbours(count, defect)
+    barrier(left, right, defect)
+    copy = pltpu.make_async_remote_copy(
+        x_ref, o_ref, send, recv, device_id=right, device_id_type=pl.DeviceIdType.LOGICAL
+    )
+    if defect == "only device 0 sends":
+        pl.when(me == 0)(copy.start)
+        pl.when(me == 0)(copy.wait_send)
+        copy.wait_recv()
+        return
+    copy.start()
+    if defect == "a signal too many":
+        pl.semaphore_signal(extra, 1)
+    if defect == "never signalled":
+        pl.semaphore_wait(extra, 1)
+    if defect != "no wait_send":
+        copy.wait_send()
+    if defect != "no wait_recv":
+        copy.wait_recv()
+
+
+def permute(x, count, defect=""):
+    call = pl.pallas_call(
+        functools.partial(permute_kernel, count=count, defect=defect),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        in_specs=[ANYWHERE],
+        out_specs=ANYWHERE,
+        scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR],
+        compiler_params=PARAMS,
+    )
+    return on_mesh(call, count, x)
+
+
+def gather_kernel(x_ref, o_ref, local, send, recvs, *, count, defect):
+    step = pl.program_id(0)
+    me, left, right = neighbours(count, defect)
+    slot = me if defect == "wrong slot" else lax.rem(me - step + count, jnp.int32(count))
+    mine = pltpu.make_async_copy(x_ref, o_ref.at[me], local)
+
+    @pl.when(step == 0)
+    def _():
+        barrier(left, right, defect)
+        mine.start()
+        if defect != "local copy not awaited":
+            mine.wait()
+
+    copy = pltpu.make_async_remote_copy(
+        o_ref.at[slot], o_ref.at[slot], send, recvs.at[step], device_id=right, device_id_type=pl.DeviceIdType.LOGICAL
+    )
+    copy.start()
+    copy.wait()
+    if defect == "local copy not awaited":
+        pl.when(step == count - 2)(mine.wait)
+
+
+def gather(x, count, defect=""):
+    call = pl.pallas_call(
+        functools.partial(gather_kernel, count=count, defect=defect),
+        out_shape=jax.ShapeDtypeStruct((count, 8, 128), jnp.float32),
+        grid=(count - 1,),
+        in_specs=[ANYWHERE],
+        out_specs=ANYWHERE,
+        scratch_shapes=[
+            pltpu.SemaphoreType.DMA,
+            pltpu.SemaphoreType.DMA,
+            pltpu.SemaphoreType.DMA((max(count - 1, 1),)),
+        ],
+        compiler_params=PARAMS,
+    )
+    return on_mesh(call, count, x)
+
+
+def sum_kernel(x_ref, o_ref, buffer, copied, recv, send, room, part, *, count, defect):
+    step = pl.program_id(0)
+    working = lax.rem(step, jnp.int32(2))
+    _, left, right = neighbours(count, defect)
+
+    def send_to_right(source, slot):
+        return pltpu.make_async_remote_copy(
+            source, buffer.at[slot], send, recv, device_id=right, device_id_type=pl.DeviceIdType.LOGICAL
+        )
+
+    @pl.when(step == 0)
+    def _():
+        barrier(left, right, defect)
+        o_ref[...] = jnp.zeros_like(o_ref)
+        part[...] = jnp.zeros_like(part)
+        first = send_to_right(x_ref, working)
+        first.start()
+        first.wait()
+
+    if defect != "no room":
+        pl.semaphore_signal(room, 1, device_id=left, device_id_type=pl.DeviceIdType.LOGICAL)
+    load = pltpu.make_async_copy(buffer.at[working], part, copied)
+    load.start()
+    if defect != "no room":
+        pl.semaphore_wait(room, 1)
+    copy = send_to_right(buffer.at[working], working if defect == "same slot" else 1 - working)
+    copy.start()
+    if defect != "read too early":
+        load.wait()
+    o_ref[...] += part[...]
+    if defect == "read too early":
+        load.wait()
+    copy.wait()
+
+
+def total(x, count, defect=""):
+    call = pl.pallas_call(
+        functools.partial(sum_kernel, count=count, defect=defect),
+        out_shape=[
+            jax.ShapeDtypeStruct((8, 128), jnp.float32),
+            jax.ShapeDtypeStruct((2, 8, 128), jnp.float32),
+        ],
+        grid=(count,),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)],
+        out_specs=[pl.BlockSpec(memory_space=pltpu.VMEM), ANYWHERE],
+        scratch_shapes=[
+            *[pltpu.SemaphoreType.DMA] * 3,
+            pltpu.SemaphoreType.REGULAR,
+            pltpu.VMEM((8, 128), jnp.float32),
+        ],
+        compiler_params=PARAMS,
+    )
+    return on_mesh(lambda x: call(x)[0], count, x)
+
+
+def told_kernel(to_ref, x_ref, o_ref, send, recv):
+    """Who it sends to is in the operands."""
+    me = lax.axis_index("x")
+    copy = pltpu.make_async_remote_copy(
+        x_ref, o_ref, send, recv, device_id=to_ref[me], device_id_type=pl.DeviceIdType.LOGICAL
+    )
+    copy.start()
+    copy.wait()
+
+
+def told(to, x):
+    call = pl.pallas_call(
+        told_kernel,
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            in_specs=[ANYWHERE],
+            out_specs=ANYWHERE,
+            scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+        ),
+    )
+    return on_mesh(call, 4, to, x, specs=(P(), P(None, "x")))

@@ -1,0 +1,132 @@
+"""Kernels on several devices through the probe: what each defect is called, on meshes of two, four and eight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.probe.client import Worker
+from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.mesh import charts
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.specs import parse_target
+from pallas_lint.report.lines import Lines
+from pallas_lint.report.style import Style
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.results import ProbeResult
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+
+# Function, defect, and what is found on four devices.
+DEFECTS = [
+    ("permute", "", set()),
+    ("gather", "", set()),
+    ("total", "", set()),
+    ("permute", "no wait_recv", {"PAL911"}),
+    ("permute", "no wait_send", {"PAL911"}),
+    ("permute", "waits for too many", {"PAL910"}),
+    ("permute", "waits for too few", {"PAL912"}),
+    ("permute", "wrong neighbour", {"PAL910", "PAL911"}),
+    ("permute", "only device 0 sends", {"PAL910"}),
+    ("permute", "never signalled", {"PAL910"}),
+    ("permute", "a signal too many", {"PAL912"}),
+    ("permute", "no modulo", {"PAL910", "PAL912"}),
+    ("gather", "wrong slot", {"PAL911"}),
+    ("gather", "local copy not awaited", {"PAL911"}),
+    ("total", "same slot", {"PAL911"}),
+    ("total", "no room", {"PAL911"}),
+    ("total", "read too early", {"PAL911"}),
+]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(python(), HERE) as worker:
+        yield worker
+
+
+def probe(worker: Worker, *words: str, **conditions: object) -> tuple[ProbeResult, list[Finding]]:
+    spec = parse_target(f"kernels.py::{words[0]}", words[1:])
+    result = Session(worker, HERE, Conditions(**conditions)).probe(spec)
+    found, errors = findings_of(result, HERE, Lines(HERE).line)
+    assert not errors
+    return result, found
+
+
+@pytest.mark.parametrize(("function", "defect", "codes"), DEFECTS, ids=[f"{f} {d}".strip() for f, d, _ in DEFECTS])
+def test_every_defect_is_told(worker: Worker, function: str, defect: str, codes: set[str]) -> None:
+    for count in (2, 4, 8):
+        shape = f"f32[8,{128 * count}]"
+        result, found = probe(worker, function, shape, f"count={count}", f"defect={defect!r}", stage="verify")
+        [launch] = result.launches
+        assert launch.facts["axes"] == {"x": count}
+        stage = launch.stage("verify")
+        assert stage is not None
+        assert stage.ok is not None, stage.detail
+        told = {finding.code for finding in found}
+        assert told == codes or (count == 2 and told <= codes), (count, found)  # two devices hide some
+        if defect and count > 2:
+            assert stage.charts
+            assert all(finding.span.path == "kernels.py" for finding in found)
+
+
+def test_a_right_kernel_goes_through_all_stages(worker: Worker) -> None:
+    result, found = probe(worker, "gather", "f32[8,512]", "count=4", targets=("tpu:v5e", "tpu:v5p"), timeout=300.0)
+    assert found == []
+    [launch] = result.launches
+    told = {(stage.stage, stage.target): (stage.ok, stage.detail) for stage in launch.stages}
+    assert told["interpret", None] == (True, "TPU interpreter on several devices, copies late and early")
+    for target in ("tpu:v5e", "tpu:v5p"):
+        assert told["lower", target] == (True, None)
+        assert told["compile", target] == (True, None)
+
+
+def test_what_never_ends_is_not_run(worker: Worker) -> None:
+    result, _ = probe(worker, "permute", "f32[8,512]", "count=4", "defect='never signalled'", stage="interpret")
+    [launch] = result.launches
+    stage = launch.stage("interpret")
+    assert stage is not None
+    assert (stage.ok, stage.detail) == (None, "not run: it waits for ever")
+
+
+def test_what_is_told_to_a_race_is_told_once(worker: Worker) -> None:
+    _, found = probe(worker, "permute", "f32[8,512]", "count=4", "defect='no wait_recv'", stage="interpret")
+    assert [finding.code for finding in found] == ["PAL911"]
+
+
+def test_devices_that_are_told_by_values(worker: Worker) -> None:
+    result, found = probe(worker, "told", "i32[4]=[1,2,3,0]", "f32[8,512]", stage="verify")
+    assert found == []
+    assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
+    _, found = probe(worker, "told", "i32[4]=[1,2,3,1]", "f32[8,512]", stage="verify")
+    assert {finding.code for finding in found} == {"PAL910", "PAL911"}
+    result, found = probe(worker, "told", "i32[4]", "f32[8,512]", stage="verify")
+    [stage] = [stage for stage in result.launches[0].stages if stage.stage == "verify"]
+    assert stage.ok is None
+    assert stage.detail is not None
+    assert "not modelled: which device it is hangs on data (line" in stage.detail
+
+
+def test_a_mesh_that_needs_more_devices(worker: Worker) -> None:
+    words = ("gather", "f32[8,1536]", "count=12")
+    result, found = probe(worker, *words, stage="verify", devices=12)
+    assert found == []
+    assert result.launches[0].facts["axes"] == {"x": 12}
+
+
+def test_a_chart(worker: Worker) -> None:
+    result, _ = probe(worker, "total", "f32[8,512]", "count=4", "defect='read too early'", stage="verify")
+    [drawn] = charts.paragraphs(result.launches, Style(False), 120)
+    title, head, *rows = drawn.splitlines()
+    assert "reads `part`" in title
+    assert head.split() == ["device", "0"]
+    assert rows[-1].endswith("<- too early")
+    assert '<svg class="devices"' in charts.section(result.launches[0])
