@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 
+PAGE = (HERE.parents[1] / "docs/devices.md").read_text()
 # Function, defect, and what is found on four devices.
 DEFECTS = [
     ("permute", "", set()),
@@ -113,6 +114,18 @@ def test_devices_that_are_told_by_values(worker: Worker) -> None:
     assert stage.ok is None
     assert stage.detail is not None
     assert "not modelled: which device it is hangs on data (line" in stage.detail
+
+
+def test_the_example_of_the_documentation(worker: Worker) -> None:
+    def found_in(*words: str) -> list[Finding]:
+        result = Session(worker, HERE, Conditions(stage="verify")).probe(parse_target("relay.py::total", words))
+        return findings_of(result, HERE, Lines(HERE).line)[0]
+
+    [early] = [finding for finding in found_in("f32[8,512]") if finding.message.startswith("device")]
+    where = early.span.start
+    assert f"relay.py:{where.line}:{where.column} {early.code} {early.name} [error]" in PAGE
+    assert early.message in PAGE
+    assert found_in("f32[8,512]", "mended=True") == []
 
 
 def test_a_mesh_that_needs_more_devices(worker: Worker) -> None:

@@ -273,7 +273,10 @@ class _Court:
         run = self.system.run(held=held, stop=stop, ordered=True)
         waits = {self._semaphores_of(first), self._semaphores_of(second)} - {None}
         shown = {one.moment, other.moment}
-        told = chart.rows(self.lines, run.order, self._about(set().union(*(w for w in waits if w)), shown), shown)
+        about = self._about(set().union(*(w for w in waits if w)), shown)
+        last = dict([one.moment, other.moment] if one.moment < other.moment else [other.moment, one.moment])
+        about = {moment for moment in about if moment[1] <= last.get(moment[0], moment[1])}
+        told = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
             told.append(chart.row(self.lines, other.moment, "too early"))
         return Verdict("device-race", message, places, sure, told)

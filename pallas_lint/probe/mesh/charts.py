@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_CHARTS = 3  # of a launch
 _GAP = "   "
 _ROW, _MARGIN = 30, 16  # pixels
-_LETTER = 6.7  # pixels a letter takes, about
+_LETTER = 7.4  # pixels a letter takes, about
 
 
 def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
@@ -81,11 +81,11 @@ def section(launch: LaunchResult) -> str:
     drawn = charts(launch)
     if not drawn:
         return ""
-    figures = "".join(
-        f'<figure><figcaption>{escape(message)}</figcaption><div class="wide">{_svg(rows)}</div></figure>'
-        for message, rows in drawn
-    )
-    return f"<h3>On several devices</h3>{figures}"
+    figures = []
+    for message, rows in drawn:
+        caption = f"<figcaption>{escape(message.replace('`', ''))}</figcaption>"
+        figures.append(f'<figure>{caption}<div class="wide">{_svg(rows)}</div></figure>')
+    return f"<h3>On several devices</h3>{''.join(figures)}"
 
 
 def _svg(rows: Sequence[Row]) -> str:

@@ -75,6 +75,8 @@ class Unroller:
         self._loops: list[str] = []
         self._steps = 0
         self._places: dict[int, Place | None] = {}
+        self._used: dict[int, set[int]] = {}
+        self.used: set[int] = set()  # the variables (their ids) that somebody reads, of the jaxpr that is run
 
     @property
     def line(self) -> int:
@@ -112,7 +114,12 @@ class Unroller:
         def value(atom: Any) -> Any:
             return atom.val if hasattr(atom, "val") else values[atom]
 
+        key = id(jaxpr)
+        if key not in self._used:
+            read = (atom for equation in jaxpr.eqns for atom in equation.invars)
+            self._used[key] = {id(atom) for atom in (*read, *jaxpr.outvars)}
         for equation in jaxpr.eqns:
+            self.used = self._used[key]
             results = self.equation(equation, [value(atom) for atom in equation.invars])
             values.update(zip(equation.outvars, results))
         return [value(atom) for atom in jaxpr.outvars]
