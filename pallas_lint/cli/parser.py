@@ -220,6 +220,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--perf-fail-over", type=_share, default=0.05, metavar="P", help="slower than on record by so much: 5%%"
     )
+    parser.add_argument("--run", action="store_true", help="run kernels on the GPU or TPU that is here, too")
     parser.add_argument("--devices", type=_count, metavar="N", help="how many devices the function sees (8)")
     parser.add_argument("--promela", metavar="DIR", help="write models of kernels on several devices, for spin")
     parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")

@@ -140,7 +140,8 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Con
     if options.promela:
         told["promela"] = str(Path(options.promela).absolute())
     # The shapes of which it matters what they cost take an interpreter minutes.
-    return evolve(configured, perf=options.perf, runs=not options.perf or options.stage is not None, **told)
+    runs = not options.perf or options.stage is not None
+    return evolve(configured, perf=options.perf, real=options.run, runs=runs, **told)
 
 
 def _write_html(

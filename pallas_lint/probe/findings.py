@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Checked,
         Ended,
         InInterpreter,
+        Mismatch,
         NotANumber,
         OutOfRange,
         OverBudget,
@@ -177,6 +178,7 @@ class _Launch(_Around):
             ("grid", self.launch.of_grid),
             ("interpret", self.launch.of_running),
             ("checks", self.launch.of_checks),
+            ("run", self.launch.of_device),
         ):
             for problem in problems:
                 finding = _FINDINGS.get((stage, problem["kind"]))
@@ -379,6 +381,28 @@ class _Launch(_Around):
                 "outputs and scratch start with whatever the memory held: write them before they are read",
             )
 
+    # -- on the device that is there -------------------------------------------------------------------------------
+
+    def differs_on_device(self, problem: Mismatch) -> Iterator[Finding]:
+        unsure = bool(self.guessed) or bool(self.explained)
+        severity = Severity.WARNING if unsure else Severity.ERROR
+        advice = self.guessed or "on random operands, beside interpret mode"
+        yield self.placed((), "PAL908", severity, f"on {self._device}, {problem['message']}", advice)
+
+    def fails_on_device(self, problem: Raised) -> Iterator[Finding]:
+        message = f"it does not run on the device that is here: {messages.sentence(problem)}"
+        yield self.placed(problem["places"], "PAL908", Severity.ERROR, message)
+
+    def ends_on_device(self, problem: Ended) -> Iterator[Finding]:
+        sure = problem["kind"] == "crash"
+        message = f"on the device that is here it does not come to an end: {problem['message']}"
+        yield self.placed((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message)
+
+    @property
+    def _device(self) -> str:
+        stage = self.launch.stage("run")
+        return (stage.detail or "").partition(":")[0] if stage is not None else ""
+
     # -- lowering and compiling ------------------------------------------------------------------------------------
 
     def _targets(self) -> Iterator[Finding]:
@@ -441,6 +465,10 @@ _FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = 
     ("interpret", "revisited"): _Launch.refused_to_revisit,
     ("interpret", "deadline"): _Launch.without_end,
     ("checks", "out-of-bounds"): _Launch.checked_out_of_bounds,
+    ("run", "mismatch"): _Launch.differs_on_device,
+    ("run", "raised"): _Launch.fails_on_device,
+    ("run", "crash"): _Launch.ends_on_device,
+    ("run", "deadline"): _Launch.ends_on_device,
 }
 _ON_TARGETS: dict[str, Callable[[_Launch, Any, Stage], Finding]] = {
     "raised": _Launch.refused,

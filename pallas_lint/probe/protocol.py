@@ -52,7 +52,7 @@ Argument = Union[ArrayOf, Items, Pairs, Literally]  # noqa: UP007  a value, not 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-StageName = Literal["grid", "verify", "interpret", "checks", "lower", "compile", "cost"]
+StageName = Literal["grid", "verify", "interpret", "checks", "lower", "compile", "cost", "run"]
 
 
 class Terms(TypedDict):
@@ -63,6 +63,7 @@ class Terms(TypedDict):
     devices: int | None  # how many the function sees
     promela: str | None  # a folder for models of kernels on several devices
     runs: bool  # run kernels in interpret mode
+    real: bool  # run them on the device that is there, too
     stage: str | None
     reference: str | None
     timeout: float

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Checked,
         Culprit,
         Died,
+        Difference,
         Ended,
         Event,
         GridProblem,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.specs import Spec
 
 # Stages that are shown, in order. "checks" is part of running the kernel.
-STAGES = ("grid", "verify", "interpret", "checks", "lower", "compile")
+STAGES = ("grid", "verify", "interpret", "checks", "lower", "compile", "run")
 
 
 @define
@@ -102,6 +103,11 @@ class LaunchResult:
     @property
     def of_running(self) -> list[RunProblem]:
         return cast("list[RunProblem]", self._problems("interpret"))
+
+    @property
+    def of_device(self) -> list[Difference | Ended]:
+        """What is wrong on the device that is there."""
+        return cast("list[Difference | Ended]", self._problems("run"))
 
     @property
     def of_checks(self) -> list[Checked]:

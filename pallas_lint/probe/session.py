@@ -31,6 +31,7 @@ class Conditions:
     memory_limit: int = DEFAULT_MEMORY
     perf: bool = False  # tell what launches cost, too
     runs: bool = True  # run kernels in interpret mode
+    real: bool = False  # run kernels on the device that is there
     devices: int | None = None  # that functions see
     promela: str | None = None  # the folder for models of kernels on several devices
 
@@ -54,6 +55,7 @@ class Conditions:
             "memory_limit": self.memory_limit,
             "perf": self.perf,
             "runs": self.runs,
+            "real": self.real,
             "devices": self.devices,
             "promela": self.promela,
         }

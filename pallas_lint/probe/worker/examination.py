@@ -14,7 +14,7 @@ from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import causes, checks, cost, grid, interpret, lowering, memory, verify
+from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, verify
 from .stages import together as on_devices
 from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
@@ -88,6 +88,9 @@ class _Examination:
                 compiled = self._stage("compile", partial(self._compile, target), target)
             if self.schedules is not None and target.backend == "tpu" and "compile" in self.stages:
                 self._stage("cost", partial(self._cost, target, self.schedules, compiled is not False), target)
+
+        if self.terms["real"]:
+            self._stage("run", self._run_here)
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
@@ -227,6 +230,11 @@ class _Examination:
         if not self.poisoned and all(problem["kind"] in ("nan", "division") for problem in found):
             found = []  # what arises inside and is masked out again is no fault
         return {"ok": not found, "problems": [*found]}
+
+    def _run_here(self) -> Outcome:
+        if self.hangs:
+            raise devices.Missing("not run: it waits for ever")
+        return real.examine(self.launch)
 
     def _within(self, work: Callable[[], Any]) -> Any:
         return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)

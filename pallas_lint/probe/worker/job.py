@@ -23,7 +23,7 @@ from .inputs.toplevel import compiler_options
 from .launches import known
 from .launches.launch import Launch, describe
 from .launches.recorder import Record, Recorder
-from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles
+from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real
 from .tasks import stage, task
 
 T = TypeVar("T")
@@ -56,6 +56,8 @@ class _Job:
     def run(self) -> None:
         if self.request["devices"] is not None:
             environment.set_devices(self.request["devices"])
+        if self.request["real"]:
+            real.look_for_devices()
         function = self._task("load", self._load)
         if function is None:
             return
