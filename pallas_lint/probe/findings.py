@@ -384,8 +384,8 @@ class _Launch(_Around):
     # -- on the device that is there -------------------------------------------------------------------------------
 
     def differs_on_device(self, problem: Mismatch) -> Iterator[Finding]:
-        unsure = bool(self.guessed) or bool(self.explained)
-        severity = Severity.WARNING if unsure else Severity.ERROR
+        other = self.launch.facts["targets_guessed"]  # it may be meant for a device that goes through the grid in order
+        severity = Severity.WARNING if self.guessed or self.explained or other else Severity.ERROR
         advice = self.guessed or "on random operands, beside interpret mode"
         yield self.placed((), "PAL908", severity, f"on {self._device}, {problem['message']}", advice)
 

@@ -14,6 +14,7 @@ from . import gpu_interpreter, interpret
 
 PLATFORMS = ("tpu", "cuda", "rocm")
 _RUNS, _WARM = 20, 3
+_broken: list[str] = []  # kernels after which nothing runs any more
 _FLUSH = 256 << 20  # bytes that are written between runs: more than any L2 cache has
 
 
@@ -59,13 +60,25 @@ def device_for(launch: Launch) -> Any:
 
 def examine(launch: Launch) -> Outcome:
     """Whether results are those of an interpreter, and how long a run takes. Raises what the device raises."""
+    import jax
+
     if launch.record.axes:
         raise devices.Missing("kernels on several devices are not run on real ones")
     if launch.record.kind == "core_map":
         raise devices.Missing("this jax's core_map can only be run with the function around it")
+    if _broken:
+        raise devices.Missing(f"not run: {_broken[0]} left the device unusable")
     device = device_for(launch)
     values = interpret.operands(launch)
-    results, seconds = _ran(launch, values, device)
+    try:
+        with jax.default_device(device):  # whom lowering asks what it is
+            results, seconds = _ran(launch, values, device)
+    except Exception as error:
+        if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):
+            _broken.append(launch.kernel)  # what fails on a GPU takes its context along
+        elif launch.backend is None:
+            raise devices.Missing(f"it is for another device: {interpret.sentence(error)}") from error
+        raise
     name = getattr(device, "device_kind", str(device))
     told = f"{name}: {_microseconds(seconds)}, median of {_RUNS} runs after {_WARM}, L2 flushed"
     try:
@@ -85,6 +98,8 @@ def _microseconds(seconds: float) -> str:
 
 
 def _interpreted(launch: Launch, values: list[Any]) -> list[Any]:
+    if launch.scatters:
+        raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
     if launch.backend == "mosaic_gpu":
         params = gpu_interpreter.parameters(races=False)
         if params is None:

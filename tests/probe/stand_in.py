@@ -1,0 +1,47 @@
+"""Runs the stage for real devices with the CPU as a stand-in for one: `python stand_in.py FUNCTION HOW`.
+
+HOW: "right"; "wrong", a device that computes something else; "broken", one that fails. Prints what the stage tells.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+import jax
+import jax.numpy as jnp
+
+from pallas_lint.probe.worker import devices
+from pallas_lint.probe.worker.launches.launch import describe
+from pallas_lint.probe.worker.launches.recorder import Recorder
+from pallas_lint.probe.worker.stages import interpret, real
+from pallas_lint.probe.worker.tasks import problem
+from tests.probe import kernels
+
+name, how = sys.argv[1:]
+real.PLATFORMS = ("cpu",)
+real.device_for = lambda launch: jax.devices("cpu")[0]
+
+
+def run(launch, values, device):
+    if how == "broken":
+        raise jax.errors.JaxRuntimeError("INTERNAL: the device is gone")
+    results = interpret.run(launch, values)
+    return [result + (how == "wrong") for result in results], 2.5e-6
+
+
+real._ran = run
+recorder = Recorder()
+recorder.install()
+jax.make_jaxpr(getattr(kernels, name))(jnp.ones((32, 128), jnp.float32))
+recorder.remove()
+for record in [*recorder.records.values()] * 2:
+    try:
+        told = real.examine(describe(record))
+    except devices.Missing as error:
+        told = {"ok": None, "detail": str(error)}
+    except Exception as error:
+        told = {"ok": False, "problems": [problem(error)]}
+    print(json.dumps(told))

@@ -1,0 +1,53 @@
+"""The stage that runs kernels on the device that is there: with a stand-in, since test machines have none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.probe.running import HERE, Probed, X
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.client import Worker
+
+pytestmark = pytest.mark.slow
+
+
+def stand_in(how: str) -> list[dict[str, Any]]:
+    command = [python(), str(HERE / "stand_in.py"), "good", how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_results_that_are_the_interpreters() -> None:
+    told = stand_in("right")[0]
+    assert told["ok"] is True
+    assert told["figures"] == {"run_nanoseconds": 2500}
+    assert "2.5 \u00b5s, median of 20 runs" in told["detail"]
+
+
+def test_results_that_are_not() -> None:
+    told = stand_in("wrong")[0]
+    assert told["ok"] is False
+    assert told["problems"][0]["kind"] == "mismatch"
+
+
+def test_a_device_that_fails_is_not_asked_again() -> None:
+    first, second = stand_in("broken")
+    assert first["problems"][0]["message"] == "INTERNAL: the device is gone"
+    assert second["ok"] is None
+    assert second["detail"].endswith("left the device unusable")
+
+
+def test_a_machine_without_a_device_says_so(worker: Worker) -> None:
+    probed = Probed(worker, "good", X, real=True, stage="trace")
+    [stage] = [stage for launch in probed.launches for stage in launch.stages if stage.stage == "run"]
+    assert stage.ok is None
+    assert stage.detail is not None
+    assert stage.detail.startswith("jax finds no")
+    assert probed.findings == []
