@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import messages
+from pallas_lint.probe import here, messages
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         Checked,
         Ended,
         InInterpreter,
-        Mismatch,
         NotANumber,
         OutOfRange,
         OverBudget,
@@ -178,13 +177,13 @@ class _Launch(_Around):
             ("grid", self.launch.of_grid),
             ("interpret", self.launch.of_running),
             ("checks", self.launch.of_checks),
-            ("run", self.launch.of_device),
         ):
             for problem in problems:
                 finding = _FINDINGS.get((stage, problem["kind"]))
                 if finding is not None:
                     yield from finding(self, problem)
         yield from self._targets()
+        yield from here.findings(self.launch, self, self.guessed, explained=bool(self.explained))
 
     def _reads(self, name: str) -> bool:
         """Whether the kernel reads what an output held before."""
@@ -299,6 +298,16 @@ class _Launch(_Around):
             text = messages.sentence(problem)
             yield self.placed(problem["places"], "PAL403", Severity.WARNING, text, backend="tpu")
 
+    def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
+        self.explained.add("*")
+        yield self.placed(
+            problem["places"],
+            "PAL905",
+            Severity.WARNING,
+            f"barriers or copies are not waited for as they must be: {problem['message']}",
+            "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
+        )
+
     def without_end(self, problem: Ended) -> Iterator[Finding]:
         if self.launch.facts["waits"]:
             yield self.placed(
@@ -381,28 +390,6 @@ class _Launch(_Around):
                 "outputs and scratch start with whatever the memory held: write them before they are read",
             )
 
-    # -- on the device that is there -------------------------------------------------------------------------------
-
-    def differs_on_device(self, problem: Mismatch) -> Iterator[Finding]:
-        other = self.launch.facts["targets_guessed"]  # it may be meant for a device that goes through the grid in order
-        severity = Severity.WARNING if self.guessed or self.explained or other else Severity.ERROR
-        advice = self.guessed or "on random operands, beside interpret mode"
-        yield self.placed((), "PAL908", severity, f"on {self._device}, {problem['message']}", advice)
-
-    def fails_on_device(self, problem: Raised) -> Iterator[Finding]:
-        message = f"it does not run on the device that is here: {messages.sentence(problem)}"
-        yield self.placed(problem["places"], "PAL908", Severity.ERROR, message)
-
-    def ends_on_device(self, problem: Ended) -> Iterator[Finding]:
-        sure = problem["kind"] == "crash"
-        message = f"on the device that is here it does not come to an end: {problem['message']}"
-        yield self.placed((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message)
-
-    @property
-    def _device(self) -> str:
-        stage = self.launch.stage("run")
-        return (stage.detail or "").partition(":")[0] if stage is not None else ""
-
     # -- lowering and compiling ------------------------------------------------------------------------------------
 
     def _targets(self) -> Iterator[Finding]:
@@ -463,12 +450,9 @@ _FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = 
     ("interpret", "out-of-bounds"): _Launch.out_of_bounds,
     ("interpret", "race"): _Launch.race,
     ("interpret", "revisited"): _Launch.refused_to_revisit,
+    ("interpret", "protocol"): _Launch.breaks_a_protocol,
     ("interpret", "deadline"): _Launch.without_end,
     ("checks", "out-of-bounds"): _Launch.checked_out_of_bounds,
-    ("run", "mismatch"): _Launch.differs_on_device,
-    ("run", "raised"): _Launch.fails_on_device,
-    ("run", "crash"): _Launch.ends_on_device,
-    ("run", "deadline"): _Launch.ends_on_device,
 }
 _ON_TARGETS: dict[str, Callable[[_Launch, Any, Stage], Finding]] = {
     "raised": _Launch.refused,

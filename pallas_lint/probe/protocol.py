@@ -190,7 +190,7 @@ class Raised(_Raised, total=False):
 class InInterpreter(Said):
     """What an interpreter refuses of an access."""
 
-    kind: Literal["out-of-bounds", "revisited"]
+    kind: Literal["out-of-bounds", "revisited", "protocol"]
     type: str
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Checked,
         Culprit,
         Died,
-        Difference,
         Ended,
         Event,
         GridProblem,
@@ -103,11 +102,6 @@ class LaunchResult:
     @property
     def of_running(self) -> list[RunProblem]:
         return cast("list[RunProblem]", self._problems("interpret"))
-
-    @property
-    def of_device(self) -> list[Difference | Ended]:
-        """What is wrong on the device that is there."""
-        return cast("list[Difference | Ended]", self._problems("run"))
 
     @property
     def of_checks(self) -> list[Checked]:

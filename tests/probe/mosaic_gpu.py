@@ -47,6 +47,17 @@ def rows_by_program_id(x):
     return launch(kernel, x.shape, buffer, plgpu.Barrier(), grid=(x.shape[0] // 64,), grid_names=("rows",))(x)
 
 
+def two_copies_on_one_barrier(x):
+    def kernel(x_gmem, o_gmem, x_smem, other, arrived):
+        plgpu.copy_gmem_to_smem(x_gmem, x_smem, arrived)
+        plgpu.copy_gmem_to_smem(x_gmem, other, arrived)
+        plgpu.barrier_wait(arrived)
+        store(x_smem, o_gmem)
+
+    buffer = plgpu.SMEM(x.shape, jnp.float32)
+    return launch(kernel, x.shape, buffer, buffer, plgpu.Barrier())(x)
+
+
 def read_before_it_arrives(x):
     def kernel(x_gmem, o_gmem, x_smem, o_smem, arrived):
         plgpu.copy_gmem_to_smem(x_gmem, x_smem, arrived)

@@ -1,14 +1,10 @@
-"""Runs the stage for real devices with the CPU as a stand-in for one: `python stand_in.py FUNCTION HOW`.
+"""Runs the stage for real devices with the CPU as a stand-in for one: `python -m tests.probe.stand_in FUNCTION HOW`.
 
 HOW: "right"; "wrong", a device that computes something else; "broken", one that fails. Prints what the stage tells.
 """
 
 import json
 import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
 
 import jax
 import jax.numpy as jnp

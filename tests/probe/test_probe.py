@@ -103,6 +103,7 @@ def test_a_mask_lets_through_what_counts(worker: Worker, load_to: int, store_to:
         ("pipeline_of_inputs", "f32[256,64]", []),
         ("rows_by_program_id", "f32[128,64]", []),
         ("read_before_it_arrives", "f32[64,64]", ["PAL905"]),
+        ("two_copies_on_one_barrier", "f32[64,64]", ["PAL905"]),
     ],
 )
 def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: list[str]) -> None:

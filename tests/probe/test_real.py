@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 
 def stand_in(how: str) -> list[dict[str, Any]]:
-    command = [python(), str(HERE / "stand_in.py"), "good", how]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [python(), "-m", "tests.probe.stand_in", "good", how]
+    done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -16,6 +16,13 @@ from . import gpu_interpreter, quick_compiles
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of .* from .*?, (/[^\s:]+\.py):(\d+):(\d+)")
+# What jax's interpreter of Mosaic GPU kernels says of barriers and copies that are not waited for as they must be.
+_PROTOCOL = re.compile(
+    r"Barrier completed phase|observed (?:that )?barrier up to phase|arrivals pending|Not all copy_smem_to_gmem"
+    r"|is waiting at barrier|violates the invariant that threads must",
+    re.IGNORECASE,
+)
+_ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^)]*\)")
 _RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
@@ -204,6 +211,9 @@ def raised(error: Exception) -> Race | InInterpreter | Raised:
         return races(text)[0]
     if _OUT_OF_BOUNDS.search(text):
         return {"kind": "out-of-bounds", "type": name, "message": text[:2_000], "places": locate.places(error)}
+    if _PROTOCOL.search(text):
+        words = _ITS_OWN_NAMES.sub("", first_line(text))
+        return {"kind": "protocol", "type": name, "message": words, "places": locate.places(error)}
     if "Revisited block" in text:
         return {"kind": "revisited", "type": name, "message": text[:2_000], "places": locate.places(error)}
     return {"kind": "raised", "type": name, "message": text[:2_000], "places": locate.places(error)}

@@ -1,0 +1,38 @@
+"""Findings of kernels that ran on the device of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from pallas_lint.finding import Severity
+from pallas_lint.probe import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.protocol import Difference, Ended
+    from pallas_lint.probe.results import LaunchResult
+
+
+def findings(launch: LaunchResult, around: Around, guessed: str, *, explained: bool) -> Iterator[Finding]:
+    """What is wrong there. `guessed`: what to do about values that were; `explained`: whether it is known why."""
+    stage = launch.stage("run")
+    if stage is None:
+        return
+    for problem in cast("list[Difference | Ended]", stage.problems):
+        if problem["kind"] == "mismatch":
+            device = (stage.detail or "").partition(":")[0]
+            # Who does not say what it is for may be meant for a device that goes through the grid in order.
+            sure = not (guessed or explained or launch.facts["targets_guessed"])
+            message = f"on {device}, {problem['message']}"
+            advice = guessed or "on random operands, beside interpret mode"
+            yield around.placed((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message, advice)
+        elif problem["kind"] == "raised":
+            message = f"it does not run on the device that is here: {messages.sentence(problem)}"
+            yield around.placed(problem["places"], "PAL908", Severity.ERROR, message)
+        else:
+            severity = Severity.ERROR if problem["kind"] == "crash" else Severity.WARNING
+            message = f"on the device that is here it does not come to an end: {problem['message']}"
+            yield around.placed((), "PAL908", severity, message)
