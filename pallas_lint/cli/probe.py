@@ -51,7 +51,11 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     conditions = _conditions(options, settings)
     if options.capture:
         return _capture(options, conditions, finder, cwd)
-    wanted = list(_specs(options.paths, cwd))
+    told = list(_specs(options.paths, cwd))
+    wanted = [spec for spec in told if isinstance(spec, specs.Spec)]
+    unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
+    if not wanted:
+        raise UsageError(str(unreadable[0]))
     folder = (cwd / wanted[0].file).parent if wanted else cwd
     try:
         python = find_python(folder, options.python or settings.get("python"))
@@ -67,7 +71,8 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
-    return _report(results, options, finder, cwd)
+    # One comment that cannot be read keeps no other function from being probed.
+    return _report(results, options, finder, cwd, [LintError(each.file, each.reason, each.line) for each in unreadable])
 
 
 def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
@@ -102,8 +107,11 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
     return status
 
 
-def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec]:
-    """One spec for `file.py::function ARGUMENT ...`; those of the comments for files. Raises UsageError."""
+def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
+    """One spec for `file.py::function ARGUMENT ...`; those of the comments for files, and what is wrong with a comment.
+
+    Raises UsageError.
+    """
     try:
         if "::" in words[0]:
             spec = specs.parse_target(words[0], words[1:])
@@ -117,14 +125,14 @@ def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec]:
         raise UsageError(str(error)) from error
 
 
-def _commented(word: str, cwd: Path) -> Iterator[specs.Spec]:
+def _commented(word: str, cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
     from pallas_lint.text.source import Source, SourceError
 
     try:
         text = Source.read(cwd / word, word).text
     except SourceError as error:
         raise UsageError(f"{word}: {error.message}") from error
-    found = list(specs.comments_in(text, word))
+    found = list(specs.every_comment_in(text, word))
     if not found:
         raise UsageError(
             f"{word}: no function has a comment `# pallas-lint: probe(...)`; name one with {word}::function"
@@ -190,9 +198,13 @@ def _is_told(launch: LaunchResult) -> bool:
     return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
 
 
-def _report(results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
+def _report(
+    results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
+    known: Sequence[LintError] = (),
+) -> int:  # fmt: skip
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
+    errors = [*known, *errors]
     if options.perf:
         slower, problems = _compared(results, options, Places(cwd, lines.line))
         found, errors = sorted([*found, *slower], key=lambda finding: finding.sort_key), [*errors, *problems]

@@ -36,6 +36,14 @@ class SpecError(ValueError):
     """An argument or target that cannot be read; the message is one sentence."""
 
 
+class UnreadableComment(SpecError):
+    """A probe comment that cannot be read."""
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        super().__init__(f"{file}:{line}: {reason}")
+        self.file, self.line, self.reason = file, line, reason
+
+
 @frozen
 class Spec:
     """One function with arguments. `line` is that of the comment that asked for it, None on the command line."""
@@ -110,7 +118,7 @@ def parse_arguments(text: str, file: str, function: str, line: int | None = None
 
 def comments_in(text: str, file: str) -> Iterator[Spec]:
     """The specs of `# pallas-lint: probe(...)` comments, each for the function defined below it. Raises SpecError."""
-    for spec in _comments_in(text, file):
+    for spec in every_comment_in(text, file):
         if isinstance(spec, SpecError):
             raise spec
         yield spec
@@ -118,10 +126,11 @@ def comments_in(text: str, file: str) -> Iterator[Spec]:
 
 def readable_comments_in(text: str, file: str) -> Iterator[Spec]:
     """The same without those that cannot be read."""
-    return (spec for spec in _comments_in(text, file) if isinstance(spec, Spec))
+    return (spec for spec in every_comment_in(text, file) if isinstance(spec, Spec))
 
 
-def _comments_in(text: str, file: str) -> Iterator[Spec | SpecError]:
+def every_comment_in(text: str, file: str) -> Iterator[Spec | UnreadableComment]:
+    """The same, with what is wrong with those that cannot be read."""
     lines = _LINE_END.split(text)
     for line, written in enumerate(lines, start=1):
         match = _COMMENT.match(written)
@@ -129,12 +138,12 @@ def _comments_in(text: str, file: str) -> Iterator[Spec | SpecError]:
             continue
         function = _function_below(lines, line)
         if function is None:
-            yield SpecError(f"{file}:{line}: no function follows the probe comment")
+            yield UnreadableComment(file, line, "no function follows the probe comment")
             continue
         try:
             yield parse_arguments(match[1], file, function, line)
         except SpecError as error:
-            yield SpecError(f"{file}:{line}: {error}")
+            yield UnreadableComment(file, line, str(error))
 
 
 def is_comment(line: str) -> bool:

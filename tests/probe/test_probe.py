@@ -304,3 +304,18 @@ def test_the_pytest_plugin(tmp_path: Path) -> None:
 
 
 # -- linting with --probe ----------------------------------------------------------------------------------------------
+
+
+def test_one_comment_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    text = KERNELS.read_text(encoding="utf-8")
+    comments = (
+        "# pallas-lint: probe(f32[8,128)\ndef unreadable(x): ...\n\n\n# pallas-lint: probe(f32[32,128])\nother = good\n"
+    )
+    (tmp_path / "kernels.py").write_text(f"{text}\n{comments}", encoding="utf-8")
+    done = run("kernels.py", "--stage", "trace", "--python", python(), "--output-format", "json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert len(report["launches"]) == 1
+    [error] = report["errors"]
+    assert "cannot read the arguments" in error["message"]
+    assert (error["path"], error["line"]) == ("kernels.py", len(text.splitlines()) + 2)
+    assert done.returncode == 2

@@ -33,11 +33,6 @@ class Verdicts:
     found: list[Verdict]
     steps: int
 
-    @property
-    def ends(self) -> bool:
-        """Whether no device waits for ever."""
-        return not any(verdict.kind == "deadlock" for verdict in self.found)
-
 
 class Use(NamedTuple):
     """One use of a region: by the device's own access, or by a part of a copy that is under way."""
@@ -271,9 +266,8 @@ class _Court:
         held = self._hold(one.moment, one.part, sure=sure) if one.part is not None else None
         stop = other.moment if other.part is None else None
         run = self.system.run(held=held, stop=stop, ordered=True)
-        waits = {self._semaphores_of(first), self._semaphores_of(second)} - {None}
         shown = {one.moment, other.moment}
-        about = self._about(set().union(*(w for w in waits if w)), shown)
+        about = self._about(_semaphores_of(first) | _semaphores_of(second)) | shown
         last = dict([one.moment, other.moment] if one.moment < other.moment else [other.moment, one.moment])
         about = {moment for moment in about if moment[1] <= last.get(moment[0], moment[1])}
         told = chart.rows(self.lines, run.order, about, shown)
@@ -286,20 +280,14 @@ class _Court:
         where = f" in line {copy.place['line']}" if copy.place is not None else ""
         return f"the copy that {self._name(use.moment[0])} starts{where}{_in(copy)}"
 
-    def _semaphores_of(self, event: Event) -> frozenset[Semaphore]:
-        if isinstance(event, Copy):
-            return frozenset({event.received} | ({event.sent} if event.sent else set()))
-        return frozenset()
-
-    def _about(self, semaphores: set[Semaphore], moments: set[Moment] = frozenset()) -> set[Moment]:  # type: ignore[assignment]
+    def _about(self, semaphores: set[Semaphore]) -> set[Moment]:
         """The events that touch these semaphores."""
-        found = set(moments)
-        for at, line in enumerate(self.lines.lines):
-            for index, event in enumerate(line):
-                mine = {event.semaphore} if isinstance(event, Signal | Wait) else self._semaphores_of(event)
-                if mine & semaphores:
-                    found.add((at, index))
-        return found
+        return {
+            (at, index)
+            for at, line in enumerate(self.lines.lines)
+            for index, event in enumerate(line)
+            if _semaphores_of(event) & semaphores
+        }
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 
@@ -328,7 +316,7 @@ class _Court:
                         f"for `{semaphore.shown}` covers it"
                     )
                     run = self.system.run(held=self._hold((at, index), part, sure=True), ordered=True)
-                    rows = chart.rows(self.lines, run.order, self._about({semaphore}, {(at, index)}), {(at, index)})
+                    rows = chart.rows(self.lines, run.order, self._about({semaphore}) | {(at, index)}, {(at, index)})
                     rows.append({"device": home, "line": None, "what": "leaves the kernel"})
                     yield Verdict("unfinished", message, _places(event), True, rows)
 
@@ -382,7 +370,7 @@ class _Court:
                     barriers = {
                         each.semaphore for each in events if isinstance(each, Wait) and each.semaphore.kind == "barrier"
                     }
-                    rows = chart.rows(self.lines, run.order, self._about(barriers, {(at, index)}), {(at, index)})
+                    rows = chart.rows(self.lines, run.order, self._about(barriers) | {(at, index)}, {(at, index)})
                     rows.append({"device": late, "line": None, "what": f"has not begun{again}"})
                     yield Verdict("too-early", message, _places(event), False, rows)
 
@@ -407,6 +395,15 @@ class _Court:
             names = [name.removeprefix("device ") for name in names]
             return f"devices {', '.join(names[:-1])} and {names[-1]}"
         return ", ".join(names)
+
+
+def _semaphores_of(event: Event) -> set[Semaphore]:
+    """Those that an event, with the copy that it begins, touches."""
+    if isinstance(event, Signal | Wait):
+        return {event.semaphore}
+    if isinstance(event, Copy):
+        return {event.received} if event.sent is None else {event.received, event.sent}
+    return set()
 
 
 def _brings(event: Event, semaphore: Semaphore) -> int:
