@@ -64,7 +64,8 @@ def probe(worker: Worker, *words: str, **conditions: object) -> tuple[ProbeResul
 
 @pytest.mark.parametrize(("function", "defect", "codes"), DEFECTS, ids=[f"{f} {d}".strip() for f, d, _ in DEFECTS])
 def test_every_defect_is_told(worker: Worker, function: str, defect: str, codes: set[str]) -> None:
-    for count in (2, 4, 8):
+    # Two devices hide some, eight take longer and show no more.
+    for count in (2, 4, 8) if function == "gather" else (4,):
         shape = f"f32[8,{128 * count}]"
         result, found = probe(worker, function, shape, f"count={count}", f"defect={defect!r}", stage="verify")
         [launch] = result.launches
@@ -73,7 +74,7 @@ def test_every_defect_is_told(worker: Worker, function: str, defect: str, codes:
         assert stage is not None
         assert stage.ok is not None, stage.detail
         told = {finding.code for finding in found}
-        assert told == codes or (count == 2 and told <= codes), (count, found)  # two devices hide some
+        assert told == codes or (count == 2 and told <= codes), (count, found)
         if defect and count > 2:
             assert stage.charts
             assert all(finding.span.path == "kernels.py" for finding in found)
