@@ -200,7 +200,7 @@ def _swap(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, value, *rest = values
     view = _viewed(equation, ref, rest, run.place(equation))
     former = UNKNOWN
-    if id(equation.outvars[0]) in run.used:
+    if equation.outvars[0] in run.used:
         _access(run, equation, view, writes=False)
         former = _value(view, equation.outvars[0].aval)
     _access(run, equation, view, writes=True)

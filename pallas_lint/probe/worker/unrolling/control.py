@@ -6,7 +6,7 @@ from typing import Any
 
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
 from .scopes import allocate
-from .unroller import Unroller, communicates, rule
+from .unroller import Unroller, address, communicates, rule
 
 _MOST_ROUNDS = 100_000
 
@@ -139,8 +139,8 @@ def _run_scoped(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     made = []
     for at, var in enumerate(body.invars):
         # A scope that is entered again has the memory that it had.
-        name = run.scopes.setdefault((id(equation), at), _name(names, at, set(run.scopes.values())))
-        made.append(allocate(var.aval, ("scope", id(equation), at), name, run.home))
+        name = run.scopes.setdefault((address(equation), at), _name(names, at, set(run.scopes.values())))
+        made.append(allocate(var.aval, ("scope", address(equation), at), name, run.home))
     return run.run(body, made, values)  # what it closes over are its operands
 
 

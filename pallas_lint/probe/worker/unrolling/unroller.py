@@ -75,8 +75,8 @@ class Unroller:
         self._loops: list[str] = []
         self._steps = 0
         self._places: dict[int, Place | None] = {}
-        self._used: dict[int, set[int]] = {}
-        self.used: set[int] = set()  # the variables (their ids) that somebody reads, of the jaxpr that is run
+        self._used: dict[Any, set[Any]] = {}
+        self.used: set[Any] = set()  # the variables that somebody reads, of the jaxpr that is run
 
     @property
     def line(self) -> int:
@@ -97,7 +97,7 @@ class Unroller:
 
     def place(self, equation: Any) -> Place | None:
         """Where an operation stands in the user's code."""
-        key = id(equation)
+        key = address(equation)
         if key not in self._places:
             self._places[key] = next(iter(locate.of_equation(equation)), None)
         return self._places[key]
@@ -114,12 +114,11 @@ class Unroller:
         def value(atom: Any) -> Any:
             return atom.val if hasattr(atom, "val") else values[atom]
 
-        key = id(jaxpr)
-        if key not in self._used:
+        if jaxpr not in self._used:
             read = (atom for equation in jaxpr.eqns for atom in equation.invars)
-            self._used[key] = {id(atom) for atom in (*read, *jaxpr.outvars)}
+            self._used[jaxpr] = {atom for atom in (*read, *jaxpr.outvars) if not hasattr(atom, "val")}
         for equation in jaxpr.eqns:
-            self.used = self._used[key]
+            self.used = self._used[jaxpr]
             results = self.equation(equation, [value(atom) for atom in equation.invars])
             values.update(zip(equation.outvars, results))
         return [value(atom) for atom in jaxpr.outvars]
@@ -171,6 +170,11 @@ class Unroller:
 
     def left(self) -> None:
         self._loops.pop()
+
+
+def address(equation: Any) -> int:
+    """What tells an operation of the kernel from all others, on every device: releases differ in how they compare."""
+    return id(equation)
 
 
 def communicates(jaxpr: Any) -> bool:
