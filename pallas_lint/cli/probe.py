@@ -56,9 +56,8 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
-    folder = (cwd / wanted[0].file).parent if wanted else cwd
     try:
-        python = find_python(folder, options.python or settings.get("python"))
+        python = find_python((cwd / wanted[0].file).parent, options.python or settings.get("python"))
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     if options.tune:

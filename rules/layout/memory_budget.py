@@ -223,7 +223,7 @@ def _vmem(budget: Budget, launch: Launch, devices: tuple[str, ...], context: Con
     yield context.finding(
         launch.called_at,
         f"blocks and scratch take at least {size(total)} of VMEM{condition}: {limit}",
-        help=f"{budget.spelled()}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
+        help=f"{spelled(budget.parts)}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
         severity=severity,
     )
 

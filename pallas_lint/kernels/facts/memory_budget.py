@@ -65,9 +65,6 @@ class Budget:
     def total(self) -> int:
         return sum(part.total for part in self.parts)
 
-    def spelled(self) -> str:
-        return spelled(self.parts)
-
 
 def spelled(parts: Sequence[Part]) -> str:
     """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""

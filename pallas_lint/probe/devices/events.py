@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Union
 
@@ -140,15 +140,19 @@ class Lines:
     def __post_init__(self) -> None:
         self.names = self.names or [f"device {number}" for number in range(len(self.lines))]
 
+    def __iter__(self) -> Iterator[tuple[Moment, Event]]:
+        """Every event with its moment, line after line."""
+        for at, line in enumerate(self.lines):
+            for index, event in enumerate(line):
+                yield (at, index), event
+
     def event(self, moment: Moment) -> Event:
         return self.lines[moment[0]][moment[1]]
 
     @property
     def has_barrier(self) -> bool:
         """Whether the devices of the launch wait for each other by the barrier semaphore."""
-        return any(
-            isinstance(event, Wait) and event.semaphore.kind == "barrier" for line in self.lines for event in line
-        )
+        return any(isinstance(event, Wait) and event.semaphore.kind == "barrier" for _, event in self)
 
     @property
     def count(self) -> int:

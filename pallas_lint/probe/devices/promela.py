@@ -24,13 +24,12 @@ class _Model:
         self.copies: dict[Moment, int] = {}
         self.semaphores: dict[Semaphore, int] = {}
         amounts: dict[Semaphore, list[int]] = defaultdict(list)
-        for at, line in enumerate(lines.lines):
-            for index, event in enumerate(line):
-                if isinstance(event, Copy):
-                    self.copies[at, index] = len(self.copies)
-                for semaphore, amount in _amounts(event):
-                    self.semaphores.setdefault(semaphore, len(self.semaphores))
-                    amounts[semaphore].append(amount)
+        for moment, event in lines:
+            if isinstance(event, Copy):
+                self.copies[moment] = len(self.copies)
+            for semaphore, amount in _amounts(event):
+                self.semaphores.setdefault(semaphore, len(self.semaphores))
+                amounts[semaphore].append(amount)
         self.units = {semaphore: math.gcd(*given) or 1 for semaphore, given in amounts.items()}
 
     def text(self, title: str) -> Iterator[str]:

@@ -48,8 +48,8 @@ def judge(lines: Lines) -> Verdicts:
     court = _Court(lines)
     found = [*court.outside(), *court.deadlocks(), *court.races()]
     if not court.stuck:
-        unfinished = list(court.unfinished())
-        found += [*unfinished, *court.left_over()]
+        found += court.unfinished()  # it tells which semaphores are left over for want of a wait
+        found += court.left_over()
         if lines.has_barrier:
             early = list(court.too_early(0))
             found += early
@@ -93,14 +93,12 @@ class _Court:
 
     def outside(self) -> Iterator[Verdict]:
         seen: set[object] = set()
-        for at, line in enumerate(self.lines.lines):
-            for index, event in enumerate(line):
-                if isinstance(event, Astray) and _where(event) not in seen:
-                    seen.add(_where(event))
-                    does = "signals" if event.what == "signal" else "copies to"
-                    message = f"{self._name(at)} {does} device {event.device}, and {self._mesh}"
-                    rows = [chart.row(self.lines, (at, index))]
-                    yield Verdict("outside", message, _places(event), True, rows)
+        for moment, event in self.lines:
+            if isinstance(event, Astray) and _where(event) not in seen:
+                seen.add(_where(event))
+                does = "signals" if event.what == "signal" else "copies to"
+                message = f"{self._name(moment[0])} {does} device {event.device}, and {self._mesh}"
+                yield Verdict("outside", message, _places(event), True, [chart.row(self.lines, moment)])
 
     @property
     def _mesh(self) -> str:
@@ -115,14 +113,13 @@ class _Court:
 
     def deadlocks(self) -> Iterator[Verdict]:
         """One for each wait in the text that never ends, those first that nothing is left to end."""
-        hopeless = [at for at in self.stuck if self._coming(at) < self._missing(at)]
+        hopeless = [at for at in self.stuck if sum(self._coming(at).values()) < self._missing(at)]
         groups: dict[object, list[int]] = defaultdict(list)
         for at in hopeless or self.stuck:
             groups[_where(self._at(at))].append(at)
         for group in groups.values():
             at = group[0]
             wait = self._at(at)
-            assert isinstance(wait, Wait)
             has = self.whole.amounts.get(wait.semaphore, 0)
             message = (
                 f"deadlock: {self._name(at)} waits here for {_amount(wait.semaphore, wait.amount)} on "
@@ -135,44 +132,31 @@ class _Court:
                 rest = [other for other in self.stuck if other != at]
                 message += f"; so {self._names(rest)} never {'ends' if len(rest) == 1 else 'end'} either"
             elif not hopeless:
-                message += f", which {self._names(self._bringers(at))} would bring after a wait that never ends"
-            places = list(dict.fromkeys(_where(self._at(other)) for other in self.stuck))
-            told = _places(wait) + [
-                place
-                for where in places
-                if where != _where(wait)
-                for place in _places(next(self._at(other) for other in self.stuck if _where(self._at(other)) == where))
-            ]
+                message += f", which {self._names(list(self._coming(at)))} would bring after a wait that never ends"
+            waits = {_where(each): each for each in (wait, *map(self._at, self.stuck))}
+            told = [place for each in waits.values() for place in _places(each)]
             ends = [chart.row(self.lines, (other, self.whole.progress[other]), "never ends") for other in group[:4]]
             rows = chart.rows(self.lines, self.whole.order, self._about({wait.semaphore}))
             yield Verdict("deadlock", message, told, True, rows + ends)
 
-    def _at(self, line: int) -> Event:
-        return self.lines.lines[line][self.whole.progress[line]]
+    def _at(self, line: int) -> Wait:
+        """The wait that a line is stuck at."""
+        wait = self.lines.lines[line][self.whole.progress[line]]
+        assert isinstance(wait, Wait)
+        return wait
 
     def _missing(self, line: int) -> int:
         wait = self._at(line)
-        assert isinstance(wait, Wait)
         return wait.amount - self.whole.amounts.get(wait.semaphore, 0)
 
-    def _coming(self, line: int) -> int:
-        """What the devices that are stuck would still bring to what a line waits for."""
-        wait = self._at(line)
-        assert isinstance(wait, Wait)
-        return sum(
-            _brings(event, wait.semaphore)
+    def _coming(self, line: int) -> dict[int, int]:
+        """Which lines would still bring something to what a line waits for, and how much."""
+        semaphore = self._at(line).semaphore
+        coming = {
+            other: sum(_brings(event, semaphore) for event in events[self.whole.progress[other] :])
             for other, events in enumerate(self.lines.lines)
-            for event in events[self.whole.progress[other] :]
-        )
-
-    def _bringers(self, line: int) -> list[int]:
-        wait = self._at(line)
-        assert isinstance(wait, Wait)
-        return [
-            other
-            for other, events in enumerate(self.lines.lines)
-            if any(_brings(event, wait.semaphore) for event in events[self.whole.progress[other] :])
-        ]
+        }
+        return {other: amount for other, amount in coming.items() if amount}
 
     # -- races -----------------------------------------------------------------------------------------------------
 
@@ -186,16 +170,14 @@ class _Court:
 
     def _uses(self) -> dict[object, list[Use]]:
         groups: dict[object, list[Use]] = defaultdict(list)
-        for at, line in enumerate(self.lines.lines):
-            for index, event in enumerate(line):
-                uses: list[Use] = []
-                if isinstance(event, Access):
-                    uses = [Use((at, index), event.region, event.writes, None)]
-                elif isinstance(event, Copy):
-                    read = Use((at, index), event.source, False, "read")
-                    uses = [read, Use((at, index), event.target, True, "write")]
-                for use in uses:
-                    groups[use.region.home, use.region.buffer].append(use)
+        for moment, event in self.lines:
+            uses: list[Use] = []
+            if isinstance(event, Access):
+                uses = [Use(moment, event.region, event.writes, None)]
+            elif isinstance(event, Copy):
+                uses = [Use(moment, event.source, False, "read"), Use(moment, event.target, True, "write")]
+            for use in uses:
+                groups[use.region.home, use.region.buffer].append(use)
         return groups
 
     def _races_of(self, group: list[Use], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
@@ -254,11 +236,11 @@ class _Court:
                 wrote = "writes" if one.writes else "reads"
                 message += f"{self._name(one.moment[0])} {wrote} it{_in(first)}"
             else:
-                message += f"{self._copy(one)} may still {one.part} it"
+                message += f"{self._copy(one.moment)} may still {one.part} it"
         else:
             message = (
-                f"{self._copy(other)} may {other.part} `{region.shown}` of {home} while {self._copy(one)} "
-                f"still {one.part}s it"
+                f"{self._copy(other.moment)} may {other.part} `{region.shown}` of {home} while "
+                f"{self._copy(one.moment)} still {one.part}s it"
             )
         if not sure:
             message += ", if a copy that began later arrives first"
@@ -275,50 +257,44 @@ class _Court:
             told.append(chart.row(self.lines, other.moment, "too early"))
         return Verdict("device-race", message, places, sure, told)
 
-    def _copy(self, use: Use) -> str:
-        copy = self.lines.event(use.moment)
+    def _copy(self, moment: Moment) -> str:
+        copy = self.lines.event(moment)
         where = f" in line {copy.place['line']}" if copy.place is not None else ""
-        return f"the copy that {self._name(use.moment[0])} starts{where}{_in(copy)}"
+        return f"the copy that {self._name(moment[0])} starts{where}{_in(copy)}"
 
     def _about(self, semaphores: set[Semaphore]) -> set[Moment]:
         """The events that touch these semaphores."""
-        return {
-            (at, index)
-            for at, line in enumerate(self.lines.lines)
-            for index, event in enumerate(line)
-            if _semaphores_of(event) & semaphores
-        }
+        return {moment for moment, event in self.lines if _semaphores_of(event) & semaphores}
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 
     def unfinished(self) -> Iterator[Verdict]:
         """Copies that may still be under way when a device that they read or write leaves the kernel."""
         seen: set[object] = set()
-        for at, line in enumerate(self.lines.lines):
-            for index, event in enumerate(line):
-                if not isinstance(event, Copy):
+        for moment, event in self.lines:
+            if not isinstance(event, Copy):
+                continue
+            parts: tuple[tuple[Part, Semaphore, Region], ...] = (("write", event.received, event.target),)
+            if event.sent is not None:
+                parts += (("read", event.sent, event.source),)
+            for part, semaphore, region in parts:
+                home = semaphore.home  # who can wait for it
+                if self._held(moment, part, sure=True).progress[home] < len(self.lines.lines[home]):
                     continue
-                parts: tuple[tuple[Part, Semaphore, Region], ...] = (("write", event.received, event.target),)
-                if event.sent is not None:
-                    parts += (("read", event.sent, event.source),)
-                for part, semaphore, region in parts:
-                    home = semaphore.home  # who can wait for it
-                    if self._held((at, index), part, sure=True).progress[home] < len(self.lines.lines[home]):
-                        continue
-                    self._abandoned.add(semaphore)
-                    key = (_where(event), part)
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                    copy = self._copy(Use((at, index), region, part == "write", part))
-                    message = (
-                        f"{self._name(home)} may leave the kernel while {copy} still {part}s `{region.shown}`: no wait "
-                        f"for `{semaphore.shown}` covers it"
-                    )
-                    run = self.system.run(held=self._hold((at, index), part, sure=True), ordered=True)
-                    rows = chart.rows(self.lines, run.order, self._about({semaphore}) | {(at, index)}, {(at, index)})
-                    rows.append({"device": home, "line": None, "what": "leaves the kernel"})
-                    yield Verdict("unfinished", message, _places(event), True, rows)
+                self._abandoned.add(semaphore)
+                key = (_where(event), part)
+                if key in seen:
+                    continue
+                seen.add(key)
+                copy = self._copy(moment)
+                message = (
+                    f"{self._name(home)} may leave the kernel while {copy} still {part}s `{region.shown}`: no wait "
+                    f"for `{semaphore.shown}` covers it"
+                )
+                run = self.system.run(held=self._hold(moment, part, sure=True), ordered=True)
+                rows = chart.rows(self.lines, run.order, self._about({semaphore}) | {moment}, {moment})
+                rows.append({"device": home, "line": None, "what": "leaves the kernel"})
+                yield Verdict("unfinished", message, _places(event), True, rows)
 
     def left_over(self) -> Iterator[Verdict]:
         """Semaphores that are not zero at the end, one for each name."""

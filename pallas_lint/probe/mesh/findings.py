@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pallas_lint.finding import Related, Severity
 from pallas_lint.records import evolve
@@ -41,7 +41,8 @@ def problems(launch: LaunchResult) -> list[OnDevices]:
     """What is wrong, as verification says; as the interpreter does, where that could not."""
     verified = launch.stage("verify")
     told = verified if verified is not None and verified.ok is not None else launch.stage("interpret")
-    return [problem for problem in told.problems if problem["kind"] in _FINDINGS] if told is not None else []  # type: ignore[misc]
+    found = [problem for problem in told.problems if problem["kind"] in _FINDINGS] if told is not None else []
+    return cast("list[OnDevices]", found)
 
 
 def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Finding]:

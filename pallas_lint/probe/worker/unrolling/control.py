@@ -51,7 +51,7 @@ def _select(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if isinstance(which, Unknown) or any(isinstance(case, Unknown) for case in cases):
         alike = not isinstance(which, Unknown) and not np.ndim(which)
         return [cases[int(which)]] if alike else [UNKNOWN]
-    return run._computed("select_n", equation, values) if np.ndim(which) else [cases[int(which)]]
+    return run.computed("select_n", equation, values) if np.ndim(which) else [cases[int(which)]]
 
 
 @rule("cond")

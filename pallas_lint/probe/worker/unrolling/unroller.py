@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...devices.events import Event
 from ...protocol import Place
 from ..launches import known, locate
-from ..launches.launch import jaxprs_in
+from ..launches.launch import equations, jaxprs_in
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
 
 MOST_EVENTS = 60_000  # of one device
@@ -141,9 +141,9 @@ class Unroller:
             return self.run(inner[0], values[len(values) - len(body.invars) :])
         if any(isinstance(value, Buffer | View) for value in values) or any(map(communicates, inner)):
             raise Unmodelled(f"`{name}`", self.place(equation))
-        return self._computed(name, equation, values)
+        return self.computed(name, equation, values)
 
-    def _computed(self, name: str, equation: Any, values: list[Any]) -> list[Any]:
+    def computed(self, name: str, equation: Any, values: list[Any]) -> list[Any]:
         """What is computed of known integers; all else is not known, and seldom steers."""
         import numpy as np
 
@@ -179,12 +179,8 @@ def address(equation: Any) -> int:
 
 def communicates(jaxpr: Any) -> bool:
     """Whether it does anything that other devices or copies see."""
-    return any(_speaks(each) for each in getattr(jaxpr, "jaxpr", jaxpr).eqns)
-
-
-def _speaks(equation: Any) -> bool:
-    name = str(equation.primitive)
-    return "semaphore" in name or "dma" in name or name == "run_scoped" or any(map(communicates, jaxprs_in(equation)))
+    names = (str(equation.primitive) for equation in equations(jaxpr))
+    return any("semaphore" in name or "dma" in name or name == "run_scoped" for name in names)
 
 
 def _scalar(dtype: Any, value: int) -> Any:
