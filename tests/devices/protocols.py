@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pallas_lint.probe.devices.events import Access, Copy, Event, Lines, Region, Semaphore, Signal, Wait
+from pallas_lint.probe.devices.events import Access, Copy, Event, Fence, Lines, Region, Semaphore, Signal, Wait
 
 
 class Device:
@@ -32,7 +32,7 @@ class Device:
     ) -> Device:
         """`sent` is the semaphore of the sender; without it the copy has only one."""
         mine = Semaphore(self.number, sent, (), "dma") if sent else None
-        self.line.append(Copy(self._place(), "", source, target, size, Semaphore(to, received, (), "dma"), mine))
+        self.line.append(Copy(self._place(), "", (source,), (target,), size, Semaphore(to, received, (), "dma"), mine))
         return self
 
     def arrived(self, size: int = 1, name: str = "d") -> Device:
@@ -96,3 +96,80 @@ def protocols(draw: st.DrawFn) -> Lines:
         else:
             getattr(device, what)(part(device.number, name, start, size))
     return lines(*devices)
+
+
+class Warpgroup(Device):
+    """What a warpgroup does: its memory is shared, barriers count what ever arrived, and units work beside it."""
+
+    def __init__(self, number: int, phase: int = 1) -> None:
+        super().__init__(number)
+        self.phase = phase
+        self.waits: dict[str, int] = {}
+        self.begun: dict[str, list[Semaphore]] = {}
+
+    def _barrier(self, name: str) -> Semaphore:
+        return Semaphore(0, name, (), "arrivals", self.phase)
+
+    def _work(self, unit: str, reads: tuple[Region, ...], writes: tuple[Region, ...], done: Semaphore) -> Warpgroup:
+        ordered = "" if unit in ("loads", "stores") else "line"
+        self.line.append(Copy(self._place(), "", reads, writes, 1, done, None, unit, unit, ordered))
+        return self
+
+    def arrive(self, barrier: str) -> Warpgroup:
+        self.line.append(Signal(self._place(), "", self._barrier(barrier), 1))
+        return self
+
+    def awaits(self, barrier: str) -> Warpgroup:
+        self.waits[barrier] = self.waits.get(barrier, 0) + 1
+        amount = self.waits[barrier] * self.phase
+        self.line.append(Wait(self._place(), "", self._barrier(barrier), amount, False))
+        return self
+
+    def load(self, region: Region, barrier: str) -> Warpgroup:
+        return self._work("loads", (), (region,), self._barrier(barrier))
+
+    def multiply(self, region: Region) -> Warpgroup:
+        done = Semaphore(self.number, "wgmma", (len(self.line),), "work")
+        self.begun.setdefault("wgmma", []).append(done)
+        return self._work("wgmma", (region,), (part(self.number, "acc"),), done)
+
+    def multiplied(self, left: int = 0) -> Warpgroup:
+        begun = self.begun.get("wgmma", [])
+        if len(begun) > left:
+            self.line.append(Wait(self._place(), "", begun[len(begun) - left - 1], 1, False))
+        return self
+
+    def fence(self) -> Warpgroup:
+        self.line.append(Fence(self._place(), "", "smem"))
+        return self
+
+
+def shared(name: str, start: int = 0, size: int = 2) -> Region:
+    return Region(0, name, name, (2,), ((start, size, 1),), "smem")
+
+
+def block(*groups: Warpgroup) -> Lines:
+    return Lines([group.line for group in groups], [f"warpgroup {group.number}" for group in groups])
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Lines:
+    """Two warpgroups with a few events each."""
+    groups = [Warpgroup(number, draw(st.integers(1, 2))) for number in range(2)]
+    groups[1].phase = groups[0].phase
+    for _ in range(draw(st.integers(2, 9))):
+        group = draw(st.sampled_from(groups))
+        barrier = draw(st.sampled_from(["full", "empty"]))
+        region = shared(draw(st.sampled_from("ab")), *draw(st.sampled_from([(0, 2), (0, 1), (1, 1)])))
+        what = draw(
+            st.sampled_from(["arrive", "awaits", "awaits", "load", "load", "multiply", "done", "read", "write"])
+        )
+        if what in ("arrive", "awaits"):
+            getattr(group, what)(barrier)
+        elif what == "load":
+            group.load(region, barrier)
+        elif what == "done":
+            group.multiplied(draw(st.integers(0, 1)))
+        else:
+            getattr(group, what)(region)
+    return block(*groups)

@@ -19,6 +19,7 @@ class Found:
     left: set[tuple[tuple[Semaphore, int], ...]] = field(default_factory=set)
     races: set[frozenset[Use]] = field(default_factory=set)
     unfinished: set[Use] = field(default_factory=set)  # copies that may outlive a line that they use
+    overruns: set[Moment] = field(default_factory=set)  # waits before which a barrier may complete twice
     states: int = 0
 
 
@@ -77,14 +78,30 @@ class _Search:
             return []
         uses = []
         if (read if copy.sent is not None else written) < copy.size:
-            uses.append((copy.source, False, "read"))
+            uses += [(region, False, "read") for region in copy.reads]
         if written < copy.size:
-            uses.append((copy.target, True, "write"))
+            uses += [(region, True, "write") for region in copy.writes]
         return uses
 
     def _look(self, state) -> None:
         """Note what races in this state, and what outlives its device."""
-        progress, _, phases = state
+        progress, amounts, phases = state
+        for line, index in enumerate(progress):
+            for later, event in enumerate(self.lines.lines[line][index:], index):
+                if not isinstance(event, Wait) or event.semaphore.kind != "arrivals":
+                    continue
+                if amounts[self.semaphores[event.semaphore]] >= event.amount + event.semaphore.phase:
+                    self.found.overruns.add((line, later))
+        ready = [
+            ((line, index), self.lines.lines[line][index])
+            for line, index in enumerate(progress)
+            if index < len(self.lines.lines[line])
+        ]
+        own = [(moment, event) for moment, event in ready if isinstance(event, Access)]
+        for at, (moment, event) in enumerate(own):
+            for other, second in own[:at]:
+                if (event.writes or second.writes) and event.region.overlaps(second.region):
+                    self.found.races.add(frozenset({(moment, "access"), (other, "access")}))
         flying = [
             (number, region, writes, part)
             for number in range(len(self.order))
@@ -93,14 +110,20 @@ class _Search:
         for at, (number, region, writes, part) in enumerate(flying):
             mine: Use = (self.order[number], part)
             for other, second, wrote, its in flying[:at]:
+                if self._in_order(number, other):
+                    continue
                 if other != number and (writes or wrote) and region.overlaps(second):
                     self.found.races.add(frozenset({mine, (self.order[other], its)}))
-            for line, index in enumerate(progress):
-                event = self.lines.lines[line][index] if index < len(self.lines.lines[line]) else None
-                if isinstance(event, Access) and (writes or event.writes) and region.overlaps(event.region):
-                    self.found.races.add(frozenset({mine, ((line, index), "access")}))
+            for moment, event in own:
+                if (writes or event.writes) and region.overlaps(event.region):
+                    self.found.races.add(frozenset({mine, (moment, "access")}))
             if progress[region.home] == len(self.lines.lines[region.home]):
                 self.found.unfinished.add(mine)
+
+    def _in_order(self, one: int, other: int) -> bool:
+        """Whether a unit does one after the other."""
+        first, second = self.copies[self.order[one]], self.copies[self.order[other]]
+        return bool(first.ordered) and self.order[one][0] == self.order[other][0] and first.route == second.route
 
     def _events(self, state):
         progress, amounts, phases = state
@@ -145,11 +168,11 @@ class _Search:
     def _behind(self, phases, number: int, part: int) -> bool:
         """Whether an earlier copy of the same route has to be further first."""
         (line, index), copy = self.order[number], self.copies[self.order[number]]
-        if not self.sure:
+        if not self.sure and not copy.ordered:
             return False
         for other, (its_line, its_index) in enumerate(self.order):
             earlier = self.copies[its_line, its_index]
-            if its_line == line and its_index < index and earlier.to == copy.to:
+            if its_line == line and its_index < index and earlier.route == copy.route:
                 done = phases[other][part if earlier.sent is not None else 1]
                 # One that reads and writes at once stands in both queues.
                 whole = phases[other][1] if copy.sent is None else done

@@ -22,6 +22,11 @@ copies from one device to one other arrive in the order in which they began, and
 is wrong even then is *sure*; what needs copies that overtake one another, or waits that end with a part of a copy, is
 not. `tests/devices` compares all of it with a search through every interleaving, and with spin.
 
+A GPU's block of threads is judged in the same way: its lines are warpgroups, and warps where these fork. Its barriers
+count what ever arrived and are lowered by nobody, so many lines may wait for one, and (1) holds all the more. What TMA
+and the matrix units do are copies: those of wgmma are done in order, warpgroup by warpgroup, those in tensor memory for
+the whole block. What tells that they are done is one of them that reads and writes nothing.
+
 Assumed of the hardware, and not measured: a wait for a copy counts the bytes of the reference that it names.
 
 Nothing but the standard library is imported here: the worker, in the user's interpreter, uses these modules too.

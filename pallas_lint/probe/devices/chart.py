@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .events import Access, Astray, Copy, Event, Lines, Moment, Signal, Wait
+from .events import Access, Astray, Copy, Event, Fence, Lines, Moment, Signal, Wait
 from .told import Row
 
 MOST_ROWS = 24
+_COUNTS = ("regular", "barrier", "arrivals")  # kinds of semaphores whose numbers mean something to who reads them
 
 
 def row(lines: Lines, moment: Moment, note: str = "") -> Row:
     """One event as a row."""
     event = lines.event(moment)
-    told: Row = {"device": moment[0], "line": None, "what": _what(event, moment[0])}
+    told = remark(lines, moment[0], _what(event, moment[0]))
     if event.place is not None:
         told["line"], told["path"] = event.place["line"], event.place["file"]
     if event.step:
@@ -23,6 +24,14 @@ def row(lines: Lines, moment: Moment, note: str = "") -> Row:
     to = _to(event)
     if to is not None and to != moment[0]:
         told["to"] = to
+    return told
+
+
+def remark(lines: Lines, line: int, what: str) -> Row:
+    """A row about a line that is no event of it."""
+    told: Row = {"device": line, "line": None, "what": what}
+    if lines.names[line] != f"device {line}":
+        told["name"] = lines.names[line]
     return told
 
 
@@ -37,17 +46,20 @@ def _what(event: Event, line: int) -> str:
     if isinstance(event, Signal):
         return f"signal {event.semaphore.shown}" + (f" by {event.amount}" if event.amount != 1 else "")
     if isinstance(event, Wait):
-        return f"wait {event.semaphore.shown}" + (f" for {event.amount}" if event.semaphore.kind != "dma" else "")
+        return f"wait {event.semaphore.shown}" + (f" for {event.amount}" if event.semaphore.kind in _COUNTS else "")
     if isinstance(event, Copy):
-        to = f" of device {event.to}" if event.to != line else ""
-        return f"copy {event.source.shown} to {event.target.shown}{to}"
+        to = f" of device {event.to}" if _to(event) not in (None, line) else ""
+        ends = [" and ".join(dict.fromkeys(region.shown for region in end)) for end in (event.reads, event.writes)]
+        return f"{event.what} {' to '.join(end for end in ends if end)}{to}"
     if isinstance(event, Access):
         return f"{'write' if event.writes else 'read'} {event.region.shown}"
+    if isinstance(event, Fence):
+        return f"fence of {event.space}"
     assert isinstance(event, Astray)
     return f"{event.what} to device {event.device}"
 
 
 def _to(event: Event) -> int | None:
-    if isinstance(event, Signal):
+    if isinstance(event, Signal) and event.semaphore.kind != "arrivals":
         return event.semaphore.home
-    return event.to if isinstance(event, Copy) else None
+    return event.to if isinstance(event, Copy) and not event.on_gpu else None

@@ -8,17 +8,20 @@ from typing import Literal, Union
 
 from ..cost.causes import Place
 
-Kind = Literal["regular", "dma", "barrier"]
+# "arrivals": a barrier of a GPU, which counts what ever arrived at it; "work": how much of a work is done.
+Part = Literal["read", "write"]
+Kind = Literal["regular", "dma", "barrier", "arrivals", "work"]
 
 
 @dataclass(frozen=True)
 class Semaphore:
-    """One semaphore of one line, which alone waits for it. `home`: the line's number."""
+    """One semaphore of one line. Who takes from it is this line alone. `home`: the line's number."""
 
     home: int
     name: str
     index: tuple[int, ...]
     kind: Kind
+    phase: int = 1  # of a barrier of a GPU: how many arrivals end a wait
 
     @property
     def shown(self) -> str:
@@ -37,6 +40,7 @@ class Region:
     name: str
     shape: tuple[int, ...]
     box: tuple[tuple[int | None, int, int], ...]
+    space: str = ""  # "smem", "vmem", ...
 
     @property
     def exact(self) -> bool:
@@ -78,6 +82,21 @@ class _Event:
     place: Place | None
     step: str  # of grid and loops: "step 2, loop 1"; empty outside of them
 
+    @property
+    def where(self) -> object:
+        """What tells events of one place in the text from those of others."""
+        place = self.place
+        return None if place is None else (place["file"], place["line"], place.get("column"))
+
+    @property
+    def places(self) -> list[Place]:
+        return [self.place] if self.place is not None else []
+
+    @property
+    def at_step(self) -> str:
+        """The step as an aside: " (step 2)"."""
+        return f" ({self.step})" if self.step else ""
+
 
 @dataclass(frozen=True)
 class Signal(_Event):
@@ -94,18 +113,47 @@ class Wait(_Event):
 
 @dataclass(frozen=True)
 class Copy(_Event):
-    """A copy begins. What it reads is its own device's or core's, what it writes is `to`'s."""
+    """A copy begins, or other work beside the line: reading first, then writing, it is done some time later.
 
-    source: Region
-    target: Region
-    size: int  # bytes
+    What it reads is its own device's or core's, what it writes is `to`'s. Those between the same two lines, of a GPU
+    those of one `unit`, are done in the order in which they begin unless one overtakes, which where `ordered` says so
+    none does: of those of a line, or of the device's.
+    """
+
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+    size: int  # bytes; of a GPU's, how much it counts
     received: Semaphore
     sent: Semaphore | None = None  # None where the copy stays on its device
+    what: str = "copy"
+    unit: str = ""
+    ordered: Literal["", "line", "device"] = ""
 
     @property
     def to(self) -> int:
         """The line that it goes to."""
         return self.received.home
+
+    @property
+    def route(self) -> str | int:
+        """What it is done in order with, of the same line."""
+        return self.unit or self.to
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it is the work of a GPU's units."""
+        return bool(self.unit)
+
+    @property
+    def awaited(self) -> Iterator[tuple[Part, Semaphore, Region]]:
+        """The parts that have to be over before the kernel is, who is told, and an example of what they use.
+
+        What a GPU writes to its main memory is there when the launch is over, without anybody's waiting.
+        """
+        if self.writes and self.writes[0].space != "gmem":
+            yield "write", self.received, self.writes[0]
+        if self.reads and self.sent is not None:
+            yield "read", self.sent, self.reads[0]
 
 
 @dataclass(frozen=True)
@@ -117,6 +165,13 @@ class Access(_Event):
 
 
 @dataclass(frozen=True)
+class Fence(_Event):
+    """What the line itself wrote to these memories is seen by copies and matrix units that begin after it."""
+
+    space: str
+
+
+@dataclass(frozen=True)
 class Astray(_Event):
     """A signal or a copy to a device that is not there."""
 
@@ -124,8 +179,26 @@ class Astray(_Event):
     device: str
 
 
-Event = Union[Signal, Wait, Copy, Access, Astray]  # noqa: UP007  a value, not an annotation
+Event = Union[Signal, Wait, Copy, Access, Fence, Astray]  # noqa: UP007  a value, not an annotation
 Moment = tuple[int, int]  # line, index of the event in it
+
+
+def semaphores_of(event: Event) -> set[Semaphore]:
+    """Those that an event, with the copy that it begins, touches."""
+    if isinstance(event, Signal | Wait):
+        return {event.semaphore}
+    if isinstance(event, Copy):
+        return {event.received} if event.sent is None else {event.received, event.sent}
+    return set()
+
+
+def brings(event: Event, semaphore: Semaphore) -> int:
+    """What an event, with the copy that it begins, adds to a semaphore."""
+    if isinstance(event, Signal) and event.semaphore == semaphore:
+        return event.amount
+    if isinstance(event, Copy):
+        return event.size * ((event.received == semaphore) + (event.sent == semaphore))
+    return 0
 
 
 @dataclass

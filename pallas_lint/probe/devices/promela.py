@@ -65,12 +65,12 @@ class _Model:
                 yield f"assert({alone});"
         elif isinstance(event, Copy):
             mine = self.copies[moment]
-            both = (self._alone(event.source, False, mine), self._alone(event.target, True, mine))
-            alone = " && ".join(each for each in both if each)
+            ends = [(region, writes) for writes, end in enumerate((event.reads, event.writes)) for region in end]
+            each = (self._alone(region, bool(writes), mine) for region, writes in ends)
+            alone = " && ".join(condition for condition in each if condition)
             checked = f"assert({alone}); " if alone else ""
             yield f"d_step {{ {checked}phase[{mine}] = 1 }};"
-        else:
-            assert isinstance(event, Astray)
+        elif isinstance(event, Astray):
             yield "assert(false);"
 
     def _amount(self, semaphore: Semaphore, amount: int) -> tuple[str, int]:
@@ -84,9 +84,9 @@ class _Model:
             assert isinstance(copy, Copy)
             if number == mine:
                 continue
-            if copy.target.overlaps(region):
+            if any(target.overlaps(region) for target in copy.writes):
                 conditions.append(f"phase[{number}] != 1 && phase[{number}] != 2")
-            elif writes and copy.source.overlaps(region):
+            elif writes and any(source.overlaps(region) for source in copy.reads):
                 still = f"phase[{number}] != 1"
                 conditions.append(still if copy.sent is not None else f"{still} && phase[{number}] != 2")
         return " && ".join(conditions)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Literal
 
-from .events import Access, Astray, Event, Lines, Moment, Semaphore, Signal, Wait
+from .events import Access, Astray, Event, Fence, Lines, Moment, Part, Semaphore, Signal, Wait
 
-Part = Literal["read", "write"]
 _WAIT, _SIGNAL, _COPY = 0, 1, 2
 _KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the next
 MOST_STEPS = 30_000_000  # of all runs of one system: about half a minute
@@ -27,6 +25,7 @@ class Held:
     copy: Moment
     part: Part
     sure: bool
+    others: tuple[Moment, ...] = ()  # from which on works of the same route are late in other lines, too
 
 
 @dataclass
@@ -66,6 +65,8 @@ class System:
         self.steps = 0  # made in all runs
         self._semaphores: list[Semaphore] = []
         self._number: dict[Semaphore, int] = {}
+        self._routes: dict[str | int, int] = {}
+        self._ordered: set[int] = set()  # routes on which nothing overtakes
         self._where: list[list[int]] = []  # for each line, which of its events are moves
         self._moves = [self._compiled(line) for line in lines.lines]
         self._ends = [len(moves) for moves in self._moves]
@@ -79,11 +80,11 @@ class System:
         self.whole = self._reached(state, None, self._order)
 
     def _compiled(self, line: list[Event]) -> list[tuple[int, ...]]:
-        """(kind, semaphore, amount, semaphore of the sender or whether it takes, whom it goes to)."""
+        """(kind, semaphore, amount, semaphore of the sender or whether it takes, route)."""
         where: list[int] = []
         moves: list[tuple[int, ...]] = []
         for at, event in enumerate(line):
-            if isinstance(event, Access | Astray):
+            if isinstance(event, Access | Fence | Astray):
                 continue
             where.append(at)
             if isinstance(event, Wait):
@@ -92,7 +93,10 @@ class System:
                 moves.append((_SIGNAL, self._of(event.semaphore), event.amount, 0, 0))
             else:
                 sent = -1 if event.sent is None else self._of(event.sent)
-                moves.append((_COPY, self._of(event.received), event.size, sent, event.to))
+                route = self._routes.setdefault(event.route, len(self._routes))
+                if event.ordered:
+                    self._ordered.add(route)
+                moves.append((_COPY, self._of(event.received), event.size, sent, route))
         self._where.append(where)
         return moves
 
@@ -147,27 +151,29 @@ class System:
     ) -> None:
         """Make all moves that can be made, up to these ends; the order is told, and states are kept, if asked for."""
         amounts, made = state.amounts, state.made
-        holder, hold, route = -1, -1, -1
+        hold, route, late = (-1, -1), -1, {}
         if held is not None:
-            holder, hold = held.copy[0], self._move(held.copy)
-            route = self._moves[holder][hold][4]
-        asleep = [-1] * len(made)  # the semaphore that a line waits for
-        homes = [semaphore.home for semaphore in self._semaphores]
+            hold = held.copy[0], self._move(held.copy)
+            route = self._moves[hold[0]][hold[1]][4]
+            if held.sure or route in self._ordered:
+                late = {line: self._move((line, index)) for line, index in (held.copy, *held.others)}
+        asleep: dict[int, list[int]] = {}  # the lines that wait for a semaphore
         ready = list(range(len(made)))
         while ready:
             line = ready.pop()
             moves, end, at = self._moves[line], ends[line], made[line]
+            behind = late.get(line, end)
             self.steps -= at
             while at < end:
                 kind, semaphore, amount, other, to = moves[at]
                 given: tuple[tuple[int, int], ...] = ()
                 if kind == _WAIT:
                     if amounts[semaphore] < amount:
-                        asleep[line] = semaphore
+                        asleep.setdefault(semaphore, []).append(line)
                         break
                 elif kind == _SIGNAL:
                     given = ((semaphore, amount),)
-                elif held is not None and line == holder and _is_late(held, at, hold, to == route):
+                elif held is not None and ((line, at) == hold or (at >= behind and to == route)):
                     given = _partly(held, semaphore, amount, other)
                 else:
                     given = ((semaphore, amount), (other, amount)) if other >= 0 else ((semaphore, amount),)
@@ -178,10 +184,7 @@ class System:
                     amounts[semaphore] -= amount
                 for number, more in given:
                     amounts[number] += more
-                    owner = homes[number]
-                    if asleep[owner] == number:
-                        asleep[owner] = -1
-                        ready.append(owner)
+                    ready += asleep.pop(number, ())
                 if order is not None:
                     order.append((line, at))
                 at += 1
@@ -200,11 +203,6 @@ class System:
         where = self._where[line]
         end = where[made] if made < len(where) else len(self.lines.lines[line])
         return min(end, stop[1]) if stop is not None and stop[0] == line else end
-
-
-def _is_late(held: Held, move: int, hold: int, same_route: bool) -> bool:
-    """Whether a copy of the line that holds one back does not complete."""
-    return move == hold or (held.sure and move > hold and same_route)
 
 
 def _partly(held: Held, received: int, amount: int, sent: int) -> tuple[tuple[int, int], ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from ..cost.causes import Place
 
-VerdictKind = Literal["deadlock", "device-race", "unfinished", "left-over", "outside", "too-early"]
+VerdictKind = Literal[
+    "deadlock", "device-race", "unfinished", "left-over", "outside", "too-early", "overrun", "unfenced"
+]
 
 
 class _Row(TypedDict):
@@ -22,6 +25,7 @@ class Row(_Row, total=False):
     step: str  # of grid and loops
     note: str  # why it matters
     to: int  # the device that it goes to, where that is another
+    name: str  # of a line that is not the device: "device 1, core 0", "warpgroup 0"
 
 
 class OnDevices(TypedDict):
@@ -30,5 +34,16 @@ class OnDevices(TypedDict):
     kind: VerdictKind
     message: str
     places: list[Place]  # the most telling one first
+    sure: bool
+    trace: list[Row]
+
+
+@dataclass
+class Verdict:
+    """One thing that is wrong. `sure`: even if no copy overtakes another; `trace`: a run in which it shows."""
+
+    kind: VerdictKind
+    message: str
+    places: list[Place]
     sure: bool
     trace: list[Row]

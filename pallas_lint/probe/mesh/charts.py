@@ -38,27 +38,35 @@ def paragraphs(launches: Iterable[LaunchResult], style: Style, width: int) -> It
 
 def _drawn(rows: Sequence[Row], style: Style, width: int) -> Iterator[str]:
     devices = sorted({row["device"] for row in rows})
+    names = _names(rows)
     texts = [visible(_text(row)) for row in rows]
     widths = [
         max(
-            len(f"device {device}"),
+            len(names[device]),
             *(len(text) for row, text in zip(rows, texts, strict=True) if row["device"] == device),
         )
         for device in devices
     ]
     if sum(widths) + len(_GAP) * (len(widths) - 1) > width:  # a list takes less than columns
-        ahead = len(f"device {devices[-1]}")
+        ahead = max(map(len, names.values()))
         for row, text in zip(rows, texts, strict=True):
-            device = f"device {row['device']}".ljust(ahead)
-            yield f"{style.dim(device)}  {text}"
+            yield f"{style.dim(names[row['device']].ljust(ahead))}  {text}"
         return
-    yield style.dim(_GAP.join(f"device {device}".ljust(size) for device, size in zip(devices, widths, strict=True)))
+    yield style.dim(_GAP.join(names[device].ljust(size) for device, size in zip(devices, widths, strict=True)))
     for row, text in zip(rows, texts, strict=True):
         cells = [
             (text if device == row["device"] else "").ljust(size) for device, size in zip(devices, widths, strict=True)
         ]
         line = _GAP.join(cells)
         yield style.bold(line) if row.get("note") else line
+
+
+def _names(rows: Sequence[Row]) -> dict[int, str]:
+    """What the columns are called."""
+    numbers = {row["device"] for row in rows} | {row["to"] for row in rows if "to" in row}
+    return {number: f"device {number}" for number in sorted(numbers)} | {
+        row["device"]: row["name"] for row in rows if "name" in row
+    }
 
 
 def _text(row: Row) -> str:
@@ -85,11 +93,13 @@ def section(launch: LaunchResult) -> str:
     for message, rows in drawn:
         caption = f"<figcaption>{escape(message.replace('`', ''))}</figcaption>"
         figures.append(f'<figure>{caption}<div class="wide">{_svg(rows)}</div></figure>')
-    return f"<h3>On several devices</h3>{''.join(figures)}"
+    title = "Between warpgroups" if launch.facts["backend"] == "mosaic_gpu" else "On several devices"
+    return f"<h3>{title}</h3>{''.join(figures)}"
 
 
 def _svg(rows: Sequence[Row]) -> str:
-    devices = sorted({row["device"] for row in rows} | {row["to"] for row in rows if "to" in row})
+    names = _names(rows)
+    devices, columns = sorted(names), ", ".join(names.values())
     # Whatever goes to the right stands beside its arrow; a column is as wide as what stands in it.
     wide = {
         device: max([90.0, *(len(_text(row)) * _LETTER + 24 for row in rows if row["device"] == device)])
@@ -103,10 +113,10 @@ def _svg(rows: Sequence[Row]) -> str:
     height = _ROW * (len(rows) + 2)
     parts = [
         f'<svg class="devices" width="{x + _MARGIN:.0f}" height="{height}" viewBox="0 0 {x + _MARGIN:.0f} {height}" '
-        f'role="img" aria-label="{len(rows)} events on {len(devices)} devices">'
+        f'role="img" aria-label="{len(rows)} events of {escape(columns)}">'
     ]
     for device, at in left.items():
-        parts.append(f'<text class="name" x="{at:.0f}" y="18">device {device}</text>')
+        parts.append(f'<text class="name" x="{at:.0f}" y="18">{escape(names[device])}</text>')
         parts.append(f'<line class="life" x1="{at:.0f}" x2="{at:.0f}" y1="26" y2="{height - 8}"/>')
     for number, row in enumerate(rows):
         parts.append(_event(row, left, 26 + _ROW * (number + 1)))

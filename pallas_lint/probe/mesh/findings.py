@@ -30,11 +30,26 @@ _FINDINGS = {
         "wait for all that is signalled: the next kernel that is given this semaphore takes it for its own",
     ),
     "outside": ("PAL912", Severity.ERROR, Severity.ERROR, "take it modulo the size of the axis: `lax.rem(i, n)`"),
+    "overrun": (
+        "PAL912", Severity.WARNING, Severity.WARNING,
+        "declare it with all that arrive between two waits (`num_arrivals`), or have who arrives wait for who waits",
+    ),
+    "unfenced": (
+        "PAL416", Severity.WARNING, Severity.WARNING,
+        "call the fence after the last write, in the warpgroup that writes, before it tells others to go on",
+    ),
     "too-early": (
         "PAL912", Severity.WARNING, Severity.WARNING,
         "have the barrier wait for every device that this one writes to, or that may be a launch behind",
     ),
 }  # fmt: skip
+
+
+# The same for GPUs, where that is another.
+_ON_GPU = {
+    "unfinished": "wait for it first: `barrier_wait`, `wait_smem_to_gmem(0)` or `wgmma_wait(0)`",
+    "deadlock": "each wait takes as many arrivals as the barrier was declared with: `plgpu.Barrier(num_arrivals=...)`",
+}
 
 
 def problems(launch: LaunchResult) -> list[OnDevices]:
@@ -52,9 +67,12 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         if code == "PAL911" and not launch.facts["axes"]:
             code = "PAL905"  # the same on one device
         severity = sure if problem["sure"] else unsure
+        backend = launch.facts["backend"] or "tpu"
+        if backend == "mosaic_gpu":
+            advice = _ON_GPU.get(problem["kind"], advice)
         if guessed and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
-        finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend="tpu")
+        finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend=backend)
         others = [around.places.span(place, finding.span.path) for place in problem["places"][1:]]
         word = "waits for ever, too" if problem["kind"] == "deadlock" else "the other one"
         known = {(each.span.path, each.span.start.line) for each in finding.related}
@@ -68,4 +86,4 @@ def explains(launch: LaunchResult) -> set[str]:
     """What of an interpreter's findings has its cause in these."""
     kinds = {problem["kind"] for problem in problems(launch)}
     late = {"*"} if kinds & {"device-race", "unfinished"} else set()  # what is read too early is NaN there
-    return late | ({"race"} if kinds & {"device-race", "deadlock"} else set())
+    return late | ({"race"} if kinds & {"device-race", "deadlock", "overrun", "unfinished", "unfenced"} else set())

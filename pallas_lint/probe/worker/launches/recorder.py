@@ -89,6 +89,8 @@ class Recorder:
         self._patched.append(primitive)
 
     def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+        if _is_of_warps(params):
+            return {}
         if not self.keep:
             return self.replace(Record(primitive, params, [], [])) if self.replace is not None else {}
         record = Record(
@@ -109,6 +111,11 @@ class Recorder:
 
             jax.debug.callback(partial(_keep, known), *operands[:count])
         return self.replace(record) if self.replace is not None else {}
+
+
+def _is_of_warps(params: dict[str, Any]) -> bool:
+    """Whether it is a part of a Mosaic GPU kernel, in which a warpgroup forks into its warps."""
+    return any(type(mesh).__name__ == "WarpMesh" for mesh in (params.get("mesh"), *(params.get("meshes") or ())))
 
 
 def _axes() -> dict[str, int]:

@@ -4,41 +4,67 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...devices.events import Lines
 from ...devices.promela import model
 from ...devices.system import TooMuch
+from ...devices.told import Verdict
 from ...devices.verdicts import judge
 from ...protocol import OnDevices, Outcome
 from .. import devices
 from ..launches.launch import Launch
-from ..unrolling.launches import lines_of
+from ..unrolling.launches import blocks_of, lines_of
 from ..unrolling.references import Unmodelled
+from ..unrolling.unroller import speaks
 
 
 def concerns(launch: Launch) -> bool:
     """Whether a kernel does anything that may happen in several orders."""
+    if launch.backend == "mosaic_gpu":
+        return any(map(speaks, launch.primitives - {"run_scoped"}))
     return launch.backend in (None, "tpu") and any("semaphore" in name or "dma" in name for name in launch.primitives)
 
 
 def examine(launch: Launch, folder: str | None, at: int) -> Outcome:
     """The verdicts; with a `folder`, the model is left there for spin. Raises Missing where there is no model."""
     try:
-        lines = lines_of(launch)
+        return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at)
     except Unmodelled as error:
         where = f" (line {error.place['line']})" if error.place else ""
         raise devices.Missing(f"not modelled: {error}{where}") from error
+    except TooMuch as error:
+        raise devices.Missing(f"not judged: {error}") from error
+
+
+def _on_devices(launch: Launch, folder: str | None, at: int) -> Outcome:
+    lines = lines_of(launch)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         name = f"{launch.kernel}-{at}"
         Path(folder, f"{name}.pml").write_text(model(lines, name), encoding="utf-8")
-    try:
+    found = judge(lines)
+    mesh = " x ".join(f"{name} = {size}" for name, size in lines.axes.items()) or "one device"
+    return _told(found.found, f"{mesh}: {_looked_at(lines)}", found.steps)
+
+
+def _on_gpu(launch: Launch) -> Outcome:
+    steps, details = 0, []
+    for lines in blocks_of(launch):
         found = judge(lines)
-    except TooMuch as error:
-        raise devices.Missing(f"not judged: {error}") from error
+        steps += found.steps
+        details.append(_looked_at(lines))
+        if found.found:  # those of the other block are the same, as a rule
+            return _told(found.found, details[-1], steps)
+    return _told([], "; ".join(dict.fromkeys(details)), steps)
+
+
+def _looked_at(lines: Lines) -> str:
+    vague = f", {lines.vague} accesses hang on data and are left out" if lines.vague else ""
+    return f"{lines.count} events, every order{vague}"
+
+
+def _told(found: list[Verdict], detail: str, steps: int) -> Outcome:
     problems: list[OnDevices] = [
         {"kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure, "trace": each.trace}
-        for each in found.found
+        for each in found
     ]
-    mesh = " x ".join(f"{name} = {size}" for name, size in lines.axes.items()) or "one device"
-    vague = f", {lines.vague} accesses hang on data and are left out" if lines.vague else ""
-    detail = f"{mesh}: {lines.count} events, every order{vague}"
-    return {"ok": not problems, "problems": [*problems], "detail": detail, "states": found.steps}
+    return {"ok": not problems, "problems": [*problems], "detail": detail, "states": steps}

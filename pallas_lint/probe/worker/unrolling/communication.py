@@ -76,9 +76,17 @@ def _barrier(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     return [run.barriers.setdefault(name, Buffer(name, name, (), 0, "semaphore", "barrier", run.line))]
 
 
+def _on_tpu(run: Unroller, equation: Any) -> Any:
+    """The place of an operation on a semaphore, where these are modelled. Raises Unmodelled."""
+    place = run.place(equation)
+    if run.work is not None:
+        raise Unmodelled("a semaphore in main memory", place)
+    return place
+
+
 @rule("semaphore_signal")
 def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    place = run.place(equation)
+    place = _on_tpu(run, equation)
     ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, Unknown):
         raise Unmodelled("how much is signalled hangs on data", place)
@@ -86,18 +94,18 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "signal", to))
     else:
-        run.tell(Signal(place, run.step, _part(ref, transforms, place).semaphore(place, to), int(amount)))
+        run.tell(Signal(place, run.step, part(ref, transforms, place).semaphore(place, to), int(amount)))
     return []
 
 
 @rule("semaphore_wait")
 def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    place = run.place(equation)
+    place = _on_tpu(run, equation)
     ref, transforms, amount, *more = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, Unknown):
         raise Unmodelled("how much is waited for hangs on data", place)
     takes = not more or more[0] is None or isinstance(more[0], Unknown) or bool(more[0])
-    run.tell(Wait(place, run.step, _part(ref, transforms, place).semaphore(place), int(amount), takes))
+    run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
     return []
 
 
@@ -106,7 +114,8 @@ def _read_semaphore(run: Unroller, equation: Any, values: list[Any]) -> list[Any
     return [UNKNOWN]
 
 
-def _part(ref: Any, transforms: Any, place: Any) -> View:
+def part(ref: Any, transforms: Any, place: Any) -> View:
+    """The part of a reference that transforms make of it. Raises Unmodelled."""
     view = view_of(ref, place)
     for transform in transforms or ():
         view = view.transformed(transform, place)
@@ -126,9 +135,9 @@ def _ends(equation: Any, values: list[Any], place: Any) -> tuple[View, View, Vie
         on_source = on_target = on_received = on_sent = ()
 
     def semaphore(ref: Any, transforms: Any) -> View | None:
-        return None if ref is None else _part(ref, transforms, place)
+        return None if ref is None else part(ref, transforms, place)
 
-    ends = _part(source, on_source, place), _part(target, on_target, place)
+    ends = part(source, on_source, place), part(target, on_target, place)
     return *ends, semaphore(received, on_received), semaphore(sent, on_sent), device
 
 
@@ -151,7 +160,8 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = None if sent is None else sent.semaphore(place)
     semaphore = received.semaphore(place, to)
     there = to if target.buffer.home == run.home.line else to - run.core.number
-    run.tell(Copy(place, run.step, source.region(), target.region(there), source.bytes, semaphore, given))
+    ends = (source.region(),), (target.region(there),)
+    run.tell(Copy(place, run.step, *ends, source.bytes, semaphore, given))
     if to == run.line:
         _forget(target)
     return []
@@ -171,7 +181,8 @@ def _wait_for_copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def _access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
+def access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
+    """The line itself reads or writes."""
     region = view.region()
     if not region.exact:
         run.vague += 1
@@ -184,14 +195,14 @@ def _access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
 def _viewed(equation: Any, ref: Any, rest: list[Any], place: Any) -> View:
     """The part of a reference that an access is of: `rest` are the operands that its transforms are made of."""
     tree = equation.params.get("tree")
-    return _part(ref, tree.unflatten(rest) if tree is not None else (), place)
+    return part(ref, tree.unflatten(rest) if tree is not None else (), place)
 
 
 @rule("get")
 def _get(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, *rest = values
     view = _viewed(equation, ref, rest, run.place(equation))
-    _access(run, equation, view, writes=False)
+    access(run, equation, view, writes=False)
     return [_value(view, equation.outvars[0].aval)]
 
 
@@ -201,9 +212,9 @@ def _swap(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     view = _viewed(equation, ref, rest, run.place(equation))
     former = UNKNOWN
     if equation.outvars[0] in run.used:
-        _access(run, equation, view, writes=False)
+        access(run, equation, view, writes=False)
         former = _value(view, equation.outvars[0].aval)
-    _access(run, equation, view, writes=True)
+    access(run, equation, view, writes=True)
     _store(view, value)
     return [former]
 
@@ -212,24 +223,26 @@ def _swap(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 def _add(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, _, *rest = values
     view = _viewed(equation, ref, rest, run.place(equation))
-    _access(run, equation, view, writes=False)
-    _access(run, equation, view, writes=True)
+    access(run, equation, view, writes=False)
+    access(run, equation, view, writes=True)
     _forget(view)
     return []
 
 
 @rule("masked_load", "load")
 def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    if "args_tree" not in equation.params:  # Mosaic GPU has one of this name, too
+        return _get(run, equation, values)
     ref, transforms, *_ = equation.params["args_tree"].unflatten(values)
-    _access(run, equation, _part(ref, transforms, run.place(equation)), writes=False)
+    access(run, equation, part(ref, transforms, run.place(equation)), writes=False)
     return [UNKNOWN]
 
 
 @rule("masked_swap")
 def _masked(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, transforms, *_ = equation.params["args_tree"].unflatten(values)
-    view = _part(ref, transforms, run.place(equation))
-    _access(run, equation, view, writes=True)
+    view = part(ref, transforms, run.place(equation))
+    access(run, equation, view, writes=True)
     _forget(view)
     return [UNKNOWN]
 
@@ -238,7 +251,7 @@ def _masked(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 def _transformed(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, *rest = values
     tree = equation.params.get("transforms_tree")
-    return [_part(ref, tree.unflatten(rest) if tree is not None else (), run.place(equation))]
+    return [part(ref, tree.unflatten(rest) if tree is not None else (), run.place(equation))]
 
 
 @rule("with_memory_space_constraint", "pin", "unpin")

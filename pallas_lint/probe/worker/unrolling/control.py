@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
-from .scopes import allocate
-from .unroller import Unroller, address, communicates, rule
+from .scopes import scoped
+from .unroller import Unroller, communicates, rule
 
 _MOST_ROUNDS = 100_000
 
@@ -130,24 +130,9 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("run_scoped")
 def _run_scoped(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    if equation.params.get("collective_axes"):
+    axes = equation.params.get("collective_axes") or ()
+    if axes and (run.work is None or tuple(axes) != (run.core.axis,)):
         raise Unmodelled("memory that several threads share", run.place(equation))
     jaxpr = equation.params["jaxpr"]
     body = getattr(jaxpr, "jaxpr", jaxpr)
-    debug = getattr(body, "debug_info", None)
-    names = [str(name) for name in getattr(debug, "arg_names", None) or ()]
-    made = []
-    for at, var in enumerate(body.invars):
-        # A scope that is entered again has the memory that it had.
-        name = run.scopes.setdefault((address(equation), at), _name(names, at, set(run.scopes.values())))
-        made.append(allocate(var.aval, ("scope", address(equation), at), name, run.home))
-    return run.run(body, made, values)  # what it closes over are its operands
-
-
-def _name(names: list[str], at: int, taken: set[str]) -> str:
-    name = names[at] if at < len(names) and names[at] else f"scratch{at}"
-    number = 2
-    wanted = name
-    while wanted in taken:
-        wanted, number = f"{name} ({number})", number + 1
-    return wanted
+    return run.run(body, [*scoped(run, equation, body, shared=bool(axes))], values)  # it closes over its operands

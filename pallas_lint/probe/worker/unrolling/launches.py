@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from ...devices.events import Lines
 from ..launches.launch import Launch, Operand, kernel_jaxpr
-from . import communication, control  # noqa: F401  they say what operations do
+from . import communication, control, warpgroups  # noqa: F401  they say what operations do
 from .references import UNKNOWN, Buffer, Unmodelled
 from .scopes import allocate
 from .unroller import Core, Unroller
@@ -39,6 +40,45 @@ def lines_of(launch: Launch) -> Lines:
     return lines
 
 
+def blocks_of(launch: Launch) -> Iterator[Lines]:
+    """What the warpgroups of a block of a Mosaic GPU kernel do: of the grid's first block, and of the last.
+
+    Others differ from these in what they read and write, as a rule, and not in what they wait for. Raises Unmodelled.
+    """
+    if launch.record.kind == "pallas_call":
+        raise Unmodelled("a `pallas_call`, of which the compiler makes the pipeline")
+    meshes: tuple[Any, ...] = launch.record.params.get("meshes") or (launch.record.params.get("mesh"),)
+    [mesh, *others] = meshes
+    if others or launch.record.axes:
+        raise Unmodelled("a kernel on several devices")
+    if math.prod(mesh.cluster or (1,)) > 1:
+        raise Unmodelled("a cluster of several blocks")
+    grid = tuple(mesh.grid or ())
+    threads, name = mesh.num_threads or 1, mesh.thread_name
+    for point in dict.fromkeys((tuple(0 for _ in grid), tuple(size - 1 for size in grid))):
+        block = warpgroups.Block(grid, point)
+        alone = dict.fromkeys(mesh.cluster_names or (), 0)
+        axes = dict(zip(mesh.grid_names, grid)) | dict.fromkeys(alone, 1)
+        coordinates = dict(zip(mesh.grid_names, point)) | alone
+        runs = [
+            warpgroups.begin(
+                block,
+                f"warpgroup {number}" if threads > 1 else "the kernel",
+                Core(number, threads, name),
+                axes,
+                coordinates,
+            )
+            for number in range(threads)
+        ]
+        for run in runs:
+            _unroll(run, launch)
+            block.vague += run.vague
+        lines = Lines(block.lines, block.names, {}, block.vague)
+        if lines.count > MOST_EVENTS:
+            raise Unmodelled(f"the warpgroups do more than {MOST_EVENTS} things")
+        yield lines
+
+
 def _cores(launch: Launch) -> list[Core]:
     """The cores of a device that run the kernel, each for itself."""
     meshes = [mesh for mesh in (launch.record.params.get("mesh"), *launch.record.params.get("meshes", ())) if mesh]
@@ -67,7 +107,8 @@ def _unroll(run: Unroller, launch: Launch) -> None:
         buffers, outer = _plain(jaxpr, jaxpr.invars, run), []
     known = [value for value in (*buffers, *outer) if isinstance(value, Buffer)]
     run.scopes = {(0, at): buffer.name for at, buffer in enumerate(known)}
-    for point in itertools.product(*map(range, run.grid)):
+    points = itertools.product(*map(range, run.grid)) if run.work is None else (run.point,)
+    for point in points:
         run.point = point
         run.run(jaxpr, list(buffers), outer)
 
@@ -77,7 +118,13 @@ def _plain(jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
     names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
     named = len(names) == len(variables)
     return [
-        allocate(var.aval, ("operand", at), names[at] if named and names[at] else f"reference {at}", run.home)
+        allocate(
+            var.aval,
+            ("operand", at),
+            names[at] if named and names[at] else f"reference {at}",
+            run.home,
+            on_gpu=run.work is not None,
+        )
         if hasattr(var.aval, "inner_aval")
         else UNKNOWN
         for at, var in enumerate(variables)

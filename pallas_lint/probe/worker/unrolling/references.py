@@ -26,7 +26,9 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
-_ONE_BUFFER = ("MemorySpaceCastTransform", "AccessAssumptionTransform")
+_ONE_BUFFER = ("MemorySpaceCastTransform", "AccessAssumptionTransform", "UnswizzleRef", "SwizzleTransform")
+_TRANSPOSED = ("TransposeTransform", "RefTransposer", "TransposeRef")
+_UNTILED = ("UntilingTransform", "UntileRef")
 
 
 @dataclass(eq=False)
@@ -42,6 +44,13 @@ class Buffer:
     home: int
     values: Any = None  # an object array of numbers and UNKNOWN
     moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
+    phase: int = 1  # of a barrier of a GPU: how many arrivals end a wait
+
+    def untiled(self, tiling: tuple[int, ...]) -> Buffer:
+        """The same memory, as who does not see its tiles has it: the last dimensions are sizes within a tile."""
+        ahead = len(self.shape) - 2 * len(tiling)
+        counts = self.shape[ahead : ahead + len(tiling)]
+        return replace(self, shape=(*self.shape[:ahead], *(count * size for count, size in zip(counts, tiling))))
 
     @property
     def view(self) -> View:
@@ -60,7 +69,9 @@ class View:
     def region(self, home: int | None = None) -> Region:
         """The part, in the memory of another device where `home` is told."""
         buffer = self.buffer
-        return Region(buffer.home if home is None else home, buffer.key, buffer.name, buffer.shape, self.box)
+        return Region(
+            buffer.home if home is None else home, buffer.key, buffer.name, buffer.shape, self.box, buffer.space
+        )
 
     @property
     def bytes(self) -> int:
@@ -72,7 +83,7 @@ class View:
         if buffer.semaphore is None or any(start is None for start, _, _ in self.box):
             raise Unmodelled("which semaphore it is hangs on data", place)
         index = tuple(start for start, _, _ in self.box if start is not None)
-        return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore)
+        return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore, buffer.phase)
 
     def transformed(self, transform: Any, place: Any) -> View:
         """The part of it that a transform of jax's means. Raises Unmodelled."""
@@ -81,7 +92,9 @@ class View:
             return self._indexed(transform, place)
         if name in _ONE_BUFFER:
             return self
-        if name == "TransposeTransform" and self.dims is not None:
+        if name in _UNTILED and self == self.buffer.view:
+            return self.buffer.untiled(tuple(transform.tiling)).view
+        if name in _TRANSPOSED and self.dims is not None:
             order = transform.permutation
             return replace(self, dims=tuple(self.dims[at] for at in order), shape=tuple(self.shape[at] for at in order))
         if name in ("BitcastTransform", "ReshapeTransform", "RefBitcaster", "RefReshaper"):
@@ -100,10 +113,13 @@ class View:
     def _indexed(self, transform: Any, place: Any) -> View:
         indices: tuple[Any, ...] = transform.indices
         if self.dims is None or len(self.dims) != len(indices):
-            return replace(self, dims=None, shape=tuple(transform.get_indexer_shape()))
-        box, dims, shape = list(self.box), [], []
+            shape = tuple(transform.get_indexer_shape())
+            whole = math.prod(shape) == math.prod(self.shape)
+            box = self.box if whole else tuple((None, size, stride) for _, size, stride in self.box)
+            return replace(self, box=box, dims=None, shape=shape)
+        parts, dims, sizes = list(self.box), [], []
         for dim, index in zip(self.dims, indices):
-            start, _, stride = box[dim]
+            start, _, stride = parts[dim]
             rank: Any = getattr(index, "ndim", 0)
             if hasattr(index, "start"):  # a slice
                 first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
@@ -111,17 +127,17 @@ class View:
                     raise Unmodelled("how much of a reference it is hangs on data", place)
                 known = start is not None and not isinstance(first, Unknown)
                 begin = start + int(first) * stride if known and start is not None else None
-                box[dim] = (begin, int(size), stride * int(step))
+                parts[dim] = (begin, int(size), stride * int(step))
                 dims.append(dim)
-                shape.append(int(size))
+                sizes.append(int(size))
             elif isinstance(index, Unknown) or rank:
-                box[dim] = (None, 1, 1)
+                parts[dim] = (None, 1, 1)
                 if rank:
                     dims.append(dim)
-                    shape.append(int(index.size))
+                    sizes.append(int(index.size))
             else:
-                box[dim] = (None if start is None else start + int(index) * stride, 1, 1)
-        return View(self.buffer, tuple(box), tuple(dims), tuple(shape))
+                parts[dim] = (None if start is None else start + int(index) * stride, 1, 1)
+        return View(self.buffer, tuple(parts), tuple(dims), tuple(sizes))
 
 
 def view_of(value: Any, place: Any) -> View:

@@ -8,13 +8,13 @@ from typing import Any
 
 from ...devices.events import Kind
 from .references import UNKNOWN, Buffer
-from .unroller import Home
+from .unroller import Home, Unroller, address
 
 _MOST_VALUES = 65_536  # of a buffer whose integers are followed
 
 
-def allocate(aval: Any, key: Hashable, name: str, home: Home) -> Buffer:
-    """A buffer of this type of reference."""
+def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = False, shared: bool = False) -> Buffer:
+    """A buffer of this type of reference. `shared`: between the lines of a device."""
     import numpy as np
 
     inner = getattr(aval, "inner_aval", aval)
@@ -23,16 +23,41 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home) -> Buffer:
     space = str(getattr(aval, "memory_space", "") or "").lower().rpartition(".")[2]
     semaphore = semaphore_kind(dtype, space)
     values = None
-    if semaphore is None and "smem" in space and math.prod(shape) <= _MOST_VALUES:
+    if on_gpu:
+        space = space or "gmem"
+        shared = shared or space == "gmem"
+    elif semaphore is None and "smem" in space and math.prod(shape) <= _MOST_VALUES:
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
-    whose = home.device if space in ("any", "hbm") else home.line
-    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values)
+    whose = home.device if shared or space in ("any", "hbm") else home.line
+    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values, phase=getattr(dtype, "num_arrivals", 1))
+
+
+def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
+    """The buffers that an operation makes for the jaxpr in it. Entered again, it has the memory that it had."""
+    names = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
+    made = []
+    for at, var in enumerate(body.invars):
+        key = ("scope", address(equation), at)
+        name = run.scopes.setdefault(key[1:], _name(names, at, set(run.scopes.values())))
+        made.append(allocate(var.aval, key, name, run.home, on_gpu=run.work is not None, shared=shared))
+    return made
+
+
+def _name(names: list[str], at: int, taken: set[str]) -> str:
+    name = names[at] if at < len(names) and names[at] else f"scratch{at}"
+    number = 2
+    wanted = name
+    while wanted in taken:
+        wanted, number = f"{name} ({number})", number + 1
+    return wanted
 
 
 def semaphore_kind(dtype: Any, space: str) -> Kind | None:
     """Which kind of semaphore a reference is to; None for data."""
     text = str(dtype).lower()
+    if text == "barrier":  # of a Mosaic GPU kernel; those of clusters have another name
+        return "arrivals"
     if "sem" not in text and "sem" not in space:
         return None
     return "dma" if "dma" in text else "barrier" if "barrier" in text else "regular"

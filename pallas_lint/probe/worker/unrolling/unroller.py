@@ -18,12 +18,16 @@ MOST_STEPS = 3_000_000  # equations of one device
 _LARGEST = 4_096  # elements of a value that is followed
 _CALLS = frozenset(
     "jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2 checkpoint "
-    "eval_jaxpr run_state call_hi_primitive".split()
+    "eval_jaxpr call_hi_primitive".split()
 )
 # What a kernel does that steers nothing.
 _IGNORED = frozenset(
     "debug_callback debug_print delay trace_start trace_stop prng_seed check assume trace_value add_dependency".split()
 )
+
+# Operations that others see: in whole, and by what is in their names.
+_SPEAKING = frozenset({"run_scoped", "run_state", "mpmd_map", "core_map", "commit_group"})
+_ABOUT = ("semaphore", "dma", "barrier_", "mem_to_", "wgmma", "tcgen05", "commit_smem", "commit_tmem", "_tmem")
 
 Rule = Callable[["Unroller", Any, list[Any]], list[Any]]
 RULES: dict[str, Rule] = {}
@@ -71,6 +75,7 @@ class Unroller:
         self.events: list[Event] = []
         self.vague = 0  # accesses whose place hangs on data
         self.barriers: dict[str, Buffer] = {}
+        self.work: Any = None  # of a line of a Mosaic GPU kernel: what it has begun
         self.scopes: dict[tuple[int, int], str] = {}  # names of the buffers that equations make
         self._loops: list[str] = []
         self._steps = 0
@@ -164,6 +169,12 @@ class Unroller:
         found = known.computed(equation, values)
         return [UNKNOWN if value is None else np.asarray(value) for value in found]
 
+    def within(self, outer: Unroller) -> None:
+        """Begin where another line is."""
+        self.scopes = outer.scopes
+        self._loops = outer._loops[:]
+        self._steps = outer._steps
+
     def looped(self, word: str) -> None:
         """Enter a round of a loop."""
         self._loops.append(word)
@@ -179,8 +190,12 @@ def address(equation: Any) -> int:
 
 def communicates(jaxpr: Any) -> bool:
     """Whether it does anything that other devices or copies see."""
-    names = (str(equation.primitive) for equation in equations(jaxpr))
-    return any("semaphore" in name or "dma" in name or name == "run_scoped" for name in names)
+    return any(map(speaks, (str(equation.primitive) for equation in equations(jaxpr))))
+
+
+def speaks(name: str) -> bool:
+    """Whether an operation is seen by others than the line that does it."""
+    return name in _SPEAKING or any(word in name for word in _ABOUT)
 
 
 def _scalar(dtype: Any, value: int) -> Any:

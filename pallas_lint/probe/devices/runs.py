@@ -1,0 +1,87 @@
+"""The runs that verdicts ask for, and the words in which they speak of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .events import Copy, Lines, Moment, Part, Semaphore, semaphores_of
+from .system import Held, Reached, System
+
+
+class Runs:
+    """All runs of some lines that somebody asked for: each is made once."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.system = System(lines)
+        self.whole = self.system.whole
+        self.stuck = [at for at, line in enumerate(lines.lines) if self.whole.progress[at] < len(line)]
+        self._made: dict[Held | Moment, Reached] = {}
+
+    def held(self, copy: Moment, part: Part, *, sure: bool) -> Reached:
+        held = self.hold(copy, part, sure=sure)
+        if held not in self._made:
+            self._made[held] = self.system.run(held=held)
+        return self._made[held]
+
+    def hold(self, copy: Moment, part: Part, *, sure: bool) -> Held:
+        """What of a copy is held back: of one with a single semaphore reading and writing end together."""
+        event = self.lines.event(copy)
+        assert isinstance(event, Copy)
+        others = tuple(self._behind(copy, event)) if event.ordered == "device" else ()
+        return Held(copy, part if event.sent is not None else "read", sure, others)
+
+    def _behind(self, copy: Moment, event: Copy) -> Iterator[Moment]:
+        """For each other line its first work of the same unit that is sure to begin later; what tells that a line's
+        works are done does not wait for those of others.
+        """
+        lines = enumerate(self.lines.lines) if event.reads or event.writes else ()
+        for line, events in lines:
+            for index, other in enumerate(events if line != copy[0] else ()):
+                works = isinstance(other, Copy) and other.route == event.route and (other.reads or other.writes)
+                if works and self.before(copy, (line, index)):
+                    yield line, index
+                    break
+
+    def stopped(self, moment: Moment) -> Reached:
+        if moment not in self._made:
+            self._made[moment] = self.system.run(stop=moment)
+        return self._made[moment]
+
+    def ends_without(self, copy: Moment, part: Part, semaphore: Semaphore, *, sure: bool) -> bool:
+        """Whether all who can wait for a part of a copy leave the kernel without it."""
+        progress = self.held(copy, part, sure=sure).progress
+        waiting = range(len(progress)) if semaphore.kind in ("arrivals", "work") else [semaphore.home]
+        return all(progress[line] == len(self.lines.lines[line]) for line in waiting)
+
+    def before(self, one: Moment, other: Moment) -> bool:
+        """Whether an event comes before another in every run."""
+        return one < other if one[0] == other[0] else not self.stopped(one).has(other)
+
+    def copy(self, moment: Moment) -> str:
+        copy = self.lines.event(moment)
+        assert isinstance(copy, Copy)
+        where = f" in line {copy.place['line']}" if copy.place is not None else ""
+        return f"the {copy.what} that {self.name(moment[0])} starts{where}{copy.at_step}"
+
+    def about(self, semaphores: set[Semaphore]) -> set[Moment]:
+        """The events that touch these semaphores."""
+        return {moment for moment, event in self.lines if semaphores_of(event) & semaphores}
+
+    def name(self, line: int) -> str:
+        return self.lines.names[line]
+
+    def names(self, lines: list[int]) -> str:
+        names = [self.name(line) for line in lines]
+        if len(names) > 4 and all(name.startswith("device ") for name in names):
+            return f"{len(names)} other devices"
+        if len(names) > 1 and all(name.startswith("device ") for name in names):
+            names = [name.removeprefix("device ") for name in names]
+            return f"devices {', '.join(names[:-1])} and {names[-1]}"
+        return ", ".join(names)
+
+
+def counted(semaphore: Semaphore, amount: int) -> str:
+    if semaphore.kind == "arrivals":
+        return f"{amount} arrivals in all" if amount != 1 else "an arrival"
+    return f"{amount} bytes" if semaphore.kind == "dma" else str(amount)

@@ -1,0 +1,86 @@
+"""Mosaic GPU kernels through the probe: what each defect of theirs is called, on a machine without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.probe.client import Worker
+from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.specs import parse_target
+from pallas_lint.report.lines import Lines
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.results import ProbeResult
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+
+OPERANDS = {
+    "total": ["f32[128,128]", "f32[128,128]"],
+    "product": ["f16[64,128]", "f16[128,128]"],
+    "pipelined": ["f16[64,512]", "f16[512,128]"],
+    "specialised": ["f32[256,128]"],
+    "handed_on": ["f32[64,128]"],
+    "ring": ["f32[512,128]"],
+    "warps": ["f32[64,128]"],
+}
+# Function, defect, and what is found. Errors are what cannot come right, or what an H100 got wrong.
+DEFECTS = [
+    *((name, "", {}) for name in OPERANDS),
+    ("total", "no wait", {"PAL905": "error"}),
+    ("total", "one arrival", {"PAL905": "error", "PAL912": "warning"}),
+    ("total", "three arrivals", {"PAL910": "error"}),
+    ("product", "refilled", {"PAL905": "warning"}),
+    ("product", "no fence", {"PAL416": "warning"}),
+    ("pipelined", "released at once", {"PAL905": "warning"}),
+    ("pipelined", "no wait", {"PAL905": "warning"}),
+    ("specialised", "a warpgroup too many", {"PAL905": "error", "PAL912": "warning"}),
+    ("handed_on", "no fence", {"PAL416": "warning"}),
+    ("handed_on", "no arrival", {"PAL910": "error"}),
+    ("handed_on", "no wait", {"PAL905": "warning"}),
+    ("ring", "waits for too few", {"PAL905": "warning"}),
+    ("ring", "no wait at the end", {"PAL905": "warning"}),
+    ("warps", "no wait", {"PAL905": "error"}),
+]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(python(), HERE) as worker:
+        yield worker
+
+
+def probe(worker: Worker, name: str, defect: str) -> tuple[ProbeResult, list[Finding]]:
+    words = [*OPERANDS[name], *([f"defect={defect!r}"] if defect else [])]
+    spec = parse_target(f"warpgroups.py::{name}", words)
+    result = Session(worker, HERE, Conditions(stage="verify")).probe(spec)
+    found, errors = findings_of(result, HERE, Lines(HERE).line)
+    assert not errors, errors
+    return result, found
+
+
+@pytest.mark.parametrize(("name", "defect", "wanted"), DEFECTS, ids=[f"{a} {b}" for a, b, _ in DEFECTS])
+def test_what_a_defect_is_called(worker: Worker, name: str, defect: str, wanted: dict[str, str]) -> None:
+    result, found = probe(worker, name, defect)
+    [launch] = result.launches
+    stage = launch.stage("verify")
+    assert stage is not None and stage.ok is (not wanted), stage
+    worst = {each.code: each.severity.value for each in sorted(found, key=lambda each: each.severity.rank)}
+    assert worst == wanted
+    assert all(finding.backend == "mosaic_gpu" for finding in found), found
+
+
+def test_the_lines_are_named(worker: Worker) -> None:
+    _, found = probe(worker, "handed_on", "no fence")
+    [finding] = found
+    assert finding.message == (
+        "the copy that warpgroup 1 starts may not see what warpgroup 0 wrote to `smem`: no `commit_smem` in between"
+    )
