@@ -86,7 +86,7 @@ def test_a_barrier_that_is_not_waited_for_in_time() -> None:
 
 def test_a_barrier_that_wants_more() -> None:
     verdict = only(block(Warpgroup(0, phase=2).load(shared("a"), "full").awaits("full")), "deadlock")
-    assert verdict.message == ("deadlock: warpgroup 0 waits here for 2 arrivals in all on `full`, and gets an arrival")
+    assert verdict.message == ("deadlock: warpgroup 0 waits here for `full`, and gets 1 of 2 arrivals")
 
 
 def test_what_is_written_has_to_be_committed() -> None:

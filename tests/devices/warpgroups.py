@@ -176,3 +176,27 @@ def warps(x, defect=""):
         o_gmem[...] = smem[...]
 
     return launch(kernel, x.shape, x.dtype, plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier())(x)
+
+
+def multicast(x, y, defect=""):
+    """Two blocks of a cluster that need the same rows: each fetches a half for both."""
+
+    def kernel(x_gmem, y_gmem, o_gmem, x_smem, y_smem, arrived, free):
+        rows = pl.ds(lax.axis_index("pair") * 64, 64)
+        plgpu.copy_gmem_to_smem(x_gmem.at[rows], x_smem, arrived)
+        for step in range(2):
+            plgpu.copy_gmem_to_smem(y_gmem.at[pl.ds(step * 64, 64)], y_smem, arrived, collective_axes="pair")
+            if step:
+                plgpu.barrier_arrive(arrived)  # in place of the other operand
+            plgpu.barrier_wait(arrived)
+            x_smem[...] += y_smem[...]
+            if defect != "refilled for both":
+                plgpu.barrier_arrive(free)
+                plgpu.barrier_wait(free)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(x_smem, o_gmem.at[rows])
+        plgpu.wait_smem_to_gmem(0)
+
+    one = plgpu.SMEM((64, 128), x.dtype)
+    scratch = [one, one, plgpu.Barrier(num_arrivals=2), plgpu.ClusterBarrier(collective_axes=("pair",))]
+    return launch(kernel, x.shape, x.dtype, *scratch, cluster=(2,), cluster_names=("pair",))(x, y)

@@ -21,7 +21,8 @@ class Semaphore:
     name: str
     index: tuple[int, ...]
     kind: Kind
-    phase: int = 1  # of a barrier of a GPU: how many arrivals end a wait
+    phase: int = 1  # of a barrier of a GPU: how much ends a wait
+    unit: int = 1  # and how much of it an arrival is: those of copies for several blocks are shares of one
 
     @property
     def shown(self) -> str:

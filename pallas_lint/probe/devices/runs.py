@@ -17,6 +17,7 @@ class Runs:
         self.whole = self.system.whole
         self.stuck = [at for at, line in enumerate(lines.lines) if self.whole.progress[at] < len(line)]
         self._made: dict[Held | Moment, Reached] = {}
+        self._holds: dict[tuple[Moment, Part, bool], Held] = {}
 
     def held(self, copy: Moment, part: Part, *, sure: bool) -> Reached:
         held = self.hold(copy, part, sure=sure)
@@ -26,10 +27,13 @@ class Runs:
 
     def hold(self, copy: Moment, part: Part, *, sure: bool) -> Held:
         """What of a copy is held back: of one with a single semaphore reading and writing end together."""
-        event = self.lines.event(copy)
-        assert isinstance(event, Copy)
-        others = tuple(self._behind(copy, event)) if event.ordered == "device" else ()
-        return Held(copy, part if event.sent is not None else "read", sure, others)
+        key = (copy, part, sure)
+        if key not in self._holds:
+            event = self.lines.event(copy)
+            assert isinstance(event, Copy)
+            others = tuple(self._behind(copy, event)) if event.ordered == "device" else ()
+            self._holds[key] = Held(copy, part if event.sent is not None else "read", sure, others)
+        return self._holds[key]
 
     def _behind(self, copy: Moment, event: Copy) -> Iterator[Moment]:
         """For each other line its first work of the same unit that is sure to begin later; what tells that a line's
@@ -82,6 +86,4 @@ class Runs:
 
 
 def counted(semaphore: Semaphore, amount: int) -> str:
-    if semaphore.kind == "arrivals":
-        return f"{amount} arrivals in all" if amount != 1 else "an arrival"
     return f"{amount} bytes" if semaphore.kind == "dma" else str(amount)

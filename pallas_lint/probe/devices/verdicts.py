@@ -106,10 +106,7 @@ class _Court(Runs):
             at = group[0]
             wait = self._at(at)
             has = self.whole.amounts.get(wait.semaphore, 0)
-            message = (
-                f"deadlock: {self.name(at)} waits here for {counted(wait.semaphore, wait.amount)} on "
-                f"`{wait.semaphore.shown}`{wait.at_step}, and gets {counted(wait.semaphore, has) if has else 'nothing'}"
-            )
+            message = f"deadlock: {self.name(at)} waits here for {_wanted(wait, has)}"
             others = [other for other in group if other != at]
             if others:
                 message += f"; {self.names(others)} {'does' if len(others) == 1 else 'do'} as well"
@@ -168,8 +165,10 @@ class _Court(Runs):
 
     def _races_of(self, group: list[Use], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
         for one, other in self._pairs(group, sure=sure):
+            if not (one.writes or other.writes) or not one.region.overlaps(other.region):
+                continue
             key = (self._key(one), self._key(other))
-            if not (one.writes or other.writes) or {key, key[::-1]} & seen or not one.region.overlaps(other.region):
+            if {key, key[::-1]} & seen:
                 continue
             if self._together(one, other, sure=sure):
                 seen.add(key)
@@ -350,6 +349,17 @@ class _Court(Runs):
         twice = _Court(self.lines.twice())
         yield from twice.too_early(len(self.lines.lines[0]))
         self._later = twice.steps
+
+
+def _wanted(wait: Wait, has: int) -> str:
+    """What a wait that never ends is for, and what it gets."""
+    semaphore = wait.semaphore
+    if semaphore.kind == "arrivals":
+        missed = wait.amount - semaphore.phase  # what was there when it completed the last time
+        got, wanted = max(has - missed, 0) // semaphore.unit, semaphore.phase // semaphore.unit
+        return f"`{semaphore.shown}`{wait.at_step}, and gets {got or 'none'} of {wanted} arrival{'s' * (wanted > 1)}"
+    gets = counted(semaphore, has) if has else "nothing"
+    return f"{counted(semaphore, wait.amount)} on `{semaphore.shown}`{wait.at_step}, and gets {gets}"
 
 
 def _often_harmless(event: Event, one: Use, other: Use) -> bool:

@@ -41,7 +41,7 @@ def lines_of(launch: Launch) -> Lines:
 
 
 def blocks_of(launch: Launch) -> Iterator[Lines]:
-    """What the warpgroups of a block of a Mosaic GPU kernel do: of the grid's first block, and of the last.
+    """What the warpgroups of a cluster of a Mosaic GPU kernel do: of the grid's first cluster, and of the last.
 
     Others differ from these in what they read and write, as a rule, and not in what they wait for. Raises Unmodelled.
     """
@@ -51,29 +51,16 @@ def blocks_of(launch: Launch) -> Iterator[Lines]:
     [mesh, *others] = meshes
     if others or launch.record.axes:
         raise Unmodelled("a kernel on several devices")
-    if math.prod(mesh.cluster or (1,)) > 1:
-        raise Unmodelled("a cluster of several blocks")
-    grid = tuple(mesh.grid or ())
-    threads, name = mesh.num_threads or 1, mesh.thread_name
+    grid, threads = tuple(mesh.grid or ()), mesh.num_threads or 1
+    sizes = dict(zip(mesh.cluster_names or (), mesh.cluster or ()))
+    if math.prod(sizes.values()) * threads > MOST_LINES:
+        raise Unmodelled(f"a cluster of more than {MOST_LINES} warpgroups")
     for point in dict.fromkeys((tuple(0 for _ in grid), tuple(size - 1 for size in grid))):
-        block = warpgroups.Block(grid, point)
-        alone = dict.fromkeys(mesh.cluster_names or (), 0)
-        axes = dict(zip(mesh.grid_names, grid)) | dict.fromkeys(alone, 1)
-        coordinates = dict(zip(mesh.grid_names, point)) | alone
-        runs = [
-            warpgroups.begin(
-                block,
-                f"warpgroup {number}" if threads > 1 else "the kernel",
-                Core(number, threads, name),
-                axes,
-                coordinates,
-            )
-            for number in range(threads)
-        ]
-        for run in runs:
+        cluster = warpgroups.Cluster(grid, point, dict(zip(mesh.grid_names, grid)), sizes)
+        for run in cluster.begin(threads, mesh.thread_name):
             _unroll(run, launch)
-            block.vague += run.vague
-        lines = Lines(block.lines, block.names, {}, block.vague)
+            cluster.vague += run.vague
+        lines = Lines(cluster.lines, cluster.names, {}, cluster.vague)
         if lines.count > MOST_EVENTS:
             raise Unmodelled(f"the warpgroups do more than {MOST_EVENTS} things")
         yield lines

@@ -44,7 +44,7 @@ class Buffer:
     home: int
     values: Any = None  # an object array of numbers and UNKNOWN
     moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
-    phase: int = 1  # of a barrier of a GPU: how many arrivals end a wait
+    barrier: Any = None  # what a barrier of a GPU is declared as, jax's type
 
     def untiled(self, tiling: tuple[int, ...]) -> Buffer:
         """The same memory, as who does not see its tiles has it: the last dimensions are sizes within a tile."""
@@ -83,7 +83,7 @@ class View:
         if buffer.semaphore is None or any(start is None for start, _, _ in self.box):
             raise Unmodelled("which semaphore it is hangs on data", place)
         index = tuple(start for start, _, _ in self.box if start is not None)
-        return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore, buffer.phase)
+        return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore)
 
     def transformed(self, transform: Any, place: Any) -> View:
         """The part of it that a transform of jax's means. Raises Unmodelled."""

@@ -30,7 +30,8 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
     whose = home.device if shared or space in ("any", "hbm") else home.line
-    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values, phase=getattr(dtype, "num_arrivals", 1))
+    barrier = dtype if semaphore == "arrivals" else None
+    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values, barrier=barrier)
 
 
 def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
@@ -56,7 +57,7 @@ def _name(names: list[str], at: int, taken: set[str]) -> str:
 def semaphore_kind(dtype: Any, space: str) -> Kind | None:
     """Which kind of semaphore a reference is to; None for data."""
     text = str(dtype).lower()
-    if text == "barrier":  # of a Mosaic GPU kernel; those of clusters have another name
+    if text in ("barrier", "cluster_barrier"):  # of a Mosaic GPU kernel
         return "arrivals"
     if "sem" not in text and "sem" not in space:
         return None

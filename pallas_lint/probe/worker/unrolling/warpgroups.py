@@ -7,11 +7,12 @@ main memory and wgmma are waited for by how many younger ones may still be under
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ...devices.events import Copy, Event, Fence, Semaphore, Signal, Wait
+from ...devices.events import Copy, Event, Fence, Region, Semaphore, Signal, Wait
 from .communication import access, part
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
 from .scopes import scoped
@@ -24,31 +25,63 @@ _ORDERED: dict[str, Literal["", "line", "device"]] = {_LOADS: "", _STORES: "", _
 
 
 @dataclass
-class Block:
-    """A block of threads: where it is in the grid, and its lines, those of warps included."""
+class Cluster:
+    """Blocks of threads that see each other's memory: where they are in the grid, and their lines, warps included."""
 
     grid: tuple[int, ...]
     point: tuple[int, ...]
+    grid_axes: dict[str, int]
+    sizes: dict[str, int]  # of its own axes
     names: list[str] = field(default_factory=list)
     lines: list[list[Event]] = field(default_factory=list)
+    homes: list[int] = field(default_factory=list)  # the first line of each block, whose the block's memory is
     vague: int = 0
 
-    def begin(self, name: str) -> int:
-        """The number of a new line."""
+    def begin(self, threads: int, axis: str | None) -> list[Unroller]:
+        """The lines of all blocks, before they run."""
+        runs = []
+        for block, at in enumerate(itertools.product(*map(range, self.sizes.values()))):
+            self.homes.append(len(self.lines))
+            coordinates = dict(zip(self.grid_axes, self.point)) | dict(zip(self.sizes, at))
+            for number in range(threads):
+                name = f"warpgroup {number}" if threads > 1 else "the kernel" if self.size == 1 else ""
+                where = f"block {block}" if self.size > 1 else ""
+                words = ", ".join(word for word in (where, name) if word)
+                runs.append(
+                    self.line(block, words, Core(number, threads, axis), self.grid_axes | self.sizes, coordinates)
+                )
+        return runs
+
+    def line(self, block: int, name: str, core: Core, axes: dict[str, int], coordinates: dict[str, int]) -> Unroller:
+        """A new line, of a warpgroup or of a warp."""
+        run = Unroller(0, core, axes, coordinates, self.grid)
+        run.home = Home(len(self.lines), self.homes[block])
+        run.point = self.point
+        run.work = Work(self, block)
         self.names.append(name)
-        self.lines.append([])
-        return len(self.lines) - 1
+        self.lines.append(run.events)
+        return run
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes.values())
+
+    def along(self, block: int, axes: Any) -> list[int]:
+        """The blocks that differ from one in their places along these axes only."""
+        wanted = (axes,) if isinstance(axes, str) else tuple(axes)
+        places = list(itertools.product(*map(range, self.sizes.values())))
+        fixed = [at for at, name in enumerate(self.sizes) if name not in wanted]
+        return [other for other, at in enumerate(places) if all(at[k] == places[block][k] for k in fixed)]
 
 
 @dataclass
 class Work:
     """What a line has begun, and waits for by its number."""
 
-    block: Block
+    cluster: Cluster
+    block: int
     waits: dict[Semaphore, int] = field(default_factory=lambda: defaultdict(int))
-    stores: list[tuple[Semaphore, Semaphore]] = field(
-        default_factory=list
-    )  # of the group that is not closed: read, done
+    stores: list[tuple[Semaphore, Semaphore]] = field(default_factory=list)  # read, and done, of the open group
     groups: list[list[tuple[Semaphore, Semaphore]]] = field(default_factory=list)
     products: list[Semaphore] = field(default_factory=list)
     numbers: Any = field(default_factory=itertools.count)
@@ -57,16 +90,30 @@ class Work:
         """A new one, of a single work."""
         return Semaphore(line, name, (next(self.numbers),), "work")
 
+    def barrier(self, view: View, place: Any, block: int | None = None) -> Semaphore:
+        """A barrier of its own block, or of another one. Raises Unmodelled."""
+        declared = view.buffer.barrier
+        if declared is None:
+            raise Unmodelled("a barrier that is none", place)
+        scale = self.cluster.size
+        whole = declared.num_arrivals * self._arriving(declared) * scale
+        plain = view.semaphore(place, None if block is None else self.cluster.homes[block])
+        return replace(plain, phase=whole, unit=scale)
 
-def begin(block: Block, name: str, core: Core, axes: dict[str, int], coordinates: dict[str, int]) -> Unroller:
-    """A new line of a block, which stands at these coordinates of the grid, and of warps where it is one."""
-    line = block.begin(name)
-    run = Unroller(0, core, axes, coordinates, block.grid)
-    run.home = Home(line, 0)
-    run.point = block.point
-    run.events = block.lines[line]
-    run.work = Work(block)
-    return run
+    def _arriving(self, declared: Any) -> int:
+        """How many blocks arrive at a barrier for one of its arrivals."""
+        axes = getattr(declared, "collective_axes", ())
+        return sum(len(self.cluster.along(self.block, each)) for each in axes) - len(axes) + 1
+
+    def arrives_at(self, declared: Any) -> list[int]:
+        """The blocks at whose barriers an arrival is one."""
+        found = {self.block}
+        for axes in getattr(declared, "collective_axes", ()):
+            along = self.cluster.along(self.block, axes)
+            if getattr(declared, "leader_tracked", False):
+                return along[:1]
+            found |= set(along)
+        return sorted(found)
 
 
 def _work(run: Unroller, place: Any) -> Work:
@@ -97,27 +144,26 @@ class _Given:
         return part(self.refs[at], () if shape is None else shape.unflatten(leaves), self.place)
 
 
-def _barrier(view: View, place: Any) -> Semaphore:
-    if view.buffer.semaphore != "arrivals":
-        raise Unmodelled("a barrier of several blocks", place)
-    return view.semaphore(place)
-
-
 # -- barriers ----------------------------------------------------------------------------------------------------------
 
 
 @rule("barrier_arrive")
 def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 1)
-    if given.happens:
-        run.tell(Signal(given.place, run.step, _barrier(given.view(0, "transforms_treedef"), given.place), 1))
+    work = _work(run, given.place)
+    view = given.view(0, "transforms_treedef")
+    for block in work.arrives_at(view.buffer.barrier) if given.happens else ():
+        run.tell(Signal(given.place, run.step, work.barrier(view, given.place, block), work.cluster.size))
     return []
 
 
 @rule("barrier_wait")
 def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 1)
-    _wait_for(run, _barrier(given.view(0, "transforms_treedef"), given.place), given.place)
+    work = _work(run, given.place)
+    barrier = work.barrier(given.view(0, "transforms_treedef"), given.place)
+    work.waits[barrier] += 1
+    run.tell(Wait(given.place, run.step, barrier, work.waits[barrier] * barrier.phase, takes=False))
     return []
 
 
@@ -125,12 +171,6 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 def _arrive_and_wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     _arrive(run, equation, list(values))
     return _wait(run, equation, values)
-
-
-def _wait_for(run: Unroller, barrier: Semaphore, place: Any) -> None:
-    waits = _work(run, place).waits
-    waits[barrier] += 1
-    run.tell(Wait(place, run.step, barrier, waits[barrier] * barrier.phase, takes=False))
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -141,13 +181,30 @@ def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if not equation.params.get("has_barrier", True):
         raise Unmodelled("a copy to shared memory without a barrier", run.place(equation))
     given = _Given(run, equation, values, 3)
-    if equation.params.get("collective_axes"):
-        raise Unmodelled("a copy for several blocks", given.place)
+    work = _work(run, given.place)
     source, target = given.view(0, "src_transforms_treedef"), given.view(1, "dst_transforms_treedef")
-    barrier = _barrier(given.view(2, "barrier_transforms_treedef"), given.place)
-    if given.happens:
-        _begin(run, given.place, [source], [target], barrier, unit=_LOADS)
+    barrier = given.view(2, "barrier_transforms_treedef")
+    axes = equation.params.get("collective_axes")
+    group = work.cluster.along(work.block, axes) if axes else [work.block]
+    tracked = equation.params.get("leader_tracked") or equation.params.get("partitioned_axis") is not None
+    # A share for each block: of all for one, of a part for all, or, tracked by the first, of one's own for that.
+    share = work.cluster.size // len(group)
+    if not tracked:
+        target = _share(target, group.index(work.block), len(group))
+    for block in ([work.block] if tracked else group) if given.happens else ():
+        signalled = work.barrier(barrier, given.place, group[0] if tracked else block)
+        _begin(run, given.place, [source], [(target, block)], signalled, unit=_LOADS, size=share)
     return []
+
+
+def _share(view: View, at: int, count: int) -> View:
+    """One of so many parts of a reference, which blocks fetch for each other."""
+    box = list(view.box)
+    for dim, (start, size, stride) in enumerate(box):
+        if size % count == 0 and start is not None:
+            box[dim] = (start + at * (size // count) * stride, size // count, stride)
+            return replace(view, box=tuple(box))
+    return replace(view, box=tuple((None, size, stride) for _, size, stride in box))  # which part it is is not known
 
 
 @rule("copy_smem_to_gmem")
@@ -159,7 +216,7 @@ def _store(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         read, done = work.semaphore(run.line, "copies read"), work.semaphore(run.line, "copies done")
         work.stores.append((read, done))
         added = equation.params.get("reduction_op") is not None  # several may add to one place
-        _begin(run, given.place, [source], [] if added else [target], done, read, unit=_STORES)
+        _begin(run, given.place, [source], [] if added else [(target, work.block)], done, read, unit=_STORES)
     if equation.params.get("commit_group", True):
         _close(run, equation, [])
     return []
@@ -194,17 +251,25 @@ def _begin(
     run: Unroller,
     place: Any,
     reads: list[View],
-    writes: list[View],
+    writes: list[tuple[View, int]],
     received: Semaphore,
     sent: Semaphore | None = None,
     *,
     unit: str,
     what: str = "copy",
+    size: int = 1,
 ) -> None:
-    for view in (*reads, *writes):
-        run.vague += not view.region().exact
-    source, target = (tuple(view.region() for view in views) for views in (reads, writes))
-    run.tell(Copy(place, run.step, source, target, 1, received, sent, what, unit, _ORDERED[unit]))
+    """Tell a work. `writes`: with the blocks whose memory it is."""
+    cluster = _work(run, place).cluster
+    source = tuple(view.region() for view in reads)
+    target = tuple(_of_block(cluster, view, block) for view, block in writes)
+    run.vague += sum(not region.exact for region in (*source, *target))
+    run.tell(Copy(place, run.step, source, target, size, received, sent, what, unit, _ORDERED[unit]))
+
+
+def _of_block(cluster: Cluster, view: View, block: int) -> Region:
+    """A part of the memory of a block; of main memory, and registers, there is only one's own."""
+    return view.region(cluster.homes[block] if view.buffer.space in ("smem", "tmem") else None)
 
 
 # -- matrix units ------------------------------------------------------------------------------------------------------
@@ -220,7 +285,7 @@ def _multiply(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
             views.append(given.view(at, tree))
     done = work.semaphore(run.line, "wgmma")
     work.products.append(done)
-    _begin(run, given.place, views[1:], views[:1], done, unit=_WGMMA, what="wgmma")
+    _begin(run, given.place, views[1:], [(views[0], work.block)], done, unit=_WGMMA, what="wgmma")
     return []
 
 
@@ -257,43 +322,66 @@ def _write_accumulator(run: Unroller, equation: Any, values: list[Any]) -> list[
 
 @rule("tcgen05_mma")
 def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    params = equation.params
-    if params.get("collective_axis") is not None:
-        raise Unmodelled("a product of several blocks", run.place(equation))
+    params, place = equation.params, run.place(equation)
     if params.get("scaled") or params.get("sparse") or params.get("is_sparse"):
-        raise Unmodelled("a product with scales or of sparse operands", run.place(equation))
+        raise Unmodelled("a product with scales or of sparse operands", place)
+    blocks = _doing(run, params.get("collective_axis"), place)
     arrives = bool(params.get("arrive"))
     given = _Given(run, equation, values, 5 if arrives else 4)
     views = [given.view(at, f"{name}_transforms_tree") for at, name in enumerate(("acc", "a", "b"))]
     again = given.refs[3]  # whether it adds to what is there
     reads = views[1:] + ([] if not isinstance(again, Unknown) and not again else views[:1])
-    done = _work(run, given.place).semaphore(run.line, "tcgen05_mma")
-    _begin(run, given.place, reads, views[:1], done, unit=_TCGEN05, what="tcgen05_mma")
+    work = _work(run, place)
+    for block in blocks:
+        own = [_moved(work.cluster, view, block) for view in reads]
+        done = work.semaphore(run.line, "tcgen05_mma")
+        _begin(run, place, own, [(views[0], block)], done, unit=_TCGEN05, what="tcgen05_mma")
     if arrives:
-        barrier = _barrier(given.view(4, "barrier_transforms_tree"), given.place)
-        _begin(run, given.place, [], [], barrier, unit=_TCGEN05, what="commit")
+        _tell_done(run, given.view(4, "barrier_transforms_tree"), blocks, place)
     return []
+
+
+def _doing(run: Unroller, axis: str | None, place: Any) -> list[int]:
+    """The blocks that a work of the matrix unit is for: with an axis it is the first one's, for all along it."""
+    work = _work(run, place)
+    if axis is None:
+        return [work.block]
+    along = work.cluster.along(work.block, axis)
+    return along if along[0] == work.block else []
+
+
+def _moved(cluster: Cluster, view: View, block: int) -> View:
+    """The same part of another block's memory."""
+    if view.buffer.space not in ("smem", "tmem"):
+        return view
+    return replace(view, buffer=replace(view.buffer, home=cluster.homes[block]))
+
+
+def _tell_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None:
+    """Arrive at a barrier of these blocks when all is done that the unit was told before."""
+    work = _work(run, place)
+    for block in blocks:
+        barrier = work.barrier(view, place, block)
+        _begin(run, place, [], [], barrier, unit=_TCGEN05, what="commit", size=work.cluster.size)
 
 
 @rule("tcgen05_commit_arrive")
 def _commit(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 1)
-    if equation.params.get("collective_axis") is not None:
-        raise Unmodelled("an arrival at barriers of several blocks", given.place)
-    if given.happens:  # it arrives when all is done that the unit was told before
-        barrier = _barrier(given.view(0, "barrier_transforms_tree"), given.place)
-        _begin(run, given.place, [], [], barrier, unit=_TCGEN05, what="commit")
+    if given.happens:
+        blocks = _doing(run, equation.params.get("collective_axis"), given.place)
+        _tell_done(run, given.view(0, "barrier_transforms_tree"), blocks, given.place)
     return []
 
 
 @rule("async_copy_smem_to_tmem", "async_copy_scales_to_tmem", "async_copy_sparse_metadata_to_tmem")
 def _copy_to_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 2)
-    if equation.params.get("collective_axis") is not None:
-        raise Unmodelled("a copy of several blocks", given.place)
+    work = _work(run, given.place)
     source, target = given.view(0, "smem_tree"), given.view(1, "tmem_tree")
-    done = _work(run, given.place).semaphore(run.line, "copies to TMEM")
-    _begin(run, given.place, [source], [target], done, unit=_TCGEN05)
+    for block in _doing(run, equation.params.get("collective_axis"), given.place):
+        done = work.semaphore(run.line, "copies to TMEM")
+        _begin(run, given.place, [_moved(work.cluster, source, block)], [(target, block)], done, unit=_TCGEN05)
     return []
 
 
@@ -353,8 +441,8 @@ def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     run.tell(Signal(place, run.step, fork, 1))
     waits: dict[Semaphore, int] = defaultdict(int)
     for warp in range(_WARPS):
-        own = begin(
-            work.block, f"{work.block.names[run.line]}, warp {warp}", run.core,
+        own = work.cluster.line(
+            work.block, f"{work.cluster.names[run.line]}, warp {warp}", run.core,
             {**run.axes, axis: _WARPS}, {**run.coordinates, axis: warp},
         )  # fmt: skip
         own.within(run)
@@ -366,7 +454,7 @@ def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         else:
             own.run(jaxpr, values)
         own.tell(Signal(place, run.step, join, 1))
-        work.block.vague += own.vague
+        work.cluster.vague += own.vague
         for barrier, count in own.work.waits.items():
             waits[barrier] = max(waits[barrier], count)
     work.waits.update(waits)
