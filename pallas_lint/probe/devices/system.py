@@ -111,8 +111,7 @@ class System:
 
         `ordered`: tell the order, too. Raises TooMuch.
         """
-        if self.steps > MOST_STEPS:
-            raise TooMuch(f"judging them takes more than {MOST_STEPS:,} steps")
+        self.spend(0)
         ends, parting = self._ends[:], len(self._order)
         if held is not None:
             parting = self._when[held.copy[0]][self._move(held.copy)]
@@ -125,6 +124,12 @@ class System:
         state = self._at(parting)
         self._go_on(state, ends, held, order)
         return self._reached(state, stop, order or [])
+
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises TooMuch."""
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise TooMuch(f"judging them takes more than {MOST_STEPS:,} steps")
 
     def _move(self, moment: Moment) -> int:
         """Which move of its line is the first that is not before an event."""

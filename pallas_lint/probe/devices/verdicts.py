@@ -189,7 +189,9 @@ class _Court(Runs):
             for line, uses in lines.items():
                 own = line == one.moment[0]
                 after = bisect_right(indices[line], one.moment[1]) if own else 0
-                for other in uses[after : bisect_left(indices[line], without.progress[line])]:
+                last = bisect_left(indices[line], without.progress[line])
+                self.system.spend(max(last - after, 0))
+                for other in uses[after:last]:
                     if one.part is not None and self._is_known(one):
                         break
                     if one.part is not None or (other.part is None and not own):

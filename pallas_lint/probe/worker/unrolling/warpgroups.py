@@ -465,9 +465,16 @@ def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 @rule("run_state")
 def _with_state(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     """References that are made of values: `pl.run_state(body)(plgpu.ACC.init(x))`."""
+    import numpy as np
+
     jaxpr = equation.params["jaxpr"]
     body = getattr(jaxpr, "jaxpr", jaxpr)
     made = scoped(run, equation, body)
+    for value, own in zip(values, made, strict=True):
+        if not isinstance(value, Buffer | View | Unknown) and np.size(value) == math.prod(own.shape):
+            own.values = np.asarray(value).astype(object)  # loop indices are handed in like that
     given = [value if isinstance(value, Buffer | View) else own for value, own in zip(values, made, strict=True)]
     run.run(jaxpr, given)
+    if run.work is not None:  # the state is read at the end
+        _wait_for_all_but(run, 0, run.place(equation))
     return [UNKNOWN] * len(equation.outvars)
