@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
+
+_ASYNCHRONOUS = tuple(f"{PALLAS}.mosaic_gpu.async_{what}_tmem" for what in ("load", "store"))
 
 
 class MemorySpaceAccess(Rule):
@@ -135,8 +138,11 @@ class MemorySpaceAccess(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         target = context.target
         assert target is not None
+        asynchronous = {op.site.key for op in trace.ops(*_ASYNCHRONOUS)}
         for access in trace.events:
-            if isinstance(access, Access) and access.kind in ("load", "store", "accumulate") and not is_copy(access):
+            if not isinstance(access, Access) or access.site.key in asynchronous:
+                continue
+            if access.kind in ("load", "store", "accumulate") and not is_copy(access):
                 yield from self._tpu(access, trace, context) if target.backend == "tpu" else self._gpu(access, context)
 
     @staticmethod

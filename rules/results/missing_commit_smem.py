@@ -149,6 +149,8 @@ class MissingCommitSmem(Rule):
                 buffer = event.ref.buffer
                 if event.kind not in ("store", "accumulate") or event.site.key in copies:
                     continue
+                if event.ref.space in ("tmem", "regs"):
+                    continue  # `commit_tmem` is the fence of these
                 slot = _written(event)
                 copy = sending.pop((buffer, None), None) or sending.pop((buffer, slot), None)
                 if copy is not None and _follows(copy.guards, event.guards):

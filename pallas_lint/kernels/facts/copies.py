@@ -32,7 +32,8 @@ TO_GMEM = f"{GPU}.copy_smem_to_gmem"
 WAIT_TO_GMEM = f"{GPU}.wait_smem_to_gmem"
 COMMIT_SMEM = f"{GPU}.commit_smem"
 _BARRIER_WAITS = frozenset((f"{GPU}.barrier_wait", f"{GPU}.barrier_test"))
-_BARRIER_ARRIVES = frozenset((f"{GPU}.barrier_arrive",))
+# What arrives at a barrier, now or when the tensor cores are done, and where the barrier stands.
+_BARRIER_ARRIVES = {f"{GPU}.barrier_arrive": 0, f"{GPU}.tcgen05_commit_arrive": 0, f"{GPU}.tcgen05_mma": 3}
 _METHODS = frozenset(("start", "wait", "wait_send", "wait_recv"))
 
 
@@ -145,9 +146,12 @@ def copies_of(trace: KernelTrace) -> Copies:
             barrier = event.argument("barrier", 2)
             if barrier not in (None, NONE):
                 copies.signals.append(Signal("start", barrier or UNKNOWN, event, at, *_ends(event)))
-        elif event.name in _BARRIER_WAITS | _BARRIER_ARRIVES:
-            kind: Literal["wait", "arrive"] = "wait" if event.name in _BARRIER_WAITS else "arrive"
-            copies.signals.append(Signal(kind, event.argument("barrier", 0) or UNKNOWN, event, at))
+        elif event.name in _BARRIER_WAITS:
+            copies.signals.append(Signal("wait", event.argument("barrier", 0) or UNKNOWN, event, at))
+        elif event.name in _BARRIER_ARRIVES:
+            barrier = event.argument("barrier", _BARRIER_ARRIVES[event.name])
+            if barrier not in (None, NONE) or event.open:
+                copies.signals.append(Signal("arrive", barrier or UNKNOWN, event, at))
     return copies
 
 

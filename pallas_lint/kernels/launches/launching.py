@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
 
+PIPELINE = "a pipeline in its compute context"  # what makes the function that is handed to `compute_context`
 _MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
 
 
@@ -276,12 +277,23 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
             if result not in interp.pending:
                 interp.pending.append(result)
             continue
-        result.traces.append(interp.kernel)
-        with _over_grid_of(interp, result):
-            interp.call_function(body, _arguments(assign(result, body)))
-            for context in options(result.argument("compute_context") or UNKNOWN):
-                if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
-                    interp.call_function(context, Arguments([UNKNOWN]))
+        for context in options(result.argument("compute_context") or UNKNOWN):
+            if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
+                pipeline = CallResult(PIPELINE, (body,), (), result.site, launch=result)
+                interp.call_function(context, Arguments([pipeline]))
+        if interp.kernel not in result.traces:
+            run_body(interp, result, body)
+
+
+def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | None = None) -> Value:
+    """Run a body inside the kernel at hand, with what it carries from step to step, and say what it returns."""
+    assert interp.kernel is not None
+    result.traces.append(interp.kernel)
+    given = _arguments(assign(result, body))
+    if carry is not None and given.positional:
+        given.positional[-1] = carry
+    with _over_grid_of(interp, result):
+        return interp.call_function(body, given)
 
 
 @contextmanager

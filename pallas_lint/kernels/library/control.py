@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
-from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.launch import scratch_ref
+from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS
+from pallas_lint.kernels.model.launch import ACCUMULATORS, scratch_ref
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index, stepped_index
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -20,6 +21,7 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     Func,
     OneOf,
+    Ref,
     Seq,
     Value,
     dim,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.syntax import nodes
+
+_INITIALISED = tuple(f".{name}.init" for name in ACCUMULATORS)
 
 
 def _callable(value: Value | None) -> bool:
@@ -119,9 +123,8 @@ def _when(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) 
 def _loop(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
-        # The body gets one object that holds the indices.
-        _loop_body(interp, body, [UNKNOWN], carry, node)
-        return UNKNOWN
+        carry = None if carry == NONE else carry
+        return _loop_body(interp, body, [_loop_info(made)], carry, node)
     if made.function.endswith("parallel_loop"):
         carry = made.argument("carry")
     lower, upper = made.argument("lower", 0) or UNKNOWN, made.argument("upper", 1)
@@ -135,6 +138,20 @@ def _loop(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) 
     result = _loop_body(interp, body, [index], carry if carry not in (None, NONE) else None, node)
     interp.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result
+
+
+def _loop_info(made: CallResult) -> CallResult:
+    """The one object that a loop over a grid hands to its body: it holds the indices."""
+    grid = made.argument("grid" if made.function.endswith("nd_loop") else "grid_names", 0)
+    indices = (
+        None
+        if not isinstance(grid, Seq) or grid.open
+        else [loop_index(made.site, UNKNOWN, UNKNOWN) for _ in grid.items]
+    )
+    index = UNKNOWN if indices is None else Seq(tuple(indices))
+    steps = loop_index(made.site, Const(0), UNKNOWN)
+    fields = (("index", index), ("local_index", steps), ("num_local_steps", UNKNOWN))
+    return CallResult(LOOP_INFO, (), fields, made.site)
 
 
 def _with_scoped(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
@@ -154,16 +171,60 @@ def _scoped(interp: Interpreter, body: Value, types: list[Value], named: dict[st
     func = next((option for option in options(body) if isinstance(option, Func)), None)
     names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
 
-    def ref(at: int, declared: Value) -> Value:
-        name = names[at] if at < len(names) else f"#{at}"
+    def ref(name: str, declared: Value) -> Value:
         if isinstance(declared, Seq):
-            return Seq(tuple(ref(at, item) for item in declared.items), open=declared.open)
+            items = tuple(ref(f"{name}[{at}]", item) for at, item in enumerate(declared.items))
+            return Seq(items, open=declared.open)
         return evolve(scratch_ref(name, declared), owner=node)
 
     named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
-    refs = [ref(at, declared) for at, declared in enumerate(types)]
+    refs = [ref(names[at] if at < len(names) else f"#{at}", declared) for at, declared in enumerate(types)]
     keywords = {name: evolve(scratch_ref(name, declared), owner=node) for name, declared in named.items()}
     return interp.call(body, Arguments(refs, dict(keywords)), node)
+
+
+def run_state(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+    """`pl.run_state(body)(value)` in a kernel: the body gets a ref that starts with the value, the last one returns."""
+    assert interp.kernel is not None
+    body, initial = made.argument("f", 0) or UNKNOWN, arguments.get("init_val", 0) or UNKNOWN
+    interp.kernel.scopes.add(node)
+
+    def started(name: str, value: Value) -> Value:
+        if isinstance(value, Seq):
+            items = tuple(started(f"{name}[{at}]", item) for at, item in enumerate(value.items))
+            return evolve(value, items=items)
+        is_accumulator = isinstance(value, CallResult) and value.function.endswith(_INITIALISED)
+        held = (value.argument("array", 0) or UNKNOWN) if isinstance(value, CallResult) and is_accumulator else value
+        ref = Ref(name, "scratch", space="regs" if is_accumulator else None, owner=node)
+        if isinstance(held, Array):
+            ref = evolve(ref, shape=held.shape, dtype=held.element)
+        interp.access("store", ref, Const(...), node, held)
+        return ref
+
+    def ended(value: Value) -> Value:
+        if isinstance(value, Seq):
+            return evolve(value, items=tuple(map(ended, value.items)))
+        assert isinstance(value, Ref)
+        loaded = Array(value.shape, value.element)
+        interp.access("load", value, Const(...), node, loaded)
+        return loaded
+
+    func = next((option for option in options(body) if isinstance(option, Func)), None)
+    names = [] if func is None else [p.name.value for p in func.node.params.params][len(func.bound) :]
+    held = started(names[0] if names else "#0", _traced(initial))
+    interp.call(body, Arguments([held]), node)
+    return ended(held)
+
+
+def run_pipeline(interp: Interpreter, made: CallResult, arguments: Arguments) -> Value:
+    """What a compute context is handed, called with the first carry: the pipeline runs, and gives the last one."""
+    body, carry = made.args[0], arguments.get("init_carry", 0)
+    assert made.launch is not None
+    assert isinstance(body, Func)
+    if carry is None:
+        return launching.run_body(interp, made.launch, body)
+    carry = _traced(carry)
+    return _widen(carry, launching.run_body(interp, made.launch, body, carry))
 
 
 def _fori_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -13,6 +13,7 @@ from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import transforms
 from pallas_lint.kernels.library.host.classes import CLASSES
 from pallas_lint.kernels.library.host.trees import TREES
+from pallas_lint.kernels.library.mosaic_gpu_functions import LAYOUTS, MOSAIC_GPU
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
 from pallas_lint.kernels.library.wrappers import WRAPPERS, run_callbacks
 from pallas_lint.kernels.model.known_names import PALLAS
@@ -84,6 +85,7 @@ def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
 MODELS: dict[str, Model] = {
     **CONTROL,
     **PALLAS_FUNCTIONS,
+    **MOSAIC_GPU,
     **BUILTINS,
     **CLASSES,
     **WRAPPERS,
@@ -94,7 +96,7 @@ MODELS: dict[str, Model] = {
     **{name: _where_known(model) for name, model in TREES.items()},
 }
 # What functions without a model of their own do, by the beginnings of their names: the first that fits.
-FAMILIES: dict[str, Model] = {**COMPUTATIONS, PALLAS: unmodelled, "jax.": _of_jax, "": _foreign}
+FAMILIES: dict[str, Model] = {**COMPUTATIONS, **LAYOUTS, PALLAS: unmodelled, "jax.": _of_jax, "": _foreign}
 
 
 @lru_cache(maxsize=4096)

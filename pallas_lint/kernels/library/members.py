@@ -8,7 +8,7 @@ from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.library.host import classes, known_numbers
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.known_names import is_shape_struct
+from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
     NAMED_NUMBERS,
@@ -183,6 +183,8 @@ def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nod
         return host_numbers.limit(owner.short, name, owner.args[0])
     if owner.function == "method:at":
         return UNKNOWN
+    if owner.function == LOOP_INFO:
+        return owner.argument(name) or UNKNOWN
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 

@@ -215,7 +215,7 @@ _register(
     _atomic,
     *(
         f"{module}{function}"
-        for module in ("", "triton.", "gpu.", "mosaic_gpu.")
+        for module in ("", "triton.", "gpu.")
         for function in (
             "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg",
             "atomic_cas", "swap",
@@ -230,7 +230,10 @@ _register(
 )  # fmt: skip
 _register(_dot, "dot", "triton.dot")
 _register(_bitcast, "tpu.bitcast", "tpu_sc.bitcast")
-_register(_view, *(f"mosaic_gpu.{name}" for name in ("transpose_ref", "untile_ref", "unswizzle_ref", "transform_ref")))
+_register(
+    _view,
+    *(f"mosaic_gpu.{name}" for name in ("transpose_ref", "untile_ref", "unswizzle_ref", "transform_ref", "im2col_ref")),
+)
 _register(_same_shape, "reciprocal", "tpu.roll", "triton.approx_tanh", "tpu.stochastic_round", "mosaic_gpu.layout_cast")
 _register(_repeat, "tpu.repeat")
 _register(_broadcast_to, "broadcast_to")

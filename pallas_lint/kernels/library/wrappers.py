@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import derivatives, jit, spreading
+from pallas_lint.kernels.library import control, derivatives, jit, spreading
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import classes, transforms
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, SHARD_MAPS, is_partial
+from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, RUN_STATE, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, External, Func, OneOf, Seq, Value, options
@@ -40,6 +40,8 @@ _FOREIGN = frozenset(
         "jax.experimental.pallas.mosaic_gpu.custom_primitive",
     }
 )  # fmt: skip
+# They run their function, or make of it what runs it.
+_IN_KERNELS = frozenset({RUN_STATE, f"{PALLAS}.mosaic_gpu.warp_map"})
 _MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
 
 
@@ -128,8 +130,12 @@ def mark_checkified(interp: Interpreter, target: Value) -> None:
 
 def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
+    if callee.function == launching.PIPELINE:
+        return control.run_pipeline(interp, callee, arguments)
     if callee.launch is not None:
         return launching.call(interp, callee, arguments, node)
+    if callee.function == RUN_STATE and interp.kernel is not None:
+        return control.run_state(interp, callee, arguments, node)
     if callee.function in _FOREIGN:
         interp.escape_refs(arguments, node)
         return decorate(interp, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
@@ -189,6 +195,8 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
             return interp.made(CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
             return _mapped(interp, decorator.name, Arguments([target]), node)
+        if decorator.name in _IN_KERNELS and interp.kernel is not None:
+            return interp.call(decorator, Arguments([target]), node)
         return UNKNOWN
     if not isinstance(decorator, CallResult):
         return UNKNOWN

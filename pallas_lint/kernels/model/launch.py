@@ -53,6 +53,9 @@ _SPACES = {
 }  # fmt: skip
 
 
+ACCUMULATORS = ("ACC", "WGMMAAccumulatorRef")  # of `wgmma`; they start with zeros
+
+
 DimKind = Literal["blocked", "squeezed", "element", "bounded", "indirect", "whole", "computed", "unknown"]
 _DIM_KINDS: dict[str, DimKind] = {
     "Blocked": "blocked", "Element": "element", "BoundedSlice": "bounded", "Indirect": "indirect",
@@ -358,7 +361,7 @@ def scratch_ref(name: str, value: Value) -> Ref:
                 space="semaphore",
             )
         space = memory_space(value)
-        if function == "ACC":
+        if function in ACCUMULATORS:
             space = "regs"
         return Ref(
             name,
