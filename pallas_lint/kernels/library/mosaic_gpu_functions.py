@@ -11,7 +11,7 @@ from pallas_lint.kernels.library import arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.known_names import PALLAS, RUN_STATE, integer
 from pallas_lint.kernels.model.launch import ACCUMULATORS
 from pallas_lint.kernels.model.trace import Guard, loop_index
 from pallas_lint.kernels.model.values import (
@@ -229,6 +229,7 @@ _register(_atomic, *(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "
 _register(_to_tmem, *(f"async_copy_{what}_to_tmem" for what in ("smem", "scales", "sparse_metadata")))
 _register(_mma, "mma")
 _register(_made, *(f"{name}.init" for name in ACCUMULATORS))
+MOSAIC_GPU[RUN_STATE] = _made  # what it makes is called: see `control.run_state`
 _register(_product_into, "wgmma", "tcgen05_mma")
 
 # By the beginnings of their names.

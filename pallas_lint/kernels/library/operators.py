@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.library import arrays
-from pallas_lint.kernels.library.jax_version import compare_version
+from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.kinds import differ
