@@ -292,8 +292,11 @@ def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | Non
     given = _arguments(assign(result, body))
     if carry is not None and given.positional:
         given.positional[-1] = carry
+    first = len(interp.kernel.events)
     with _over_grid_of(interp, result):
-        return interp.call_function(body, given)
+        returned = interp.call_function(body, given)
+    result.spans.append((interp.kernel, first, len(interp.kernel.events)))
+    return returned
 
 
 @contextmanager

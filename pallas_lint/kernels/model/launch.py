@@ -131,6 +131,8 @@ class Launch:
     evidence: str | None = None
     scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
+    # Of a part of another kernel, where its body's events are in that one's trace: from the first up to the last.
+    spans: list[tuple[KernelTrace, int, int]] = field(factory=list)
     assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
     beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
     called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
