@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.facts.copies import REMOTE, TO_GMEM, WAIT_TO_GMEM, Copies, Signal, copies_of, miscounts
-from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.facts.copies import (
+    GPU,
+    REMOTE,
+    TO_GMEM,
+    TO_SMEM,
+    WAIT_TO_GMEM,
+    Copies,
+    Signal,
+    copies_of,
+    declaration,
+    miscounts,
+)
+from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import CallResult, Dictionary, Ref
+from pallas_lint.kernels.model.values import NONE, CallResult, Dictionary, Ref, Seq
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
 
+_WAIT_TO_SMEM = f"{GPU}.wait_gmem_to_smem"
 _BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 
 
@@ -30,7 +43,9 @@ class DmaUnpaired(Rule):
     the destination holds old data, and a semaphore that is not back at zero when the kernel ends corrupts the next
     one. A wait without a copy hangs the chip. A descriptor that is neither started nor waited for copies nothing.
 
-    Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either.
+    Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either. A
+    barrier of Mosaic GPU counts arrivals, one for each copy, and a wait ends after `num_arrivals`: more copies than
+    that before a wait are in two of its phases, and nobody sees the first one end.
 
     Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
     device that is ahead signals its neighbour's previous kernel.
@@ -62,6 +77,10 @@ class DmaUnpaired(Rule):
       "eager". Descriptor never used: NaN. Wait without start: NaN with `interpret=True`, hangs with InterpretParams.
       Read after the first of two waits on one semaphore: NaN with "on_wait". Two starts and one wait: "Semaphore has
       non-zero count at kernel exit"; one start and two waits: hangs.
+    - GPU interpreter of jax 0.12.0.1, two copies on a barrier of one arrival: "Barrier completed phase 1, but no
+      threads observed phase 0". The compiler takes them. Lowered for CUDA with 0.12.0.1: "copy_gmem_to_smem without a
+      barrier is only supported on pre-Hopper GPUs"; from 0.10.2 on "Operation is only valid for a single barrier, but
+      barrier ref contains 2", which 0.8.3 lowers.
     """
 
     code = "PAL415"
@@ -154,6 +173,10 @@ class DmaUnpaired(Rule):
         copies = copies_of(trace)
         if not copies.complete or trace.launch.form.kernels == "meshes" or len(trace.launch.bodies) > 1:
             return
+        barriers = list(_barrier_use(copies, context))
+        if barriers:
+            yield from barriers
+            return
         yield from _unmatched(copies, context)
         yield from _miscounted(copies, context)
         yield from _never_used(copies, context)
@@ -206,8 +229,11 @@ def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
     if any(launch.form.is_inner and copies.trace in launch.traces for launch in context.analysis.launches):
         return  # its body runs many times
     for found in miscounts(copies):
-        signal = found.signal
-        if signal.kind == "wait":
+        signal, on_barrier = found.signal, found.signal.op.name.startswith(GPU)
+        if found.arrivals is not None:
+            message = f"a copy too many arrives at `{signal.spelled}` before a wait, which ends after {found.arrivals}"
+            help_ = "declare the barrier with `num_arrivals=` the number of copies, or wait for each copy"
+        elif signal.kind == "wait":
             message = (
                 f"this wait never ends: it is number {found.waits} on `{signal.spelled}`, "
                 f"and {_copies(found.starts)} started before it"
@@ -215,8 +241,10 @@ def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
             help_ = "wait once for each copy, after its start"
         else:
             message = f"{_copies(found.starts)} started on `{signal.spelled}`, and {found.waits} waited for"
-            help_ = "wait for each copy before the kernel ends: the semaphore has to be back at zero"
-        surely = not signal.conditions and signal.ref is not None and signal.ref.role == "scratch"
+            help_ = "wait for each copy before the kernel ends"
+            help_ += "" if on_barrier else ": the semaphore has to be back at zero"
+        certain = signal.kind == "wait" or not on_barrier
+        surely = certain and not signal.conditions and signal.ref is not None and signal.ref.role == "scratch"
         yield context.finding(
             signal.op.site, message, help=help_, severity=Severity.ERROR if surely else Severity.WARNING
         )
@@ -299,6 +327,32 @@ def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
                     related=[(second.op.site, "the other copy"), (event.site, "used here")],
                 )
                 return
+
+
+def _barrier_use(copies: Copies, context: Context) -> Iterator[Finding]:
+    """Copies without a barrier, and arrays of barriers that are taken for one."""
+    for op in copies.trace.ops(TO_SMEM):
+        bare = op.argument("barrier", 2) in (None, NONE) and not op.open
+        if bare and not any(True for _ in copies.trace.ops(_WAIT_TO_SMEM)):
+            yield context.finding(
+                op.site,
+                "a copy to SMEM without a barrier: only GPUs before Hopper take it, and nothing here waits for it",
+                help="pass a `plgpu.Barrier()` from the scratch, and wait with `barrier_wait`",
+                severity=Severity.WARNING,
+            )
+    versions = context.failing(lambda version: not up_to("0.10.1", version))
+    for signal in copies.signals if versions else ():
+        made = None if signal.ref is None or signal.slot != () else declaration(copies.trace, signal.ref)
+        number = None if made is None else made.argument("num_barriers", 1)
+        several = isinstance(number, Seq) or (integer(number) or 0) > 1
+        if several:
+            yield context.finding(
+                signal.op.site,
+                f"`{signal.spelled}` is an array of barriers: `{signal.op.short}` takes a single one",
+                help=f"index it: `{signal.spelled}.at[0]`",
+                severity=Severity.ERROR if signal.op.certain else Severity.WARNING,
+                versions=versions,
+            )
 
 
 def _is_same_semaphore(one: Signal, other: Signal) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
+from pallas_lint.kernels.facts.turns import moments, overlap, part_of
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import Access, Op, refs_in
-from pallas_lint.kernels.model.values import Array, Const, Ref, Sym, Value
+from pallas_lint.kernels.model.values import Const, Ref
+from pallas_lint.records import define
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
 # What reads SMEM through the asynchronous proxy, and where its SMEM operands stand.
 _READERS: dict[str, tuple[tuple[str, int], ...]] = {
@@ -26,6 +28,7 @@ _READERS: dict[str, tuple[tuple[str, int], ...]] = {
     f"{GPU}.async_copy_smem_to_tmem": (("smem_ref", 0),),
     f"{GPU}.async_copy_scales_to_tmem": (("smem_ref", 0),),
 }
+_COMMIT_GROUP = f"{GPU}.commit_smem_to_gmem_group"
 _COPIES = frozenset((TO_SMEM, TO_GMEM))
 
 
@@ -37,7 +40,8 @@ class MissingCommitSmem(Rule):
     before. Nothing warns about it, and small kernels often come out right by luck.
 
     The other direction is the same: a buffer from which a copy is still reading must not be written before
-    `plgpu.wait_smem_to_gmem` has returned.
+    `plgpu.wait_smem_to_gmem` has returned, in this turn of a loop or in the next. `wait_smem_to_gmem(n)` leaves the
+    last `n` copies running: of a ring of `n` slots that is one too many.
 
     ## How to fix
 
@@ -49,9 +53,9 @@ class MissingCommitSmem(Rule):
 
     ## Known limits
 
-    Any `commit_smem` between the write and the copy counts, whatever its condition. A loop that writes after its
-    copy is only seen where nothing in the loop waits. Of several slots of a buffer the one that is copied is known by
-    its index. Silent for code that is not seen.
+    Any `commit_smem` between the write and the copy counts, whatever its condition, and any wait between the copy and
+    the next write. Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops count
+    and by equal values. Silent for code that is not seen.
 
     ## References
 
@@ -137,37 +141,31 @@ class MissingCommitSmem(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        copies = {op.site.key for op in trace.ops(*_COPIES)}
-        dirty: dict[tuple[str, object], Access] = {}
-        sending: dict[_Part, Op] = {}
-        unseen = set(trace.unseen)
-        for at, event in enumerate(trace.events):
-            if at in unseen:  # code ran that may have fences
+        yield from _unfenced_reads(trace, context)
+        if any(True for _ in trace.ops(TO_GMEM)):
+            yield from _early_writes(trace, context)
+
+
+def _unfenced_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    copies = {op.site.key for op in trace.ops(*_COPIES)}
+    dirty: dict[tuple[str, object], Access] = {}
+    unseen = set(trace.unseen)
+    for at, event in enumerate(trace.events):
+        if at in unseen:  # code ran that may have fences
+            dirty.clear()
+        if isinstance(event, Access):
+            if event.kind not in ("store", "accumulate") or event.site.key in copies:
+                continue
+            if event.ref.space not in ("tmem", "regs"):  # `commit_tmem` is the fence of these
+                dirty[event.ref.buffer] = event
+        elif isinstance(event, Op):
+            if event.name == COMMIT_SMEM:
                 dirty.clear()
-                sending.clear()
-            if isinstance(event, Access):
-                buffer = event.ref.buffer
-                if event.kind not in ("store", "accumulate") or event.site.key in copies:
-                    continue
-                if event.ref.space in ("tmem", "regs"):
-                    continue  # `commit_tmem` is the fence of these
-                slot = _written(event)
-                copy = sending.pop((buffer, None), None) or sending.pop((buffer, slot), None)
-                if copy is not None and _follows(copy.guards, event.guards):
-                    yield _overwritten(copy, event, context)
-                dirty[buffer] = event
-            elif isinstance(event, Op):
-                if event.name == COMMIT_SMEM:
-                    dirty.clear()
-                elif event.name == WAIT_TO_GMEM:
-                    sending.clear()
-                elif event.name in _READERS:
-                    for buffer in _read_by(event):
-                        write = dirty.pop(buffer, None)
-                        if write is not None:
-                            yield _unfenced(event, write, context)
-                if event.name == TO_GMEM:
-                    sending.update(dict.fromkeys(_source(event), event))
+            elif event.name in _READERS:
+                for buffer in _read_by(event):
+                    write = dirty.pop(buffer, None)
+                    if write is not None:
+                        yield _unfenced(event, write, context)
 
 
 def _read_by(op: Op) -> Iterator[tuple[str, object]]:
@@ -177,38 +175,53 @@ def _read_by(op: Op) -> Iterator[tuple[str, object]]:
             yield from (ref.buffer for ref in refs_in(value))
 
 
-_Part = tuple[tuple[str, object], object]  # a buffer, and the slot of it; None for all of it
+# -- copies that still read ----------------------------------------------------------------------------------------
 
 
-def _source(op: Op) -> Iterator[_Part]:
-    """The source of a copy, where it is one buffer or one slot of it."""
-    source = op.argument("src", 0)
-    if isinstance(source, Ref) and not source.view:
-        yield source.buffer, None
-    elif isinstance(source, Ref) and source.parent is not None and not source.parent.view:
-        slot = _slot(source.indexer)
-        if slot is not None:
-            yield source.buffer, slot
+@define(eq=False)
+class _Copy:
+    """A copy that may not have read all of its source. `group`: what it is waited for with, None: not told yet."""
+
+    op: Op
+    source: Ref
+    part: object
+    conditions: tuple[Guard, ...]
+    group: int | None = None
+    left: int = 0  # the wait since then leaves so many groups
 
 
-def _written(access: Access) -> object:
-    """The slot that a store names, where it names one as a copy would."""
-    ref = access.ref
-    if not ref.view:
-        return _slot(access.index)
-    return _slot(ref.indexer) if ref.parent is not None and not ref.parent.view else None
-
-
-def _slot(index: Value | None) -> object:
-    """A single index, so that equal ones are the same slot: a traced one is only equal to itself."""
-    if isinstance(index, Array):
-        return Same(index)
-    return index if isinstance(index, Const | Sym) and index != Const(...) else None
-
-
-def _follows(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
-    """Whether code under the guards `after` runs whenever that under `before` has run before it, in the same turn."""
-    return before[: len(after)] == after
+def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """What overwrites a source in the same turn of a loop or in one of the next, before the copy was waited for."""
+    sending: list[_Copy] = []
+    groups, last, told = 0, -1, set()
+    for moment in moments(trace):
+        event = moment.event
+        if any(min(last, moment.at) < at <= moment.at for at in trace.unseen):
+            sending.clear()
+        last = moment.at
+        if isinstance(event, Access):
+            if event.kind not in ("store", "accumulate") or event.site.key in told:
+                continue
+            part = part_of(event.ref, event.index, moment)
+            for copy in sending:
+                same = copy.source.buffer == event.ref.buffer and overlap(copy.part, part)
+                if same and copy.conditions[: len(moment.conditions)] == moment.conditions:
+                    told.add(event.site.key)
+                    yield _overwritten(copy, event, context)
+                    break
+        elif event.name == WAIT_TO_GMEM:
+            left = integer(event.argument("n", 0))
+            sending = [copy for copy in sending if left and (copy.group is None or copy.group > groups - left)]
+            for copy in sending:
+                copy.left = left or 0
+        elif event.name in (TO_GMEM, _COMMIT_GROUP):
+            source = event.argument("src", 0)
+            if event.name == TO_GMEM and isinstance(source, Ref):
+                sending.append(_Copy(event, source, part_of(source, Const(...), moment), moment.conditions))
+            if event.argument("commit_group") != Const(False):
+                groups += 1
+                for copy in sending:
+                    copy.group = groups if copy.group is None else copy.group
 
 
 def _unfenced(op: Op, write: Access, context: Context) -> Finding:
@@ -223,13 +236,15 @@ def _unfenced(op: Op, write: Access, context: Context) -> Finding:
     )
 
 
-def _overwritten(copy: Op, write: Access, context: Context) -> Finding:
+def _overwritten(copy: _Copy, write: Access, context: Context) -> Finding:
+    why = f"`wait_smem_to_gmem({copy.left})` leaves it" if copy.left else "no `wait_smem_to_gmem` in between"
+    help_ = "call `wait_smem_to_gmem(0, wait_read_only=True)` first"
     return context.finding(
         write.site,
-        f"{_named(write.ref)} is overwritten while a copy may still read it: no `wait_smem_to_gmem` in between",
-        help="call `wait_smem_to_gmem(0, wait_read_only=True)` first",
+        f"{_named(write.ref)} is overwritten while a copy may still read it: {why}",
+        help=f"{help_}; of a ring of n slots n - 1 copies may be left" if copy.left else help_,
         severity=Severity.WARNING,
-        related=[(copy.site, "copied from here")],
+        related=[(copy.op.site, "copied from here")],
     )
 
 

@@ -147,3 +147,93 @@ def test_a_slot_that_is_still_sent(then: str, flagged: bool) -> None:
     code = _MODULE.format(body=textwrap.indent(_SLOTS.format(then=then), "    ")).replace("(128,)", "(2, 128)")
     found = [each for each in lint(code, select="PAL416") if "is overwritten" in each.message]
     assert [each.span.start.line for each in found] == ([line_of(code, "# again")] if flagged else [])
+
+
+_RING = """\
+def body(i, _):
+    slot = lax.rem(i, {slots})
+{before}
+    a[slot] = 0.0  # again
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(a.at[slot], o_gmem.at[i])
+{after}
+    return _
+
+lax.fori_loop(0, 8, body, None)
+plgpu.wait_smem_to_gmem(0)"""
+_WAIT = "    plgpu.wait_smem_to_gmem({})"
+
+
+@pytest.mark.parametrize(
+    ("slots", "before", "after", "flagged"),
+    [
+        (2, _WAIT.format(1), "", False),
+        (2, "", _WAIT.format(1), False),
+        (2, _WAIT.format(2), "", True),
+        (2, "", _WAIT.format("2, wait_read_only=True"), True),
+        (3, _WAIT.format(2), "", False),
+        (3, _WAIT.format(3), "", True),
+        (2, "", "", True),
+        (2, _WAIT.format("slots"), "", False),
+        (2, "    @pl.when(i >= 2)\n    def _():\n        plgpu.wait_smem_to_gmem(1)", "", False),
+        (2, _WAIT.format(1), "    plgpu.copy_smem_to_gmem(b, o_gmem.at[0])", False),  # one more, which pushes it out
+    ],
+)
+def test_a_ring_of_slots(slots: int, before: str, after: str, flagged: bool) -> None:
+    code = module(_RING.format(slots=slots, before=before, after=after)).replace("(128,)", "(3, 128)")
+    found = [each for each in lint(code, select="PAL416") if "is overwritten" in each.message]
+    assert [each.span.start.line for each in found] == ([line_of(code, "# again")] if flagged else [])
+
+
+def test_a_wait_that_leaves_a_copy_is_named() -> None:
+    code = module(_RING.format(slots=2, before=_WAIT.format(2), after="")).replace("(128,)", "(3, 128)")
+    [found] = [each for each in lint(code, select="PAL416") if "is overwritten" in each.message]
+    assert found.message.endswith("`wait_smem_to_gmem(2)` leaves it")
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("a[...] = x_gmem[i]  # again\nplgpu.commit_smem()\nplgpu.copy_smem_to_gmem(a, o_gmem.at[i])", True),
+        (
+            "plgpu.wait_smem_to_gmem(0)\na[...] = x_gmem[i]  # again\nplgpu.commit_smem()\n"
+            "plgpu.copy_smem_to_gmem(a, o_gmem.at[i])", False,
+        ),
+        (
+            "a[...] = x_gmem[i]  # again\nplgpu.commit_smem()\nplgpu.copy_smem_to_gmem(a, o_gmem, commit_group=False)\n"
+            "plgpu.wait_smem_to_gmem(0)", False,
+        ),
+    ],
+)  # fmt: skip
+def test_the_next_turn(body: str, flagged: bool) -> None:
+    loop = f"@pl.loop(0, 4)\ndef _(i):\n{textwrap.indent(body, '    ')}{_END}"
+    code = module(loop)
+    found = [each for each in lint(code, select="PAL416") if "is overwritten" in each.message]
+    assert [each.span.start.line for each in found] == ([line_of(code, "# again")] if flagged else [])
+
+
+_ACC = "plgpu.ACC((64, 64), jnp.float32)"
+_EPILOGUE = """\
+def step(indices, l, r, carry):
+    plgpu.wgmma(acc, l, r)
+    plgpu.wgmma_wait(0)
+    return carry
+
+def context(run):
+    run(())
+    a[...] = acc[...]
+    {fence}
+    plgpu.copy_smem_to_gmem(a, o_gmem)
+    plgpu.wait_smem_to_gmem(0)
+
+plgpu.emit_pipeline_warp_specialized(
+    step, grid=(8,),
+    in_specs=[plgpu.BlockSpec((64, 64), lambda k: (0, k)), plgpu.BlockSpec((64, 64), lambda k: (k, 0))],
+    memory_registers=40, wg_axis="wg", num_compute_wgs=1, compute_context=context,
+)(x_gmem, x_gmem)"""
+
+
+@pytest.mark.parametrize(("fence", "flagged"), [("pass", True), ("plgpu.commit_smem()", False)])
+def test_the_end_of_a_compute_context(fence: str, flagged: bool) -> None:
+    code = module(_EPILOGUE.format(fence=fence)).replace("barrier):", "acc):").replace("plgpu.Barrier()", _ACC)
+    assert lines(lint(code, select="PAL416"), "PAL416") == ({line_of(code, "(a, o_gmem)")} if flagged else set())

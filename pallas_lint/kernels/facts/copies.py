@@ -34,6 +34,7 @@ COMMIT_SMEM = f"{GPU}.commit_smem"
 _BARRIER_WAITS = frozenset((f"{GPU}.barrier_wait", f"{GPU}.barrier_test"))
 # What arrives at a barrier, now or when the tensor cores are done, and where the barrier stands.
 _BARRIER_ARRIVES = {f"{GPU}.barrier_arrive": 0, f"{GPU}.tcgen05_commit_arrive": 0, f"{GPU}.tcgen05_mma": 3}
+_PLAIN = frozenset(("src", "dst", "barrier"))
 _METHODS = frozenset(("start", "wait", "wait_send", "wait_recv"))
 
 
@@ -189,11 +190,15 @@ def _ends(descriptor: CallResult | Op) -> tuple[Value, Value]:
 
 @frozen(eq=False)
 class Miscount:
-    """A wait for more than was started before it, or a start too many, with the number of both up to there."""
+    """A wait for more than was started before it, or a start too many, with the number of both up to there.
+
+    `arrivals`: the start is one too many at a barrier of which nobody has waited yet for a whole phase, of so many.
+    """
 
     signal: Signal
     starts: int
     waits: int
+    arrivals: int | None = None
 
 
 def miscounts(copies: Copies) -> Iterator[Miscount]:
@@ -215,14 +220,17 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
         amounts = _amounts(group, copies) if all(signal.op.certain for signal in group) else None
         if amounts is None or "start" not in kinds or "wait" not in kinds:
             continue
+        phase = max(amounts) if any(signal.op.name == TO_SMEM for signal in group) else None  # of a barrier
         left = 0
         for at, (signal, amount) in enumerate(zip(group, amounts, strict=True)):
             left += amount if signal.kind == "start" else -amount
-            if left < 0:
-                yield Miscount(signal, kinds[:at].count("start"), kinds[: at + 1].count("wait"))
+            over = phase if phase is not None and left > phase else None
+            if left < 0 or over is not None:
+                starts, waits = (kinds[:end].count(kind) for kind, end in (("start", at), ("wait", at + 1)))
+                yield Miscount(signal, starts, waits, over)
                 break
         else:
-            if left > 0 and group[0].op.name != TO_SMEM:  # nobody has to take the last arrivals at a barrier
+            if left > 0:
                 last = max(at for at, kind in enumerate(kinds) if kind == "start")
                 yield Miscount(group[last], kinds.count("start"), kinds.count("wait"))
 
@@ -263,15 +271,21 @@ def _arrivals(group: list[Signal], copies: Copies) -> int | None:
         given = (*op.args, *(value for _, value in op.keywords))
         if op not in own and any(ref.buffer == barrier.buffer for value in given for ref in refs_in(value)):
             return None
-    if any(len(signal.op.args) > 3 or signal.op.keywords for signal in group):
+    if any(len(signal.op.args) > 3 or not _PLAIN.issuperset(dict(signal.op.keywords)) for signal in group):
         return None  # collective copies arrive at the barriers of several blocks
+    made = declaration(trace, barrier)
+    if made is None:
+        return None
+    number = made.argument("num_arrivals", 0)
+    return 1 if number is None else integer(number)
+
+
+def declaration(trace: KernelTrace, barrier: Ref) -> CallResult | None:
+    """`plgpu.Barrier(...)` as it stands among the scratch of a launch."""
     declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
     if not isinstance(declared, Seq) or len(declared.items) != len(refs):
         return None
     made = next((m for m, ref in zip(declared.items, refs, strict=True) if ref.buffer == barrier.buffer), None)
     if not isinstance(made, CallResult) or not made.function.endswith(".Barrier") or made.open:
         return None
-    number = made.argument("num_arrivals", 0)
-    if number is None:
-        return 1
-    return integer(number)
+    return made

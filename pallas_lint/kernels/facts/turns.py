@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, Value
+from pallas_lint.kernels.model.values import Array, Call, Const, Ref, Seq, Sym, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 def part_of(ref: Ref, index: Value, moment: Moment) -> object:
     """The part of a buffer that `ref[index]` names at a moment: equal ones overlap; "" for all of it, None: not known.
 
-    A traced index is only equal to itself in the same turn, unless it counts the turns of a loop.
+    A traced index is only equal to itself in the same turn of the loops in which it is made, unless it counts turns.
     """
     if not ref.view:
         return "" if is_full_index(index) else _slot(index, moment)
@@ -109,12 +109,19 @@ def _slot(index: Value, moment: Moment) -> object:
 
 
 def _number(index: Value, moment: Moment) -> object:
-    if isinstance(index, Const | Sym):
-        return None if index == Const(...) else index
+    if isinstance(index, Const):
+        return None if index.value is ... else index
+    if isinstance(index, Sym):  # one of the kernel may be what a Python loop counts
+        owners = index.owner if isinstance(index.owner, frozenset) else (index.owner,)
+        return index if all(isinstance(owner, Call) and not owner.in_kernel for owner in owners) else None
     if not isinstance(index, Array):
         return None
     number = _counted(index, moment, 8)
-    return (Same(index), moment.turns) if number is None else Const(number)
+    if number is not None:
+        return Const(number)
+    op = index.origin
+    loops = None if op is None or op.name == LOOP_INDEX else _loops(op)
+    return Same(index), tuple(turn for turn in moment.turns if loops is None or turn[0] in loops)
 
 
 def _counted(value: Value, moment: Moment, depth: int) -> int | None:
