@@ -97,8 +97,10 @@ class AsyncMmaHazard(Rule):
       `tcgen05_commit_arrive`; pipeline.py: `consumed_slot = lax.rem(step - delay_release, max_concurrent_steps)`.
     - PTX ISA, "Asynchronous warpgroup level matrix operations": accessing registers or shared memory of a
       `wgmma.mma_async` before `wgmma.wait_group` has undefined behaviour.
-    - Lowered for CUDA with jax 0.12.0.1: `wgmma.wait_group` is there with `wgmma_wait` or a read of the accumulator and
-      nowhere without.
+    - Read in the lowering of jax 0.12.0.1: `wgmma.wait_group` comes from `wgmma_wait`, a read of the accumulator and
+      the end of `run_state`, and from nothing else. Both directions of the examples compile for an H100.
+    - GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race where TMEM is read before the wait on the barrier of
+      `tcgen05_mma`, none after it. To `wgmma` it is blind.
     """
 
     code = "PAL418"

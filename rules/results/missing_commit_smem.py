@@ -45,7 +45,9 @@ class MissingCommitSmem(Rule):
 
     ## How to fix
 
-    Call `plgpu.commit_smem()` after the last write and before the copy or MMA.
+    Call `plgpu.commit_smem()` after the last write and before the copy or MMA, and
+    `plgpu.wait_smem_to_gmem(0, wait_read_only=True)` before the next write; with a ring of `n` slots, `n - 1` copies may
+    be left.
 
     ## Fix safety
 
@@ -61,7 +63,8 @@ class MissingCommitSmem(Rule):
 
     - jax documentation, Pallas Mosaic GPU reference, "commit_smem": required before async copies and MMA; issue 27868.
     - Lowered for CUDA with jax 0.12.0.1: the proxy fence is there with `commit_smem` and nowhere without.
-    - Run with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race without `commit_smem`, none with.
+    - Run with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race without `commit_smem`, none with; a
+      race with a ring of two slots and `wait_smem_to_gmem(2)`, none with 1; one with no wait in the loop.
     - Run on an H100 with jax 0.11.2, 200 times each: a small copy was right without the fence every time, which is why
       this is a warning; a buffer overwritten before its copy was waited for was wrong every time.
     """
