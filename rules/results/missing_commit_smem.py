@@ -46,8 +46,8 @@ class MissingCommitSmem(Rule):
     ## How to fix
 
     Call `plgpu.commit_smem()` after the last write and before the copy or MMA, and
-    `plgpu.wait_smem_to_gmem(0, wait_read_only=True)` before the next write; with a ring of `n` slots, `n - 1` copies may
-    be left.
+    `plgpu.wait_smem_to_gmem(0, wait_read_only=True)` before the next write; of a ring of `n` slots `n - 1` copies
+    may be left.
 
     ## Fix safety
 
