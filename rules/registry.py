@@ -34,6 +34,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL211": ("scalar-store-to-vmem", "layout.scalar_store_to_vmem"),
     "PAL212": ("memory-space-access", "layout.memory_space_access"),
     "PAL213": ("memory-budget", "layout.memory_budget"),
+    "PAL214": ("gpu-transforms", "layout.gpu_transforms"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
     "PAL302": ("index-map-arity", "specs.index_map_arity"),
     "PAL303": ("index-map-rank", "specs.index_map_rank"),

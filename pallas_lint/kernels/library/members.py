@@ -168,7 +168,7 @@ def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node)
         return UNKNOWN
     if name == "T":
         shape = None if owner.shape is None else tuple(reversed(owner.shape))
-        return evolve(owner, shape=shape, view=True)
+        return evolve(owner, shape=shape, view=True, parent=None)
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
@@ -271,7 +271,7 @@ def _ref_method(interp: Interpreter, owner: Ref, name: str, arguments: Arguments
         shape = indexing.reshaped(owner.shape, arguments.positional) if known else None
         cast = name == "bitcast" and arguments.positional
         element = arrays.element_of(arguments.positional[0]) if cast else owner.element
-        return evolve(owner, view=True, shape=shape, dtype=element)
+        return evolve(owner, view=True, shape=shape, dtype=element, parent=None)
     interp.access("escape", owner, UNKNOWN, node)
     interp.escape(arguments, node)
     return UNKNOWN

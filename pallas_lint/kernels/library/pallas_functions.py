@@ -135,7 +135,7 @@ def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
 def _bitcast(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
-        return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)))
+        return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)), parent=None)
     return interp.op(
         name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1)))
     )

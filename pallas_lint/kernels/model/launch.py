@@ -361,6 +361,7 @@ def scratch_ref(name: str, value: Value) -> Ref:
                 shape=shape_of(value.argument("shape", 0) or UNKNOWN),
                 dtype="semaphore",
                 space="semaphore",
+                declared=value,
             )
         space = memory_space(value)
         if function in ACCUMULATORS:
@@ -371,6 +372,7 @@ def scratch_ref(name: str, value: Value) -> Ref:
             shape=shape_of(value.argument("shape", 0) or UNKNOWN),
             dtype=element_of(value.argument("dtype", 1)),
             space=space,
+            declared=value,
         )
     declared = getattr(value, "name", "")
     if "Semaphore" in str(declared):
@@ -402,4 +404,5 @@ def _shaped(ref: Ref, spec: BlockSpec | None) -> Ref:
         return ref
     if spec.has_block_shape:
         ref = evolve(ref, shape=spec.ref_shape)
+    ref = evolve(ref, declared=spec.value)
     return evolve(ref, space=spec.memory_space) if spec.memory_space is not None else ref

@@ -223,6 +223,8 @@ class Ref:
     # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
     owner: object = field(default=None, repr=False)
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
+    # The scratch declaration or BlockSpec that says what the buffer is like; views keep it.
+    declared: CallResult | None = field(default=None, eq=False, repr=False)
 
     @property
     def dtype(self) -> str | None:
