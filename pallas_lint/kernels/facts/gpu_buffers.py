@@ -50,7 +50,7 @@ def transforms(buffer: Ref) -> tuple[CallResult, ...] | None:
     """The transforms that a buffer is declared with; None where they are not known."""
     if buffer.declared is None:
         return None
-    given = buffer.declared.argument("transforms", 2 if buffer.declared.short == "SMEM" else None)
+    given = buffer.declared.argument("transforms")
     if given in (None, NONE):
         return None if buffer.declared.open else ()
     if not isinstance(given, Seq) or given.open:
