@@ -36,6 +36,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL212": ("memory-space-access", "layout.memory_space_access"),
     "PAL213": ("memory-budget", "layout.memory_budget"),
     "PAL214": ("gpu-transforms", "layout.gpu_transforms"),
+    "PAL215": ("tensor-memory", "layout.tensor_memory"),
     "PAL216": ("gpu-copy", "layout.gpu_copy"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
     "PAL302": ("index-map-arity", "specs.index_map_arity"),
