@@ -73,8 +73,9 @@ class TensorMemory(Rule):
       256", "dtypes narrower than 32-bit require either the packed argument or an explicit TMEM layout", "After rounding
       up, got 1024 columns, exceeding the limit of 512", "Minor dimension of shape must be divisible by packing", "Can't
       mix collective and non-collective TMEM allocations within the same kernel".
-    - jax documentation of `async_load_tmem`, `wait_load_tmem`, `async_store_tmem` and `commit_tmem`, and jax's tests of
-      races in tensor memory.
+    - Run with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race where `commit_tmem` is missing between
+      store and load, or `wait_load_tmem` between load and store; none with them.
+    - jax documentation of `async_load_tmem`, `wait_load_tmem`, `async_store_tmem` and `commit_tmem`.
     """
 
     code = "PAL215"
