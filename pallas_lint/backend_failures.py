@@ -85,6 +85,11 @@ def up_to(last: str, version: str) -> bool:
     return known.index(compat.nearest(version)) <= known.index(compat.nearest(last))
 
 
+def ends_with(last: str | None) -> Callable[[str], bool]:
+    """What fails up to this release; up to today where there is none."""
+    return lambda version: last is None or up_to(last, version)
+
+
 def within(version: str, since: str, until: str | None = None) -> bool:
     """Whether a version lies between two that were measured alike, these included; no end: up to the newest known."""
     here = compat.parse(version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import up_to
+from pallas_lint.backend_failures import ends_with
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
@@ -131,8 +131,7 @@ class GpuCopy(Rule):
             return  # not the copy engine, but that of older chips
         gmem, smem = (source, target) if into else (target, source)
         for refusal in _refusals(op, source, target, gmem, smem, context):
-            last = refusal.last
-            failing = context.failing(lambda version, last=last: last is None or up_to(last, version))
+            failing = context.failing(ends_with(refusal.last))
             if failing:
                 yield context.finding(
                     op.site,
@@ -140,8 +139,8 @@ class GpuCopy(Rule):
                     help=refusal.instead,
                     severity=refusal.severity,
                     op=op,
-                    versions=None if last is None else failing,
-                    version_dependent=last is not None,
+                    versions=None if refusal.last is None else failing,
+                    version_dependent=refusal.last is not None,
                 )
                 return
 

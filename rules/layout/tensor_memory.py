@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import up_to
+from pallas_lint.backend_failures import ends_with
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import GPU
 from pallas_lint.kernels.facts.gpu_buffers import buffers
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import CallResult
+    from pallas_lint.kernels.model.values import CallResult, Value
 
 _MMA = f"{GPU}.tcgen05_mma"
 _LOAD, _WAIT = f"{GPU}.async_load_tmem", f"{GPU}.wait_load_tmem"
@@ -163,15 +163,14 @@ class TensorMemory(Rule):
         allocated = [(ref, ref.declared) for ref in buffers(trace) if ref.declared and ref.declared.short == "TMEM"]
         for buffer, declared in allocated:
             for refusal in _refused(buffer, declared):
-                last = refusal.last
-                failing = context.failing(lambda version, last=last: last is None or up_to(last, version))
+                failing = context.failing(ends_with(refusal.last))
                 if failing:
                     yield context.finding(
                         declared.site,
                         refusal.what,
                         help=refusal.instead,
-                        versions=None if last is None else failing,
-                        version_dependent=last is not None,
+                        versions=None if refusal.last is None else failing,
+                        version_dependent=refusal.last is not None,
                     )
                     break
         yield from _together([item for item in allocated if item[0] in trace.refs], context)
@@ -269,10 +268,10 @@ def _unset(trace: KernelTrace, context: Context) -> Iterator[Finding]:
         if isinstance(acc, Ref) and trace.owns(acc) and acc.role == "scratch" and acc.space == "tmem":
             first.setdefault(acc.buffer, op)
     for op in trace.ops():
-        written = [op.argument("acc", 0)] if op.name == _MMA else _written(op)
+        written = (op.argument("acc", 0) or NONE,) if op.name == _MMA else _written(op)
         adds = op.name == _MMA and op.argument("accumulate") in (None, Const(True)) and not op.open
         for value in () if adds else written:
-            for ref in refs_in(value) if value is not None else ():
+            for ref in refs_in(value):
                 first.pop(ref.buffer, None)
     places = {op.site.key for op in trace.ops(_MMA, _LOAD)}
     for event in trace.events:
@@ -288,7 +287,7 @@ def _unset(trace: KernelTrace, context: Context) -> Iterator[Finding]:
         )
 
 
-def _written(op: Op) -> tuple[object, ...]:
+def _written(op: Op) -> tuple[Value, ...]:
     """What an operation other than a product may write: all that it is given; loads and views write nothing."""
     return () if op.name in (_LOAD, REF_AT) else (*op.args, *(value for _, value in op.keywords))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import up_to
+from pallas_lint.backend_failures import ends_with
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.gpu_buffers import swizzle, tiling, transforms, whole
 from pallas_lint.kernels.model.dtypes import bits, long_name
@@ -200,8 +200,7 @@ class MmaOperands(Rule):
         if op.open:
             return
         for refusal in _refusals(op):
-            last = refusal.last
-            failing = context.failing(lambda version, last=last: last is None or up_to(last, version))
+            failing = context.failing(ends_with(refusal.last))
             if failing:
                 yield context.finding(
                     op.site,
@@ -209,8 +208,8 @@ class MmaOperands(Rule):
                     help=refusal.instead,
                     severity=refusal.severity,
                     op=op,
-                    versions=None if last is None else failing,
-                    version_dependent=last is not None,
+                    versions=None if refusal.last is None else failing,
+                    version_dependent=refusal.last is not None,
                 )
                 return
 

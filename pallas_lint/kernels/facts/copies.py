@@ -226,8 +226,7 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
             left += amount if signal.kind == "start" else -amount
             over = phase if phase is not None and left > phase else None
             if left < 0 or over is not None:
-                starts, waits = (kinds[:end].count(kind) for kind, end in (("start", at), ("wait", at + 1)))
-                yield Miscount(signal, starts, waits, over)
+                yield Miscount(signal, kinds[:at].count("start"), kinds[: at + 1].count("wait"), over)
                 break
         else:
             if left > 0:

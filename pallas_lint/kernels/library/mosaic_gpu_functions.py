@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import PALLAS, RUN_STATE, integer
 from pallas_lint.kernels.model.launch import ACCUMULATORS
-from pallas_lint.kernels.model.trace import Guard, loop_index
+from pallas_lint.kernels.model.trace import Guard, Op, loop_index
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -68,7 +68,8 @@ def _planar_snake(interp: Interpreter, name: str, arguments: Arguments, node: no
 def _made_together(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node, *arrays: Array) -> Seq:
     """Several arrays as the results of one operation."""
     interp.op(name, node, arguments, UNKNOWN)
-    made_by = interp.kernel.events[-1] if interp.kernel is not None else None
+    last = interp.kernel.events[-1] if interp.kernel is not None else None
+    made_by = last if isinstance(last, Op) else None
     return Seq(tuple(evolve(array, origin=made_by) for array in arrays))
 
 
