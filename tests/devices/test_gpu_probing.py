@@ -60,9 +60,21 @@ def worker() -> Iterator[Worker]:
         yield worker
 
 
+def test_the_kernels_of_the_page(worker: Worker) -> None:
+    page = (HERE.parents[1] / "docs/mosaic-gpu.md").read_text()
+    found = [findings(worker, f"refill.py::{name}", "f32[512,128]")[1] for name in ("double", "double_in_turn")]
+    [overrun, race], mended = found
+    assert (overrun.code, race.code, mended) == ("PAL912", "PAL905", [])
+    where = race.span.start
+    assert f"refill.py:{where.line}:{where.column} {race.code} {race.name} [error]\n  {race.message}\n" in page
+
+
 def probe(worker: Worker, name: str, defect: str) -> tuple[ProbeResult, list[Finding]]:
-    words = [*OPERANDS[name], *([f"defect={defect!r}"] if defect else [])]
-    spec = parse_target(f"warpgroups.py::{name}", words)
+    return findings(worker, f"warpgroups.py::{name}", *OPERANDS[name], *([f"defect={defect!r}"] if defect else []))
+
+
+def findings(worker: Worker, target: str, *words: str) -> tuple[ProbeResult, list[Finding]]:
+    spec = parse_target(target, words)
     result = Session(worker, HERE, Conditions(stage="verify")).probe(spec)
     found, errors = findings_of(result, HERE, Lines(HERE).line)
     assert not errors, errors
