@@ -51,6 +51,8 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL311": ("dimension-semantics-length", "specs.dimension_semantics_length"),
     "PAL312": ("collective-id", "specs.collective_id"),
     "PAL313": ("device-id", "specs.device_id"),
+    "PAL314": ("gpu-launch", "specs.gpu_launch"),
+    "PAL315": ("gpu-pipeline", "specs.gpu_pipeline"),
     "PAL401": ("uninitialised-accumulator", "results.uninitialised_accumulator"),
     "PAL402": ("init-guard-wrong-axis", "results.init_guard_wrong_axis"),
     "PAL403": ("revisit-not-consecutive", "results.revisit_not_consecutive"),

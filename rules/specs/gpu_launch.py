@@ -1,0 +1,168 @@
+"""PAL314 gpu-launch."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.values import NONE, Const, Seq
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Value
+
+_KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
+_MOST_THREADS, _MOST_AXES, _MOST_BLOCKS = 16, 3, 16
+
+
+class GpuLaunch(Rule):
+    """A Mosaic GPU launch whose grid, cluster or threads do not fit their names, or what the GPU has.
+
+    `plgpu.kernel` names every axis of its grid and of its cluster, so that the kernel can ask where it is with
+    `lax.axis_index`. Its threads are warpgroups; their number and their axis's name come together, and a block has at
+    most 16. A cluster has at most three axes and, on Hopper and Blackwell, 16 blocks: a larger one lowers and compiles,
+    and the launch fails on the device.
+
+    ## How to fix
+
+    `grid=(m, n), grid_names=("m", "n")`, `num_threads=2, thread_name="wg"`, `cluster=(2,), cluster_names=("pair",)`.
+
+    ## Known limits
+
+    Silent for sizes and names that the text does not tell, and for launches over a mesh that is made elsewhere.
+
+    ## References
+
+    - Lowered for CUDA with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1, which all refuse these but for the large cluster:
+      "grid_names must have the same length as grid", "cluster_names must have the same length as cluster",
+      "num_threads and thread_name must be either both set or both None", "Requested too many CUDA threads per block",
+      "cluster= must be at most 3D".
+    - Run on an H100 with jax 0.11.2: clusters of 8 and of 16 blocks run, one of 32 fails with
+      `CUDA_ERROR_INVALID_CLUSTER_SIZE`.
+    """
+
+    code = "PAL314"
+    name = "gpu-launch"
+    severity = Severity.ERROR
+    backends = frozenset({"mosaic_gpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                rows = pl.ds(lax.axis_index("rows") * 64, 64)
+                o_gmem[rows] = x_gmem[rows] * 2
+
+            def double(x):
+                return plgpu.kernel(  #!
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+                    grid=(4, 1),
+                    grid_names=("rows",),
+                )(x)
+            """,
+            target="mosaic_gpu",
+        ),
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                o_gmem[...] = x_gmem[...] * 2
+
+            def double(x):
+                return plgpu.kernel(  #!
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                    num_threads=2,
+                )(x)
+            """,
+            target="mosaic_gpu",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax import lax
+            from jax.experimental import pallas as pl
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                rows = pl.ds((lax.axis_index("rows") * 2 + lax.axis_index("wg")) * 64, 64)
+                o_gmem[rows] = x_gmem[rows] * 2
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((512, 128), jnp.float32),
+                    grid=(4,),
+                    grid_names=("rows",),
+                    num_threads=2,
+                    thread_name="wg",
+                )(x)
+            """,
+            target="mosaic_gpu",
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.api != _KERNEL or launch.open or "mesh" in launch.arguments:
+            return
+        for message, help_ in (*_axes(launch, "grid"), *_axes(launch, "cluster"), *_threads(launch)):
+            level = Severity.ERROR if launch.certain else Severity.WARNING
+            yield context.finding(launch.called_at, message, help=help_, severity=level)
+
+
+def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a grid or a cluster."""
+    sizes, names = _sequence(launch.argument(of)), _sequence(launch.argument(f"{of}_names"))
+    if sizes is None or names is None:
+        return
+    if len(sizes) != len(names):
+        axes = f"{len(sizes)} ax{'is' if len(sizes) == 1 else 'es'}"
+        yield f"`{of}` has {axes}, and `{of}_names` {len(names)}", f"name every axis in `{of}_names`"
+    if of != "cluster":
+        return
+    if len(sizes) > _MOST_AXES:
+        yield f"`cluster` has {len(sizes)} axes, of at most {_MOST_AXES}", "join some of them"
+    numbers = [integer(size) for size in sizes]
+    blocks = None if None in numbers else math.prod(number for number in numbers if number is not None)
+    if blocks is not None and blocks > _MOST_BLOCKS:
+        help_ = "take clusters of 8, or of 16 where there is only Hopper and newer"
+        yield f"a cluster of {blocks} blocks, and GPUs have {_MOST_BLOCKS} at most: the launch fails", help_
+
+
+def _threads(launch: Launch) -> Iterator[tuple[str, str]]:
+    count, name = launch.argument("num_threads"), launch.argument("thread_name")
+    number = integer(count)
+    if number is not None and name in (None, NONE):
+        help_ = 'name their axis: `thread_name="wg"`'
+        yield f"`num_threads={number}`, and no `thread_name`", help_
+    elif count in (None, NONE) and isinstance(name, Const) and name != NONE:
+        yield f'`thread_name="{name.value}"`, and no `num_threads`', "say how many warpgroups there are"
+    elif number is not None and number > _MOST_THREADS:
+        help_ = "a thread of Mosaic GPU is a warpgroup, 128 threads of CUDA"
+        yield f"`num_threads={number}`, and a block has {_MOST_THREADS} warpgroups at most", help_
+
+
+def _sequence(value: Value | None) -> tuple[Value, ...] | None:
+    """The items; none where nothing is given; None where they are not known."""
+    if value in (None, NONE):
+        return ()
+    return value.items if isinstance(value, Seq) and not value.open else None

@@ -1,0 +1,188 @@
+"""PAL315 gpu-pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.backend_failures import ends_with
+from pallas_lint.finding import Severity
+from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.launch import block_spec
+from pallas_lint.kernels.model.trace import Access, Concretization, Op
+from pallas_lint.kernels.model.values import NONE, Const
+from pallas_lint.rule import Example, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.launch import Launch
+
+_GPU = f"{PALLAS}.mosaic_gpu"
+_PLAIN, _SPECIALISED = f"{_GPU}.emit_pipeline", f"{_GPU}.emit_pipeline_warp_specialized"
+_STEPS = {_PLAIN: 1, _SPECIALISED: 2}  # `max_concurrent_steps` where it is not given
+_FEWEST, _MOST = 24, 256  # registers of a thread that `setmaxnreg` takes
+
+
+class GpuPipeline(Rule):
+    """A Mosaic GPU pipeline that does not fit the warpgroups, the slots or the registers that it is given.
+
+    A warp-specialised pipeline has one warpgroup that moves memory, after those that compute: the launch has
+    `num_compute_wgs + 1` of them. With another number jax says nothing, and the barriers count arrivals that never
+    come, or come twice: the kernel hangs. `wg_axis` is the `thread_name` of the launch, and the warpgroup that moves
+    memory is the last one.
+
+    A slot may be kept for as many steps as there are slots less one: `delay_release` is smaller than
+    `max_concurrent_steps`. Registers are handed out by eights.
+
+    ## How to fix
+
+    `num_threads=num_compute_wgs + 1`, `wg_axis` like the launch's `thread_name`, one more of `max_concurrent_steps`
+    than `delay_release`, `memory_registers=40`.
+
+    ## Known limits
+
+    Silent where the numbers are not known, and about warpgroups where the pipeline runs under a condition: others may
+    do something else.
+
+    ## References
+
+    - Lowered for CUDA with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1: "Memory thread must be the last thread.",
+      "max_concurrent_steps must be greater than all delay_release values", "Found an unbound axis name: wg", "n must be
+      a positive multiple of 8"; numbers of warpgroups that do not fit are lowered by all.
+    - Run on an H100 with jax 0.11.2: three warpgroups for a pipeline of one and its fetcher hang.
+    """
+
+    code = "PAL315"
+    name = "gpu-pipeline"
+    severity = Severity.ERROR
+    backends = frozenset({"mosaic_gpu"})
+    invalid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                def step(_, x_smem, o_smem):
+                    o_smem[...] = x_smem[...] * 2
+
+                block = plgpu.BlockSpec((64, 128), lambda i: (i, 0))
+                plgpu.emit_pipeline_warp_specialized(  #!
+                    step,
+                    grid=(4,),
+                    in_specs=[block],
+                    out_specs=[block],
+                    memory_registers=40,
+                    wg_axis="wg",
+                    num_compute_wgs=1,
+                )(x_gmem, o_gmem)
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+                    num_threads=3,
+                    thread_name="wg",
+                )(x)
+            """,
+            target="mosaic_gpu",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            import jax
+            import jax.numpy as jnp
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                def step(_, x_smem, o_smem):
+                    o_smem[...] = x_smem[...] * 2
+
+                plgpu.emit_pipeline_warp_specialized(
+                    step,
+                    grid=(4,),
+                    in_specs=[plgpu.BlockSpec((64, 128), lambda i: (i, 0), delay_release=1)],
+                    out_specs=[plgpu.BlockSpec((64, 128), lambda i: (i, 0))],
+                    max_concurrent_steps=2,
+                    memory_registers=40,
+                    wg_axis="wg",
+                    num_compute_wgs=1,
+                )(x_gmem, o_gmem)
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+                    num_threads=2,
+                    thread_name="wg",
+                )(x)
+            """,
+            target="mosaic_gpu",
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        if launch.api not in _STEPS or launch.open:
+            return
+        found = [*_slots(launch)]
+        if launch.api == _SPECIALISED:
+            found += [*_warpgroups(launch), *_registers(launch, context)]
+        for message, help_ in found:
+            level = Severity.ERROR if launch.certain else Severity.WARNING
+            yield context.finding(launch.called_at, message, help=help_, severity=level)
+
+
+def _slots(launch: Launch) -> Iterator[tuple[str, str]]:
+    given = launch.argument("max_concurrent_steps")
+    steps = _STEPS[launch.api] if given is None else integer(given)
+    specs = (*(launch.in_specs.items if launch.in_specs else ()), *(launch.out_specs.items if launch.out_specs else ()))
+    blocks = [block for block in map(block_spec, specs) if block is not None and not block.value.open]
+    delays = [integer(block.value.argument("delay_release")) for block in blocks]
+    longest = max((delay for delay in delays if delay is not None), default=0)
+    if steps is not None and longest >= steps and longest > 0:
+        slots = "1 slot is" if steps == 1 else f"{steps} slots are"
+        yield (
+            f"`delay_release` is {longest}, and {slots} too few: `max_concurrent_steps` is to be greater",
+            f"take `max_concurrent_steps={longest + 1}`",
+        )
+
+
+def _warpgroups(launch: Launch) -> Iterator[tuple[str, str]]:
+    compute, memory = integer(launch.argument("num_compute_wgs")), integer(launch.argument("memory_thread_idx"))
+    if compute is not None and memory is not None and memory != compute:
+        yield f"`memory_thread_idx` is {memory}, and the last warpgroup is {compute}", "leave it out"
+    axis = launch.argument("wg_axis")
+    for trace, first, last in launch.spans:
+        outer = trace.launch
+        if outer.form.is_inner or outer.open or "mesh" in outer.arguments:
+            continue
+        threads, name = integer(outer.argument("num_threads")), outer.argument("thread_name")
+        if isinstance(axis, Const) and isinstance(name, Const) and name != NONE and axis != name:
+            yield f'`wg_axis` is "{axis.value}", and the launch\'s `thread_name` "{name.value}"', "name the same axis"
+        alone = first < last and not any(
+            guard.kind in ("when", "cond", "if")
+            for event in trace.events[first : first + 1]
+            if isinstance(event, Op | Access | Concretization)
+            for guard in event.guards
+        )
+        if compute is not None and threads is not None and threads != compute + 1 and alone:
+            yield (
+                f"the launch has {threads} warpgroups, and this pipeline needs {compute + 1}: it computes in {compute} "
+                "and moves memory in one",
+                f"launch it with `num_threads={compute + 1}`",
+            )
+        return
+
+
+def _registers(launch: Launch, context: Context) -> Iterator[tuple[str, str]]:
+    registers = integer(launch.argument("memory_registers"))
+    if registers is None:
+        return
+    if registers <= 0 or registers % 8:
+        yield f"`memory_registers` is {registers}, and registers come by eights", "take a multiple of 8: 40"
+    elif not _FEWEST <= registers <= _MOST and context.failing(ends_with("0.10.2")):
+        yield f"`memory_registers` is {registers}, of {_FEWEST} to {_MOST}", "take 24 to 40"
