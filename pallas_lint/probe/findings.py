@@ -299,6 +299,8 @@ class _Launch(_Around):
             yield self.placed(problem["places"], "PAL403", Severity.WARNING, text, backend="tpu")
 
     def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
+        if "race" in self.explained:
+            return
         self.explained.add("*")
         yield self.placed(
             problem["places"],

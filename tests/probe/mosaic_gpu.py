@@ -67,3 +67,13 @@ def read_before_it_arrives(x):
 
     buffer = plgpu.SMEM(x.shape, jnp.float32)
     return launch(kernel, x.shape, buffer, buffer, plgpu.Barrier())(x)
+
+
+def no_layouts(x):
+    def kernel(x_gmem, o_gmem):
+        rows = plgpu.layout_cast(x_gmem[...], plgpu.Layout.WGMMA)
+        strides = plgpu.layout_cast(x_gmem[...], plgpu.Layout.WG_STRIDED((64, 128), vec_size=2))
+        o_gmem[...] = rows + strides
+
+    params = plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Warpgroup)
+    return launch(kernel, x.shape, compiler_params=params)(x)

@@ -103,7 +103,7 @@ def test_a_mask_lets_through_what_counts(worker: Worker, load_to: int, store_to:
         ("pipeline_of_inputs", "f32[256,64]", []),
         ("rows_by_program_id", "f32[128,64]", []),
         ("read_before_it_arrives", "f32[64,64]", ["PAL905"]),
-        ("two_copies_on_one_barrier", "f32[64,64]", ["PAL905"]),
+        ("two_copies_on_one_barrier", "f32[64,64]", ["PAL905", "PAL905", "PAL912"]),
     ],
 )
 def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: list[str]) -> None:
@@ -112,6 +112,19 @@ def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: l
     probed = Probed(worker, f"mosaic_gpu.py::{function}", shape, stage="interpret")
     assert probed.stages["interpret", None] is (not codes)
     assert probed.codes == codes
+
+
+def test_layouts_that_cannot_be_inferred(worker: Worker) -> None:
+    """jax says only that there are none, and of no line; lane semantics say where."""
+    if jax_version() < (0, 10):
+        pytest.xfail("older releases refuse it for other reasons")
+    probed = Probed(worker, "mosaic_gpu.py::no_layouts", "f32[64,128]", stage="lower")
+    [(code, line)] = probed.places
+    text = (Path(__file__).parent / "mosaic_gpu.py").read_text().splitlines()
+    assert code == "PAL902"
+    assert "x_gmem[...]" in text[line - 1] or "rows + strides" in text[line - 1]
+    [finding] = probed.findings
+    assert "no layouts fit its arrays; with lane semantics it fails here: " in finding.message
 
 
 def test_compiler_options_belong_to_the_outermost_jit(worker: Worker) -> None:

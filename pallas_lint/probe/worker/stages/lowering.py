@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -19,6 +20,7 @@ _UNBOUND = re.compile(
     r"unbound axis name|Found an unbound axis|axis name .* not (found|bound)|pallas_call without shard_map",
     re.IGNORECASE,
 )
+_NO_LAYOUTS = "Failed to infer a possible set of layouts"
 _USED = re.compile(r'used_scoped_memory_configs":\[[^\]]*"size":"(\d+)"')
 
 
@@ -77,7 +79,35 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
     except Exception as error:
         if needs_mesh(error):
             raise Missing("a kernel that asks for a mesh axis is lowered only with the shard_map around it") from error
+        if target.backend == "mosaic_gpu" and _NO_LAYOUTS in str(error):
+            _say_where(launch, avals, changes, target)
         raise
+
+
+def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target: Target) -> None:
+    """Raise what lane semantics refuse in a kernel, and where, to which warpgroup semantics find no layouts.
+
+    They only say that there are none. It is a second opinion: what lanes cannot do, warpgroups sometimes can.
+    """
+    import jax
+
+    gpu = environment.optional("jax.experimental.pallas.mosaic_gpu")
+    lane = getattr(getattr(gpu, "LoweringSemantics", None), "Lane", None)
+    if gpu is None or lane is None:
+        return
+    given = changes.get("compiler_params") or launch.record.params.get("compiler_params") or gpu.CompilerParams()
+    if not dataclasses.is_dataclass(given):
+        return
+    lanes = {**changes, "compiler_params": dataclasses.replace(given, lowering_semantics=lane)}  # type: ignore[type-var]
+    try:
+        with devices.told(target):
+            jax.jit(lambda *operands: launch.record.bind(*operands, **lanes), keep_unused=True).trace(*avals).lower(
+                lowering_platforms=(target.platform,)
+            )
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        words = f"no layouts fit its arrays; with lane semantics it fails here: {first}"
+        raise ValueError(words).with_traceback(error.__traceback__) from error
 
 
 def compiled(launch: Launch, target: Target, alone: Alone | None = None) -> dict[str, int]:
