@@ -31,6 +31,7 @@ OPERANDS = {
     "handed_on": ["f32[64,128]"],
     "ring": ["f32[512,128]"],
     "warps": ["f32[64,128]"],
+    "scopes": ["f32[256,128]"],
     "multicast": ["f32[128,128]", "f32[128,128]"],
 }
 # Function, defect, and what is found. Errors are what cannot come right, or what an H100 got wrong.
@@ -50,6 +51,7 @@ DEFECTS = [
     ("ring", "waits for too few", {"PAL905": "warning"}),
     ("ring", "no wait at the end", {"PAL905": "warning"}),
     ("warps", "no wait", {"PAL905": "error"}),
+    ("scopes", "no wait", {"PAL905": "error"}),
     ("multicast", "refilled for both", {"PAL905": "error"}),
 ]
 

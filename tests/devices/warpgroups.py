@@ -200,3 +200,26 @@ def multicast(x, y, defect=""):
     one = plgpu.SMEM((64, 128), x.dtype)
     scratch = [one, one, plgpu.Barrier(num_arrivals=2), plgpu.ClusterBarrier(collective_axes=("pair",))]
     return launch(kernel, x.shape, x.dtype, *scratch, cluster=(2,), cluster_names=("pair",))(x, y)
+
+
+def scopes(x, defect=""):
+    """A barrier that begins anew at every turn: what nobody waits for in one does not count in the next."""
+
+    def kernel(x_gmem, o_gmem):
+        def turn(step, _):
+            rows = pl.ds(step * 64, 64)
+
+            def body(smem, arrived, spare):
+                for _ in range(3):  # one more than a wait takes
+                    plgpu.barrier_arrive(spare)
+                plgpu.barrier_wait(spare)
+                plgpu.copy_gmem_to_smem(x_gmem.at[rows], smem, arrived)
+                if defect != "no wait":
+                    plgpu.barrier_wait(arrived)
+                o_gmem[rows] = smem[...]
+
+            pl.run_scoped(body, plgpu.SMEM((64, 128), x.dtype), plgpu.Barrier(), plgpu.Barrier(num_arrivals=2))
+
+        lax.fori_loop(0, x.shape[0] // 64, turn, None)
+
+    return launch(kernel, x.shape, x.dtype)(x)

@@ -23,6 +23,7 @@ class Semaphore:
     kind: Kind
     phase: int = 1  # of a barrier of a GPU: how much ends a wait
     unit: int = 1  # and how much of it an arrival is: those of copies for several blocks are shares of one
+    entry: int = 0  # how often its scope was entered before: each time barriers begin anew
 
     @property
     def shown(self) -> str:

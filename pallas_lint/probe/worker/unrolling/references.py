@@ -45,6 +45,7 @@ class Buffer:
     values: Any = None  # an object array of numbers and UNKNOWN
     moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
     barrier: Any = None  # what a barrier of a GPU is declared as, jax's type
+    entry: int = 0  # of a barrier of a GPU: how often its scope was entered before
 
     def untiled(self, tiling: tuple[int, ...]) -> Buffer:
         """The same memory, as who does not see its tiles has it: the last dimensions are sizes within a tile."""

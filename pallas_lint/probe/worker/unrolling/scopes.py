@@ -37,11 +37,14 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
 def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
     """The buffers that an operation makes for the jaxpr in it. Entered again, it has the memory that it had."""
     names = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
-    made = []
+    made, number = [], address(equation)
+    run.entered[number] += 1
     for at, var in enumerate(body.invars):
-        key = ("scope", address(equation), at)
+        key = ("scope", number, at)
         name = run.scopes.setdefault(key[1:], _name(names, at, set(run.scopes.values())))
-        made.append(allocate(var.aval, key, name, run.home, on_gpu=run.work is not None, shared=shared))
+        buffer = allocate(var.aval, key, name, run.home, on_gpu=run.work is not None, shared=shared)
+        buffer.entry = run.entered[number] - 1
+        made.append(buffer)
     return made
 
 

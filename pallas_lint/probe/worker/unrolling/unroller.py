@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -77,6 +78,7 @@ class Unroller:
         self.barriers: dict[str, Buffer] = {}
         self.work: Any = None  # of a line of a Mosaic GPU kernel: what it has begun
         self.scopes: dict[tuple[int, int], str] = {}  # names of the buffers that equations make
+        self.entered: dict[int, int] = defaultdict(int)  # how often equations made buffers
         self._loops: list[str] = []
         self._steps = 0
         self._places: dict[int, Place | None] = {}
@@ -171,7 +173,7 @@ class Unroller:
 
     def within(self, outer: Unroller) -> None:
         """Begin where another line is."""
-        self.scopes = outer.scopes
+        self.scopes, self.entered = outer.scopes, outer.entered.copy()
         self._loops = outer._loops[:]
         self._steps = outer._steps
 

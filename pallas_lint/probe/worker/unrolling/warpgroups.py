@@ -98,7 +98,7 @@ class Work:
         scale = self.cluster.size
         whole = declared.num_arrivals * self._arriving(declared) * scale
         plain = view.semaphore(place, None if block is None else self.cluster.homes[block])
-        return replace(plain, phase=whole, unit=scale)
+        return replace(plain, phase=whole, unit=scale, entry=view.buffer.entry)
 
     def _arriving(self, declared: Any) -> int:
         """How many blocks arrive at a barrier for one of its arrivals."""
