@@ -99,7 +99,8 @@ class MmaOperands(Rule):
     ## How to fix
 
     Take tiles of the sizes above, `plgpu.ACC((m, n), jnp.float32)` and a cast after the loop. Keep a 32-bit or 8-bit
-    second operand as `(n, k)` and pass `plgpu.transpose_ref(b_smem, (1, 0))`.
+    second operand as `(n, k)` and pass `plgpu.transpose_ref(b_smem, (1, 0))`; from jax 0.12 on the buffer needs
+    transforms for that (`TilingTransform((8, 32))` and `SwizzleTransform(128)` for 32 bits).
 
     ## Known limits
 
@@ -179,6 +180,8 @@ class MmaOperands(Rule):
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
+            ROWS = (plgpu.TilingTransform((8, 32)), plgpu.SwizzleTransform(128))
+
             def kernel(o_gmem, x_smem, y_smem):
                 def body(total):
                     plgpu.wgmma(total, x_smem, plgpu.transpose_ref(y_smem, (1, 0)))
@@ -190,7 +193,10 @@ class MmaOperands(Rule):
                 return plgpu.kernel(
                     kernel,
                     out_type=jax.ShapeDtypeStruct((64, 128), jnp.float32),
-                    scratch_types=[plgpu.SMEM((64, 64), jnp.float32), plgpu.SMEM((128, 64), jnp.float32)],
+                    scratch_types=[
+                        plgpu.SMEM((64, 64), jnp.float32, transforms=ROWS),
+                        plgpu.SMEM((128, 64), jnp.float32, transforms=ROWS),
+                    ],
                 )()
             """
         ),
