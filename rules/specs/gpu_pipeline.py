@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Value
 
 _GPU = f"{PALLAS}.mosaic_gpu"
 _PLAIN, _SPECIALISED = f"{_GPU}.emit_pipeline", f"{_GPU}.emit_pipeline_warp_specialized"
@@ -33,7 +34,7 @@ class GpuPipeline(Rule):
     come, or come twice: the kernel hangs. `wg_axis` is the `thread_name` of the launch, and the warpgroup that moves
     memory is the last one.
 
-    A slot may be kept for as many steps as there are slots less one: `delay_release` is smaller than
+    An input may be kept for as many steps as there are slots less one: its `delay_release` is smaller than
     `max_concurrent_steps`. Registers are handed out by eights.
 
     ## How to fix
@@ -43,14 +44,16 @@ class GpuPipeline(Rule):
 
     ## Known limits
 
-    Silent where the numbers are not known, and about warpgroups where the pipeline runs under a condition: others may
-    do something else.
+    Silent where the numbers are not known, where only some inputs are kept too long (jax takes that), and about
+    warpgroups where the pipeline runs under a condition: others may do something else.
 
     ## References
 
     - Lowered for CUDA with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1: "Memory thread must be the last thread.",
-      "max_concurrent_steps must be greater than all delay_release values", "Found an unbound axis name: wg", "n must be
-      a positive multiple of 8"; numbers of warpgroups that do not fit are lowered by all.
+      "max_concurrent_steps must be greater than all delay_release values" ("... than delay_release" of specialised
+      ones; delays from 0.8.3 on), "Found an unbound axis name: wg", "n must be a positive multiple of 8" (up to 0.10.2
+      "Verification failed"). Numbers of warpgroups that do not fit are lowered by all; so are delays of outputs, and
+      of some inputs only.
     - Run on an H100 with jax 0.11.2: three warpgroups for a pipeline of one and its fetcher hang.
     """
 
@@ -137,18 +140,26 @@ class GpuPipeline(Rule):
 
 
 def _slots(launch: Launch) -> Iterator[tuple[str, str]]:
+    """Inputs that are kept too long: jax compares the smallest of their delays, and looks at none of the outputs'."""
     given = launch.argument("max_concurrent_steps")
     steps = _STEPS[launch.api] if given is None else integer(given)
-    specs = (*(launch.in_specs.items if launch.in_specs else ()), *(launch.out_specs.items if launch.out_specs else ()))
-    blocks = [block for block in map(block_spec, specs) if block is not None and not block.value.open]
-    delays = [integer(block.value.argument("delay_release")) for block in blocks]
-    longest = max((delay for delay in delays if delay is not None), default=0)
-    if steps is not None and longest >= steps and longest > 0:
+    delays = [_delay(spec) for spec in launch.in_specs.items] if launch.in_specs and not launch.in_specs.open else []
+    known = [delay for delay in delays if delay is not None]
+    if steps is not None and known and len(known) == len(delays) and min(known) >= max(steps, 1):
         slots = "1 slot is" if steps == 1 else f"{steps} slots are"
         yield (
-            f"`delay_release` is {longest}, and {slots} too few: `max_concurrent_steps` is to be greater",
-            f"take `max_concurrent_steps={longest + 1}`",
+            f"`delay_release` is {min(known)}, and {slots} too few: `max_concurrent_steps` is to be greater",
+            f"take `max_concurrent_steps={max(known) + 1}`",
         )
+
+
+def _delay(spec: Value) -> int | None:
+    """For how many steps an input is kept, where that is known."""
+    block = block_spec(spec)
+    if block is None or block.value.open:
+        return None
+    delay = block.value.argument("delay_release")
+    return 0 if delay is None else integer(delay)
 
 
 def _warpgroups(launch: Launch) -> Iterator[tuple[str, str]]:

@@ -76,12 +76,14 @@ def test_launches_that_are_not(arguments: str) -> None:
 
 def pipeline(
     more: str = "", *, block: str = "", launch: str = 'num_threads=2, thread_name="wg"', around: str = "{}",
+    output: str = "",
+    inputs: str = "[block]",
     function: str = "emit_pipeline_warp_specialized",
 ) -> str:  # fmt: skip
     specialised = 'memory_registers=40, wg_axis="wg", num_compute_wgs=1, ' if "special" in function else ""
     names = {part.split("=")[0].strip() for part in more.split(",") if "=" in part}
     kept = ", ".join(part for part in specialised.split(", ") if part and part.split("=")[0] not in names)
-    call = f"plgpu.{function}(step, grid=(4,), in_specs=[block], out_specs=[result], {kept}, {more})"
+    call = f"plgpu.{function}(step, grid=(4,), in_specs={inputs}, out_specs=[result], {kept}, {more})"
     call = call.replace(", ,", ",")
     return f"""{_HEAD}
 def kernel(x_gmem, o_gmem):
@@ -89,7 +91,8 @@ def kernel(x_gmem, o_gmem):
         o_smem[...] = x_smem[...] * 2
 
     block = plgpu.BlockSpec((64, 128), lambda i: (i, 0), {block})
-    result = plgpu.BlockSpec((64, 128), lambda i: (i, 0))
+    result = plgpu.BlockSpec((64, 128), lambda i: (i, 0), {output})
+    other = plgpu.BlockSpec((64, 128), lambda i: (i, 0))
     {around.format(f"{call}(x_gmem, o_gmem)")}
 
 def run(x):
@@ -122,6 +125,12 @@ RIGHT_PIPELINES = {
     "an unknown number of warpgroups": pipeline(launch='num_threads=extern.n, thread_name="wg"'),
     "unknown compute warpgroups": pipeline("num_compute_wgs=extern.n", launch=_THREE),
     "unknown slots": pipeline("max_concurrent_steps=extern.n", block="delay_release=4"),
+    "a delay of an output": pipeline("max_concurrent_steps=2", output="delay_release=2", function="emit_pipeline"),
+    "a delay of an output, specialised": pipeline(output="delay_release=5"),
+    "one of two inputs": pipeline(
+        "max_concurrent_steps=2", block="delay_release=2", inputs="[block, other]", function="emit_pipeline"
+    ),
+    "inputs of which not all are known": pipeline(block="delay_release=2", inputs="[block, extern.spec]"),
     "an unknown delay": pipeline(block="delay_release=extern.n"),
     "an unknown axis": pipeline("wg_axis=extern.axis", launch='num_threads=2, thread_name="own"'),
     "others do something else": pipeline(
