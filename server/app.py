@@ -36,7 +36,7 @@ class PallasServer(LanguageServer):
 
     protocol: Session
 
-    def __init__(self, *, allow_probe: bool = False, trusted: bool = True) -> None:
+    def __init__(self, *, allow_probe: bool = False, allow_run: bool = False, trusted: bool = True) -> None:
         super().__init__(
             "pallas-lint",
             __version__,
@@ -44,7 +44,8 @@ class PallasServer(LanguageServer):
             notebook_document_sync=notebooks.SYNC,
             protocol_cls=Session,
         )
-        self.probe_allowed = allow_probe  # by whoever started the process; no setting changes it
+        # By whoever started the process; no setting changes it.
+        self.probe_allowed, self.run_allowed = allow_probe, allow_probe and allow_run
         self.folders = Folders()
         self.reporter = Reporter(self)
         called = partial(refresh_views, self)
@@ -84,11 +85,12 @@ class PallasServer(LanguageServer):
                 self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
 
 
-def create(*, allow_probe: bool = False, trusted: bool = True) -> PallasServer:
+def create(*, allow_probe: bool = False, allow_run: bool = False, trusted: bool = True) -> PallasServer:
     """A server that is ready to be started; with `allow_probe` its user may have the project's code run.
 
-    For a workspace that is not `trusted` it tells nothing that probes found before.
+    With `allow_run` too, what is probed also runs on this machine's GPU or TPU. For a workspace that is not
+    `trusted` it tells nothing that probes found before.
     """
-    server = PallasServer(allow_probe=allow_probe, trusted=trusted)
+    server = PallasServer(allow_probe=allow_probe, allow_run=allow_run, trusted=trusted)
     register(server)
     return server

@@ -258,6 +258,8 @@ def parse_server(arguments: list[str]) -> argparse.Namespace:
         raise UsageError("--allow-probe: not with --tcp, which is open to everyone on this machine")
     if options.untrusted and options.allow_probe:
         raise UsageError("--allow-probe: not with --untrusted, which says that the project's code must not run")
+    if options.allow_run and not options.allow_probe:
+        raise UsageError("--allow-run: only with --allow-probe")
     return options
 
 
@@ -270,6 +272,11 @@ def _server_parser() -> argparse.ArgumentParser:
         "--allow-probe",
         action="store_true",
         help="let the user probe functions from the editor; this runs the project's code (nothing else allows it)",
+    )
+    parser.add_argument(
+        "--allow-run",
+        action="store_true",
+        help="with --allow-probe: kernels that are probed run on the GPU or TPU of this machine, too",
     )
     parser.add_argument(
         "--untrusted", action="store_true", help="the workspace is not trusted: show nothing that probes found of it"

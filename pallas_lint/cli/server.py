@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         serving.keep_log(options.log_level, options.log_file)
     except OSError as error:
         raise UsageError(f"--log-file: {options.log_file}: {error.strerror or error}") from error
-    server = create(allow_probe=options.allow_probe, trusted=not options.untrusted)
+    server = create(allow_probe=options.allow_probe, allow_run=options.allow_run, trusted=not options.untrusted)
     if options.tcp is None:
         serving.leave(serving.on_standard_streams(server))
     try:

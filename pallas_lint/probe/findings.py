@@ -86,7 +86,7 @@ def _compared(result: ProbeResult, places: Places) -> Iterator[Finding]:
         yield about.placed((), "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
     for problem in event.get("problems") or []:
         if problem["kind"] == "mismatch":
-            advice = "on random operands, in interpret mode"
+            advice = f"on random operands, {'on ' + problem['device'] if 'device' in problem else 'in interpret mode'}"
             yield about.placed((), "PAL908", Severity.ERROR, problem["message"], advice)
         elif problem["kind"] == "raised":
             message = f"it cannot be compared with the reference: {messages.sentence(problem)}"

@@ -229,7 +229,11 @@ class Checked(Said):
     kind: Literal["nan", "division", "out-of-bounds", "check"]
 
 
-class Mismatch(Worded):  # of results and the reference's
+class _Here(TypedDict, total=False):
+    device: str  # of this machine, on which the function ran; else it was interpreted
+
+
+class Mismatch(Worded, _Here):  # of results and the reference's
     kind: Literal["mismatch"]
 
 

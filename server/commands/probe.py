@@ -139,12 +139,13 @@ def asked_for(
         configured,
         timeout=client.probe_timeout or configured.timeout,
         memory_limit=client.probe_memory or configured.memory_limit,
+        real=ls.run_allowed,
     )
     if perf:
         tpus = [target for target in conditions.targets if target.startswith("tpu")]
         chosen_for = judged.settings.target if judged.settings is not None else ()
         known = (f"tpu:{target.device}" for target in chosen_for if target.backend == "tpu" and target.device)
-        conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False)
+        conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False, real=False)
     return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 

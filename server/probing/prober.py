@@ -39,11 +39,13 @@ _DOING = {
     "load": "importing the file",
     "trace": "tracing",
     "grid": "walking over the grid",
+    "verify": "looking for races and deadlocks",
     "interpret": "running it in interpret mode",
     "checks": "checking what it reads and writes",
     "lower": "lowering",
     "compile": "compiling",
     "cost": "running the schedule",
+    "run": "running it on the device of this machine",
 }
 
 

@@ -26,7 +26,7 @@ _ENVELOPES = ("pallasLint", "pallas-lint", "settings")
 # What the VS Code extension alone looks at; it comes along where a client sends its whole section.
 _CLIENTS_OWN = (
     "enable", "path", "importStrategy", "cwd", "logLevel", "logFile", "trace", "showNotifications", "statusBar",
-    "probe.enable", "clientCommands",
+    "probe.enable", "probe.run", "clientCommands",
 )  # fmt: skip
 # Keys of `[tool.pallas-lint]` under the names that they have in an editor.
 _EDITOR_NAMES = {

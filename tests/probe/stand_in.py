@@ -1,10 +1,12 @@
 """Runs the stage for real devices with the CPU as a stand-in for one: `python -m tests.probe.stand_in FUNCTION HOW`.
 
-HOW: "right"; "wrong", a device that computes something else; "broken", one that fails. Prints what the stage tells.
+HOW: "right"; "wrong", a device that computes something else; "broken", one that fails. Prints what the stage tells,
+and at last what a whole function is told that returns ones where zeros are wanted.
 """
 
 import json
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,12 @@ from pallas_lint.probe.worker.tasks import problem
 from tests.probe import kernels
 
 name, how = sys.argv[1:]
+KINDS = {"tpu:v5e": jax.devices("cpu")[0].device_kind, "tpu:v6e": "another"}
+real.devices.parse = lambda text: SimpleNamespace(kind=KINDS[text])
+COSTS = [
+    {"target": "tpu:v6e", "microseconds": 9.0, "low": None, "high": None},
+    {"target": "tpu:v5e", "microseconds": 2.25, "low": 2.0, "high": 2.75},
+]
 real.PLATFORMS = ("cpu",)
 real.device_for = lambda launch: jax.devices("cpu")[0]
 
@@ -35,9 +43,11 @@ jax.make_jaxpr(getattr(kernels, name))(jnp.ones((32, 128), jnp.float32))
 recorder.remove()
 for record in [*recorder.records.values()] * 2:
     try:
-        told = real.examine(describe(record))
+        told = real.examine(describe(record), COSTS)
     except devices.Missing as error:
         told = {"ok": None, "detail": str(error)}
     except Exception as error:
         told = {"ok": False, "problems": [problem(error)]}
     print(json.dumps(told))
+real._broken.clear()
+print(json.dumps(real.compare(lambda: jnp.ones(4), jnp.zeros(4))))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def stand_in(how: str) -> list[dict[str, Any]]:
+def stand_in(how: str) -> list[Any]:
     command = [python(), "-m", "tests.probe.stand_in", "good", how]
     done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -29,6 +29,7 @@ def test_results_that_are_the_interpreters() -> None:
     assert told["ok"] is True
     assert told["figures"] == {"run_nanoseconds": 2500}
     assert "2.5 \u00b5s, median of 20 runs" in told["detail"]
+    assert told["detail"].endswith("; predicted 2.25 \u00b5s (2 to 2.75)")
 
 
 def test_results_that_are_not() -> None:
@@ -37,8 +38,14 @@ def test_results_that_are_not() -> None:
     assert told["problems"][0]["kind"] == "mismatch"
 
 
+def test_a_function_whose_results_are_not_those_of_the_reference() -> None:
+    [told] = stand_in("right")[-1]
+    assert told["device"] == "cpu"
+    assert told["message"] == "4 of 4 values of result 0 differ, at [0] 1.0 instead of 0.0"
+
+
 def test_a_device_that_fails_is_not_asked_again() -> None:
-    first, second = stand_in("broken")
+    first, second, _ = stand_in("broken")
     assert first["problems"][0]["message"] == "INTERNAL: the device is gone"
     assert second["ok"] is None
     assert second["detail"].endswith("left the device unusable")

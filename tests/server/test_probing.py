@@ -231,6 +231,15 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
 
 
 @pytest.mark.asyncio
+async def test_kernels_run_on_the_device_where_the_server_was_started_so(tmp_path: Path) -> None:
+    (tmp_path / "pallas-lint.toml").write_text('[probe]\nstage = "trace"\n')
+    for options, asked in (((), False), (("--allow-run",), True)):
+        async with editor(tmp_path, "--allow-probe", *options) as e:
+            assert (await e.probe(function="run", arguments="f32[32,128]"))["outcome"] == "done"
+            assert ("jax finds no" in (await e.report()).html) is asked
+
+
+@pytest.mark.asyncio
 async def test_what_has_not_changed_is_not_run_again(tmp_path: Path) -> None:
     text = CODE.replace("import jax\n", "import os\n\nimport jax\n\nimport rows\n", 1).replace("// 8", "// rows.ROWS")
     text = text.replace("B = 128\n", 'B = 128\nopen(os.environ["MARK"], "a").write("ran ")\n', 1)

@@ -427,6 +427,7 @@ def test_only_this_machine_can_connect(refused: Callable[..., str], address: str
 
 def test_a_port_starts_no_probe(refused: Callable[..., str]) -> None:
     assert "--allow-probe" in refused("--tcp", "127.0.0.1:0", "--allow-probe")
+    assert "--allow-run: only with --allow-probe" in refused("--allow-run")
 
 
 def test_a_session_over_tcp() -> None:

@@ -123,7 +123,8 @@ function serverArguments(settings: LaunchSettings, trusted: boolean): string[] {
     "--log-level",
     settings.logLevel,
     ...(settings.logFile === "" ? [] : ["--log-file", settings.logFile]),
-    ...(trusted ? (settings.allowProbe ? ["--allow-probe"] : []) : ["--untrusted"]),
+    ...(trusted ? [] : ["--untrusted"]),
+    ...(trusted && settings.allowProbe ? ["--allow-probe", ...(settings.allowRun ? ["--allow-run"] : [])] : []),
   ];
 }
 

@@ -44,6 +44,7 @@ export const OF_LAUNCH = [
   "logLevel",
   "logFile",
   "probe.enable",
+  "probe.run",
 ].map((name) => `${SECTION}.${name}`);
 
 export type ImportStrategy = "fromEnvironment" | "useBundled";
@@ -57,6 +58,7 @@ export interface LaunchSettings {
   readonly logLevel: string;
   readonly logFile: string;
   readonly allowProbe: boolean;
+  readonly allowRun: boolean;
 }
 
 /** What `${…}` in a setting may stand for. */
@@ -117,6 +119,7 @@ export function launchSettings(configuration: Reader, variables: Variables, trus
     logLevel: read("logLevel", "warning"),
     logFile: text("logFile"),
     allowProbe: trusted && read("probe.enable", false),
+    allowRun: trusted && read("probe.enable", false) && read("probe.run", false),
   };
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ..cost.told import Cost
 from ..protocol import Emit, Memory, Outcome, OverBudget, Picture, Problem, StageName, Terms
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
@@ -68,6 +69,7 @@ class _Examination:
     schedules: cost.Schedules | None
     together: on_devices.Run | None
     grid: grid.Grid | None = None
+    costs: list[Cost] = field(default_factory=list)  # that were predicted
     poisoned: bool = False  # whether results were NaN when it was run
     hangs: bool = False  # whether devices wait for ever
 
@@ -234,7 +236,7 @@ class _Examination:
     def _run_here(self) -> Outcome:
         if self.hangs:
             raise devices.Missing("not run: it waits for ever")
-        return real.examine(self.launch)
+        return real.examine(self.launch, self.costs)
 
     def _within(self, work: Callable[[], Any]) -> Any:
         return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)
@@ -265,7 +267,9 @@ class _Examination:
     def _cost(self, target: devices.Target, schedules: cost.Schedules, compiled: bool) -> Outcome:
         if not compiled:
             return {"cost": cost.unknown(self.launch, target, "it does not compile")}
-        return {"cost": cost.examine(self.launch, self.at, target, schedules)}
+        found = cost.examine(self.launch, self.at, target, schedules)
+        self.costs.append(found)
+        return {"cost": found}
 
     def _over_budget(self, target: devices.Target) -> OverBudget | None:
         """The problem where the launch surely needs more memory than there is.

@@ -81,8 +81,7 @@ class _Job:
         """Whether all that the whole function returns is finite, kernels in interpret mode; None: not to be told."""
         import jax
 
-        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        filled = self._filled()
         try:
             with quick_compiles.of_program(self.program), gpu_interpreter.left_alone(map(describe, records)):
                 results = jax.tree_util.tree_leaves(self._interpreted(function, *filled))
@@ -97,8 +96,7 @@ class _Job:
         import jax
         import numpy as np
 
-        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        filled = self._filled()
 
         def changes(launch: Launch) -> dict[str, Any]:
             return {"interpret": params} if launch.record.axes else interpret.as_on_its_device(launch)
@@ -141,14 +139,24 @@ class _Job:
         wanted: Any = self.module
         for part in (self.request["reference"] or "").split("."):
             wanted = getattr(wanted, part)
-        return {"problems": self._differences(function, wanted)}
+        problems = self._differences(function, wanted)
+        if self.request["real"] and not problems:
+            positional, keywords = filled = self._filled()
+            expected = self._interpreted(wanted, *filled)
+            with contextlib.suppress(devices.Missing):  # which the stage `run` tells
+                problems += real.compare(partial(function, *positional, **keywords), expected)
+        return {"problems": problems}
 
-    def _differences(self, function: Any, wanted: Any, *, lenient: bool = False) -> list[Problem]:
-        """How the results of two functions differ on random operands, kernels in interpret mode."""
+    def _filled(self) -> tuple[list[Any], dict[str, Any]]:
+        """The function's arguments, arrays among them with random values."""
         import jax
 
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        filled = given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        return given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+
+    def _differences(self, function: Any, wanted: Any, *, lenient: bool = False) -> list[Problem]:
+        """How the results of two functions differ on random operands, kernels in interpret mode."""
+        filled = self._filled()
         got, expected = self._interpreted(function, *filled), self._interpreted(wanted, *filled)
         return [*interpret.differences(got, expected, lenient=lenient)]
 

@@ -14,6 +14,7 @@ const SETTINGS: LaunchSettings = {
   logLevel: "warning",
   logFile: "",
   allowProbe: false,
+  allowRun: false,
 };
 
 function candidate(path: string, facts: Partial<Python> = {}): Candidate {
@@ -117,6 +118,17 @@ test("the probe is allowed by the flag, which only trust and the setting togethe
   ] as const) {
     assert.ok(!args(allowed, trusted).includes("--allow-probe"));
     assert.equal(args(allowed, trusted).includes("--untrusted"), !trusted);
+  }
+});
+
+test("kernels run on the device only where they may be probed", () => {
+  for (const [allowProbe, trusted, runs] of [
+    [true, true, true],
+    [true, false, false],
+    [false, true, false],
+  ] as const) {
+    const { args } = chooseLaunch({ ...SETTINGS, allowProbe, allowRun: true }, trusted, SCRIPT, [plain]);
+    assert.equal(args.includes("--allow-run"), runs);
   }
 });
 

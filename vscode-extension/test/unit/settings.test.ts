@@ -96,6 +96,7 @@ test("in an untrusted workspace only the user's own values start the server", ()
     logLevel: "warning",
     logFile: "",
     allowProbe: false,
+    allowRun: false,
   });
 });
 

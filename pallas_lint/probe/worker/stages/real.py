@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...protocol import Difference, Outcome
+from ...cost.told import Cost
+from ...protocol import Difference, Outcome, Problem
 from .. import devices, environment
 from ..launches.launch import Launch
 from . import gpu_interpreter, interpret
@@ -47,19 +50,26 @@ def _forget() -> None:
 
 def device_for(launch: Launch) -> Any:
     """The device that the launch is for. Raises Missing where there is none."""
-    import jax
-
     wanted = PLATFORMS if launch.backend is None else ("tpu",) if launch.backend == "tpu" else ("cuda", "rocm")
-    for platform in wanted:
-        try:
-            return jax.devices(platform)[0]
-        except RuntimeError:
-            continue
+    for device in _devices(wanted):
+        return device
     raise devices.Missing(f"jax finds no {'TPU' if wanted == ('tpu',) else 'GPU'} here")
 
 
-def examine(launch: Launch) -> Outcome:
-    """Whether results are those of an interpreter, and how long a run takes. Raises what the device raises."""
+def _devices(platforms: Iterable[str]) -> Iterator[Any]:
+    """The first device of each platform that is here."""
+    import jax
+
+    for platform in platforms:
+        with contextlib.suppress(RuntimeError):
+            yield jax.devices(platform)[0]
+
+
+def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> Outcome:
+    """Whether results are those of an interpreter, and how long a run takes. Raises what the device raises.
+
+    A cost that was predicted for this very device is told beside the time.
+    """
     import jax
 
     if launch.record.axes:
@@ -81,12 +91,41 @@ def examine(launch: Launch) -> Outcome:
         raise
     name = getattr(device, "device_kind", str(device))
     told = f"{name}: {_microseconds(seconds)}, median of {_RUNS} runs after {_WARM}, L2 flushed"
+    told += _beside(name, predicted)
     try:
         expected = _interpreted(launch, values)
     except Exception as error:
         return {"detail": f"{told}; not compared: {interpret.sentence(error)}", "figures": _figures(seconds)}
     found: list[Difference] = [*interpret.differences(results, expected, lenient=True)]
     return {"ok": not found, "problems": [*found], "detail": told, "figures": _figures(seconds)}
+
+
+def _beside(name: str, predicted: Iterable[Cost]) -> str:
+    for cost in predicted:
+        if devices.parse(cost["target"]).kind == name and cost["microseconds"] is not None:
+            low, high = cost["low"], cost["high"]
+            between = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
+            return f"; predicted {cost['microseconds']:.3g} \u00b5s{between}"
+    return ""
+
+
+def compare(work: Callable[[], Any], wanted: Any) -> list[Problem]:
+    """Where what a function returns on the device is not what is wanted.
+
+    Raises Missing where there is no device, and what the device raises.
+    """
+    import jax
+
+    if _broken:
+        raise devices.Missing(f"not run: {_broken[0]} left the device unusable")
+    device = next(_devices(PLATFORMS), None)
+    if device is None:
+        raise devices.Missing("jax finds no GPU or TPU here")
+    with jax.default_device(device):
+        results = jax.block_until_ready(work())
+    name = getattr(device, "device_kind", str(device))
+    found = interpret.differences(jax.device_get(results), jax.device_get(wanted))
+    return [{"kind": "mismatch", "message": each["message"], "device": name} for each in found]
 
 
 def _figures(seconds: float) -> dict[str, int]:
