@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.values import External
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -13,8 +15,11 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
 
-    Fails = Callable[[str, "str | None", str], bool]  # (backend, device, version)
+    # (backend, device, version); of Mosaic GPU what is measured hangs on the lowering semantics, not on the device.
+    Fails = Callable[[str, "str | None", str], bool]
 
+SEMANTICS = ("lane", "warpgroup")  # of Mosaic GPU
+LAST_OF_LANE = "0.10.2"  # the last release in which kernels have these where they choose none
 BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 
 
@@ -26,6 +31,7 @@ class Failure:
     versions: tuple[str, ...]  # the versions in question in which it fails
     everywhere: bool  # in every known version, so that it does not matter which one is meant
     severity: Severity  # error, or info where it would fail on some of the possible backends
+    device: str | None = None  # that `fails` was asked about, of the last version
 
     @property
     def place(self) -> str:
@@ -35,11 +41,10 @@ class Failure:
 
     @property
     def jax(self) -> str:
-        """ "jax 0.7.2", "jax 0.4.35 to 0.7.2", "any jax version"."""
-        if self.everywhere:
-            return "any jax version"
+        """ "jax 0.7.2", "jax 0.4.35 to 0.7.2", "any jax version", "jax 0.12.0.1 with Warpgroup semantics"."""
         first, last = self.versions[0], self.versions[-1]
-        return f"jax {first}" if first == last else f"jax {first} to {last}"
+        told = "any jax version" if self.everywhere else f"jax {first}" + (f" to {last}" if first != last else "")
+        return told if self.device not in SEMANTICS else f"{told} with {self.device.capitalize()} semantics"
 
 
 def failure(context: Context, fails: Fails) -> Failure | None:
@@ -50,12 +55,19 @@ def failure(context: Context, fails: Fails) -> Failure | None:
     """
     target = context.target
     if target is not None:
-        backend, device = target.backend, target.device
-        versions = context.failing(lambda version: fails(backend, device, version))
+        backend = target.backend
+
+        def failing_here(version: str) -> bool:
+            return fails(backend, _device(context, version), version)
+
+        versions = context.failing(failing_here)
         if not versions:
             return None
-        always = context.everywhere(lambda version: fails(backend, device, version))
-        return Failure((backend,), versions, always, Severity.ERROR)
+        always = context.everywhere(failing_here)
+        device = _device(context, versions[-1])
+        if device in SEMANTICS and all(fails(backend, other, version) for other in SEMANTICS for version in versions):
+            device = None  # the semantics do not matter
+        return Failure((backend,), versions, always, Severity.ERROR, device)
 
     def failing(version: str) -> list[str]:
         return [backend for backend in BACKENDS if fails(backend, None, version)]
@@ -72,9 +84,25 @@ def failure(context: Context, fails: Fails) -> Failure | None:
     return Failure(ordered, versions, everywhere=False, severity=Severity.INFO)
 
 
-def lowers(primitive: str, backend: str, version: str) -> bool:
-    """Whether the backend has a rule for the primitive on any of its cores; True where nothing is known."""
-    cores = ("lane", "warpgroup") if backend == "mosaic_gpu" else (None,)
+def _device(context: Context, version: str) -> str | None:
+    """The target's device; of Mosaic GPU the lowering semantics that the launch has with this version."""
+    assert context.target is not None
+    if context.target.backend != "mosaic_gpu" or context.launch is None:
+        return context.target.device
+    chosen = compiler_param(context.launch, "lowering_semantics")
+    if chosen is None:
+        return "lane" if up_to(LAST_OF_LANE, version) else "warpgroup"
+    name = chosen.name.rpartition(".")[2].lower() if isinstance(chosen, External) else None
+    return name if name in SEMANTICS else None
+
+
+def lowers(primitive: str, backend: str, version: str, device: str | None = None) -> bool:
+    """Whether the backend has a rule for the primitive on any of its cores; True where nothing is known.
+
+    Of Mosaic GPU in the semantics that `device` names, else in any.
+    """
+    every = SEMANTICS if backend == "mosaic_gpu" else (None,)
+    cores = (device,) if device in SEMANTICS else every
     known = [compat.primitive_supported(primitive, backend, version, core) for core in cores]
     return any(known) or all(answer is None for answer in known)
 

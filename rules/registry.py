@@ -21,6 +21,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL107": ("triton-power-of-two", "lowering.triton_power_of_two"),
     "PAL108": ("scan-with-xs", "lowering.scan_with_xs"),
     "PAL109": ("dot-operands", "lowering.dot_operands"),
+    "PAL110": ("other-generation", "lowering.other_generation"),
     "PAL111": ("mma-operands", "lowering.mma_operands"),
     "PAL201": ("block-shape-tiling", "layout.block_shape_tiling"),
     "PAL202": ("reshape-minor-dims", "layout.reshape_minor_dims"),

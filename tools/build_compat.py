@@ -7,6 +7,8 @@ and removed again. Everything measured lands in --work as JSON lines, so that a 
 where it stood; only `pack` writes into the repository. Expect 5 minutes a version for lowering and another
 3 to 5 for each TPU generation on one core.
 
+`--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else.
+
 The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script.
 """
 
@@ -18,6 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mosaic_gpu
 import pack
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +36,9 @@ READ = (
 # jax[tpu] of these versions asks for a nightly that is gone; this libtpu compiles for them.
 LIBTPU = {"0.4.35": "0.0.2"}
 DEVICES = ("v5e", "v6e")
-STAGES = ("apis", "lower", "compile", "pack")
+STAGES = ("apis", "lower", "mosaic_gpu", "compile", "pack")
+# The first release whose Mosaic GPU can be told which semantics to lower with.
+SEMANTICS_SINCE = (0, 6)
 # Versions older than this do not import with newer numpy.
 NUMPY_2_3 = (0, 6)
 
@@ -70,10 +75,10 @@ class Environments:
         return [f"jax[tpu]=={version}", numpy, "absl-py"]
 
 
-def run(python: Path, script: str, *arguments: str, nice: int = 10) -> None:
+def run(python: Path, script: str, *arguments: str, nice: int = 10, **more: str) -> None:
     """Run a measuring script in an interpreter; what it prints is shown, what libtpu prints is not."""
     command = ["nice", "-n", str(nice), str(python), str(MEASURE / script), *arguments]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", **more}
     subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
 
 
@@ -106,6 +111,19 @@ def lower(environments: Environments, work: Path, versions: tuple[str, ...]) -> 
             marker.touch()
 
 
+def lower_mosaic_gpu(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+    """Every case on Mosaic GPU, in both semantics: tiles of 64 rows, and no patience with layouts that are sought."""
+    for version in versions:
+        marker = done(work, f"lower-mosaic_gpu-{version}")
+        if pack.version_key(version) < SEMANTICS_SINCE or marker.exists():
+            continue
+        out = work / f"lower-mosaic_gpu-{version}.jsonl"
+        python = environments.interpreter(version, tpu=False)
+        backends = ("--backends", "mosaic_gpu,mosaic_gpu_lane", "--limit", "1")
+        run(python, "functions.py", "lower", *backends, "--out", str(out), PALLAS_COMPAT_ROWS="64")
+        marker.touch()
+
+
 def compile_tpu(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
     """Every case that lowers for TPU, by generation; the newest version first."""
     for device in DEVICES:
@@ -128,21 +146,9 @@ def hardware(work: Path) -> None:
     import importlib.metadata
 
     version = importlib.metadata.version("jax")
-    for backend, rows, more in (
-        ("triton", "32", ()),
-        ("mosaic_gpu", "64", ("--dtypes", "f32,bf16,i32,bool")),
-    ):
-        out = work / f"hardware-{backend}-{version}.jsonl"
-        command = [
-            sys.executable,
-            str(MEASURE / "hardware.py"),
-            "--backend",
-            backend,
-            "--out",
-            str(out),
-            *more,
-        ]
-        subprocess.run(command, check=True, env={**os.environ, "PALLAS_COMPAT_ROWS": rows})
+    out = work / f"hardware-triton-{version}.jsonl"
+    command = [sys.executable, str(MEASURE / "hardware.py"), "--backend", "triton", "--out", str(out)]
+    subprocess.run(command, check=True, env={**os.environ, "PALLAS_COMPAT_ROWS": "32"})
 
 
 def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> dict[str, str]:
@@ -171,12 +177,16 @@ def main() -> None:
         introspect(environments, options.work, tuple(sorted((*MEASURED, *READ), key=pack.version_key)))
     if "lower" in stages:
         lower(environments, options.work, measured)
+    if "mosaic_gpu" in stages:
+        lower_mosaic_gpu(environments, options.work, measured)
     if "compile" in stages:
         compile_tpu(environments, options.work, measured)
     if "hardware" in stages:
         hardware(options.work)
     if "pack" in stages:
         pack.pack(options.work, DATA, libtpu_versions(environments, MEASURED))
+    if "pack_mosaic_gpu" in stages:
+        mosaic_gpu.pack(options.work, DATA)
 
 
 if __name__ == "__main__":

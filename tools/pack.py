@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
-NOT_MEASURED = ("-", None, None)
-MESSAGE_LIMIT = 120
-# These only hold other primitives: naming them says nothing.
-_CALLS = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
+import mosaic_gpu
+from outcome_table import OutcomeTable, dtype_of, rows_of, write
 
 
 def version_key(version: str) -> tuple[int, ...]:
     """Sort key of a version."""
     return tuple(int(part) for part in version.split("."))
-
-
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a JSON-lines file that are whole."""
-    if path.exists():
-        with path.open() as lines:
-            for line in lines:
-                try:
-                    yield json.loads(line)
-                except ValueError:
-                    continue
-
-
-def write(path: Path, content: Any) -> None:
-    """Write compressed JSON; the same content always gives the same bytes."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def grouped(masks: dict[str, int]) -> list[tuple[str, str]]:
@@ -132,133 +109,9 @@ def pack_primitives(folder: Path, versions: list[str], out: Path) -> None:
     )
 
 
-def unimplemented(message: str) -> str | None:
-    """The primitive that a backend says it has no rule for."""
-    found = re.match(r"(?:Unimplemented|Unsupported) primitive[^:]*: ([\w-]+)", message)
-    return found.group(1) if found else None
-
-
-def clean(message: str) -> str:
-    """The message without what belongs to the measuring: places in the recipes, addresses, wrappers."""
-    if "The kernel function in the pallas_call" in message and " cap" in message:
-        return "the function makes an array constant, which a kernel cannot capture"
-    message = re.sub(r"^(?:INTERNAL: )?Mosaic failed to compile TPU kernel: ", "", message)
-    message = re.sub(r"^Lowering(?:Exception|Error): (?=\w+:)", "", message)
-    message = re.sub(r"\b\d{9,}\b", "…", message)
-    message = re.sub(r": %\d+ = .*$", "", message)
-    if message.startswith('error: "'):
-        said = re.search(r"\)+: ([^()\"]+)$", message)
-        return said.group(1) if said else "refused by the verifier of the compiler's own language"
-    return message.rstrip(": ")
-
-
-class Functions:
-    """Collects outcomes and gives equal ones one number."""
-
-    def __init__(self, measured: list[str]) -> None:
-        self.measured = measured
-        self.outcomes: list[tuple[str, str | None, str | None]] = [NOT_MEASURED]
-        self._outcome_numbers = {NOT_MEASURED: 0}
-        # (function, variant) → target → version index → dtype → outcome number
-        self.table: dict[tuple[str, str], dict[str, dict[int, dict[str, int]]]] = {}
-        self.primitives: dict[str, dict[int, set[str]]] = {}
-        self.compiled: dict[str, list[int]] = {}
-
-    def add(self, key: tuple[str, str], target: str, index: int, dtype: str, outcome: list[Any]) -> None:
-        """Record one case."""
-        cells = self.table.setdefault(key, {}).setdefault(target, {}).setdefault(index, {})
-        cells[dtype] = self._number(outcome)
-
-    def _number(self, outcome: list[Any]) -> int:
-        letter, message, primitive = outcome[0], outcome[1] or None, outcome[2]
-        if message is not None and message.startswith(("Unimplemented primitive", "Unsupported primitive")):
-            # The primitive says it all; the sentence changes from version to version.
-            primitive = unimplemented(message)
-            message = None
-        elif primitive in _CALLS:
-            primitive = None
-        if message is not None:
-            message = clean(message)[:MESSAGE_LIMIT]
-        found = (letter, primitive, message)
-        if found not in self._outcome_numbers:
-            self._outcome_numbers[found] = len(self.outcomes)
-            self.outcomes.append(found)
-        return self._outcome_numbers[found]
-
-    def soften(self) -> None:
-        """Take back failures of u32 along all axes where i32 fails there too but works along one axis.
-
-        u32 is only measured along all axes: its failure there says nothing about the function.
-        """
-        for (name, variant), by_target in self.table.items():
-            if variant != "plain":
-                continue
-            for target, by_version in by_target.items():
-                for index, cells in by_version.items():
-                    along = self.table.get((name, "axis1"), {}).get(target, {}).get(index)
-                    if along is None or "u32" in along or "u32" not in cells:
-                        continue
-                    same = self._letter(cells.get("i32")) not in "ku" and self._letter(along.get("i32")) == "k"
-                    if same and self._letter(cells["u32"]) not in "ku":
-                        cells["u32"] = self._number(["T", "", None])
-
-    def _letter(self, number: int | None) -> str:
-        return self.outcomes[number or 0][0]
-
-    def content(self, targets: list[str]) -> dict[str, Any]:
-        """The packed form."""
-        cells: dict[str, int] = {}
-        histories: dict[str, int] = {}
-        used: Counter[int] = Counter()
-        for by_target in self.table.values():
-            for by_version in by_target.values():
-                for found in by_version.values():
-                    used.update(found.values())
-        # Frequent outcomes get short numbers.
-        order = [0] + [number for number, _ in used.most_common() if number]
-        renumbered = {number: place for place, number in enumerate(order)}
-        functions: dict[str, dict[str, list[int]]] = {}
-        for (name, variant), by_target in sorted(self.table.items()):
-            row = []
-            for target in targets:
-                history: list[list[int]] = []
-                for index in range(len(self.measured)):
-                    found = by_target.get(target, {}).get(index)
-                    number = -1
-                    if found is not None:
-                        text = " ".join(str(renumbered[found.get(dtype, 0)]) for dtype in DTYPES)
-                        number = cells.setdefault(text, len(cells))
-                    if not history or history[-1][1] != number:
-                        history.append([index, number])
-                if history == [[0, -1]]:
-                    row.append(-1)
-                else:
-                    row.append(histories.setdefault(json.dumps(history), len(histories)))
-            functions.setdefault(name, {})[variant] = row
-        return {
-            "targets": targets,
-            "dtypes": DTYPES,
-            "compiled": self.compiled,
-            "outcomes": [self.outcomes[number] for number in order],
-            "cells": list(cells),
-            "histories": [json.loads(history) for history in histories],
-            "functions": functions,
-            "primitives": {name: self._primitives(by) for name, by in sorted(self.primitives.items())},
-        }
-
-    def _primitives(self, by_version: dict[int, set[str]]) -> list[tuple[int, str]]:
-        history: list[tuple[int, str]] = []
-        for index, names in sorted(by_version.items()):
-            text = " ".join(sorted(names))
-            if not history or history[-1][1] != text:
-                history.append((index, text))
-        return history
-
-
 def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]:
     """Lowering, compile and hardware results of every measured version."""
-    functions = Functions(measured)
-    targets = ["triton", "tpu", "tpu:v5e", "tpu:v6e", "triton:h200", "mosaic_gpu"]
+    functions = OutcomeTable(measured)
     for index, version in enumerate(measured):
         rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
         unstorable = _unstorable(rows)
@@ -271,7 +124,7 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
             functions.compiled.setdefault(f"tpu:{device}", []).append(index)
         unloadable = {device: _unloadable(rows, by_key) for device, by_key in compiled.items()}
         for row in rows:
-            key, dtype = (row["f"], row["v"]), _dtype(row)
+            key, dtype = (row["f"], row["v"]), dtype_of(row)
             if "p" in row:
                 functions.primitives.setdefault(row["f"], {}).setdefault(index, set()).update(row["p"])
             for backend in ("triton", "tpu"):
@@ -287,42 +140,16 @@ def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]
                         if said[0] == "-" and not row["v"].startswith("scalar"):
                             said = unloadable[device].get(row["d"], said)
                         functions.add(key, f"tpu:{device}", index, dtype, said)
-        on_gpu = work / f"hardware-mosaic_gpu-{version}.jsonl"
-        if on_gpu.exists():
-            functions.compiled.setdefault("mosaic_gpu", []).append(index)
-            registries = json.loads((work / "reg" / f"{version}.json").read_text())["registries"]
-            _add_mosaic_gpu(functions, on_gpu, index, registries)
+        mosaic_gpu.add(functions, work, version, index)
         on_gpu = work / f"hardware-triton-{version}.jsonl"
         if on_gpu.exists():
             functions.compiled.setdefault("triton:h200", []).append(index)
             _add_hardware(functions, on_gpu, "triton", index)
     functions.soften()
-    content = functions.content(targets)
+    content = functions.content()
     write(out / "ingredients.json.gz", content.pop("primitives"))
     write(out / "functions.json.gz", content)
     return content
-
-
-# Recipes without an operand of the tested dtype are measured once, as "f32"; this is what they really make.
-_MAKES = {
-    ("jax.numpy.arange", "vector"): "i32",
-    ("jax.numpy.arange", "start"): "i32",
-    ("jax.lax.broadcasted_iota", "lanes"): "i32",
-    ("jax.lax.broadcasted_iota", "rows"): "i32",
-}
-
-
-def _dtype(row: dict[str, Any]) -> str:
-    made = _MAKES.get((row["f"], row["v"]))
-    if made is None and row["d"] == "f32" and row["v"] in DTYPES and row["f"] in _NO_OPERANDS:
-        made = row["v"]
-    return made or row["d"]
-
-
-_NO_OPERANDS = frozenset(
-    {"jax.numpy.arange", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.full", "jax.numpy.zeros",
-     "jax.numpy.ones", "jax.numpy.empty"}
-)  # fmt: skip
 
 
 def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[Any]]:
@@ -353,28 +180,6 @@ def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[An
     return by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])), ["-", "", None])
 
 
-def _add_mosaic_gpu(functions: Functions, path: Path, index: int, registries: dict[str, list[str]]) -> None:
-    """Mosaic GPU was tried in warpgroup semantics only, with one layout.
-
-    What works there works; of what fails only a primitive without a rule in either semantics is certain.
-    """
-    has_rule = set(registries.get("mosaic_gpu.lane", [])) | set(registries.get("mosaic_gpu.warpgroup", []))
-    for row in rows_of(path):
-        if "modes" in row:
-            continue
-        result = [row["s"], "", None] if "s" in row else row.get("mosaic_gpu")
-        if result is None:
-            continue
-        said = row.get("r")
-        if result[0] == "k" and said is not None and said[0] != "k":
-            # The only differences seen were divisions by False, which have no right answer.
-            result = ["k", "", None] if said[0] == "w" and row["d"] == "bool" else ["-", "", None]
-        missing = unimplemented(result[1])
-        if result[0] not in "kus" and (missing is None or missing in has_rule):
-            result = ["-", "", None]
-        functions.add((row["f"], row["v"]), "mosaic_gpu", index, _dtype(row), result)
-
-
 def _reviewed(row: dict[str, Any]) -> list[Any]:
     """A difference on hardware counts as wrong only where it was looked at.
 
@@ -391,9 +196,9 @@ def _reviewed(row: dict[str, Any]) -> list[Any]:
     return ["k", "", None]
 
 
-def _add_hardware(functions: Functions, path: Path, backend: str, index: int) -> None:
+def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int) -> None:
     """What a real GPU said, over what lowering said."""
-    said = {(row["f"], row["v"], _dtype(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
+    said = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
     for key, by_target in functions.table.items():
         lowered = by_target.get(backend, {}).get(index)
         if lowered is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TPU_DEVICES = ("v5e", "v6e")
+_SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
 _UNKNOWN = (Outcome.UNKNOWN, None, None)
 
 # Functions that were measured as operators only.
@@ -147,6 +148,8 @@ def _targets(backend: str, device: str | None) -> tuple[str, ...]:
         if device is None:
             return tuple(f"tpu:{name}" for name in _TPU_DEVICES)
         return (f"tpu:{device}",) if device in _TPU_DEVICES else ("tpu",)
+    if backend == "mosaic_gpu":
+        return (f"{backend}:{device}",) if device in _SEMANTICS else (backend,)
     if backend == "triton":
         return ("triton",) if device == "rocm" else ("triton:h200",)
     return (backend,)
@@ -176,7 +179,7 @@ def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | 
 
 def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
     """Outcomes by dtype; what the device's compiler was not asked is left to the lowering."""
-    general = target.partition(":")[0]
+    general = target if target.startswith("mosaic_gpu") else target.partition(":")[0]
     lowered = _outcomes(_row(name, variant, general, index))
     if target == general:
         return lowered
@@ -244,9 +247,9 @@ def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
     return older[-1], newer[0] if between else None
 
 
-def _missing(primitive: str, backend: str, version: str) -> bool:
+def _missing(primitive: str, backend: str, version: str, device: str | None) -> bool:
     """Whether no core (TPU) or semantics (Mosaic GPU) that was tried has a rule for the primitive."""
-    tried = ("lane", "warpgroup") if backend == "mosaic_gpu" else (None,)
+    tried = (None,) if backend != "mosaic_gpu" else (device,) if device in _SEMANTICS else _SEMANTICS
     return all(primitive_supported(primitive, backend, version, core) is False for core in tried)
 
 
@@ -271,7 +274,7 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[C
                 if outcome.fails and not exact:
                     # Away from measured versions only a primitive that is still missing is certain,
                     # or a failure on both sides.
-                    certain = letter == "l" and primitive is not None and _missing(primitive, backend, version)
+                    certain = letter == "l" and primitive is not None and _missing(primitive, backend, version, device)
                     if not certain and not (later is not None and later[number][0].fails):
                         outcome, primitive, message = _UNKNOWN
                 elif only_lowered and outcome is Outcome.OK:
@@ -298,7 +301,11 @@ def provenance() -> str:
     data = tables.functions()
     measured = measured_versions()
     libtpu = tables.versions()["libtpu"]
-    parts = [f"measured by lowering tiny kernels with jax {measured[0]} to {measured[-1]} for triton and tpu"]
+    mosaic = measured[min(data["compiled"]["mosaic_gpu"])]
+    parts = [
+        f"measured by lowering tiny kernels with jax {measured[0]} to {measured[-1]} for triton and tpu, "
+        f"from {mosaic} on for mosaic-gpu in both lowering semantics"
+    ]
     newest_compiled = {
         target.partition(":")[2]: measured[max(indices)]
         for target, indices in data["compiled"].items()

@@ -207,7 +207,7 @@ class UnsupportedDtype(Rule):
         found = failure(context, fails)
         if found is None or context.target is None:
             return
-        wide = _wider(support, measured[0], found.backends[0], context.target.device, found.versions[-1])
+        wide = _wider(support, measured[0], found.backends[0], found.device, found.versions[-1])
         spelled, words = spelled_function(op.site), {"int": "integers", "float": "floats"}
         yield context.finding(
             op.site,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.backend_failures import BACKENDS, failure, lowers
+from pallas_lint.backend_failures import BACKENDS, SEMANTICS, failure, lowers
 from pallas_lint.compat import Outcome
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.backend_failures import Failure
-    from pallas_lint.compat import FunctionSupport, Support
+    from pallas_lint.compat import Cell, FunctionSupport, Support
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.refused_calls import Form
@@ -63,7 +63,9 @@ class UnsupportedFunction(Rule):
     different widths, `argmax` over several axes, exact `gelu`, `roll`, and stable `top_k`. Functions
     that work for some dtypes are PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and
     so has indexing of values (PAL208). Nothing is measured for SparseCore. In kernels whose backend nothing
-    tells, an info names the backends that fail.
+    tells, an info names the backends that fail. Of Mosaic GPU, what counts is the lowering semantics that the launch
+    names, else the default: Lane up to jax 0.10, Warpgroup from 0.11 on; what hangs on the layout of a value is
+    left to the probe.
 
     ## References
 
@@ -178,8 +180,7 @@ class UnsupportedFunction(Rule):
         if found is None:
             return
         backend, version = found.backends[0], found.versions[-1]
-        device = context.target.device if context.target is not None else None
-        refusal = _refusal(support, backend, device, version, forms)
+        refusal = _refusal(support, backend, found.device, version, forms)
         if refusal is None:
             return
         primitive, certain = refusal
@@ -218,8 +219,12 @@ class UnsupportedFunction(Rule):
         if instead:
             parts.append(f"instead: {instead[0]}")
         backend, version = found.backends[0], found.versions[-1]
-        since = support.since(backend)
-        if since is not None and len(found.backends) == 1:
+        since = support.since(backend, device=found.device)
+        other = next((name for name in SEMANTICS if found.device in SEMANTICS and name != found.device), None)
+        if other is not None and support.verdict(backend, version, device=other).status in ("supported", "depends"):
+            chosen = f"lowering_semantics=plgpu.LoweringSemantics.{other.capitalize()}"
+            parts.append(f"it lowers with `plgpu.CompilerParams({chosen})`")
+        elif since is not None and len(found.backends) == 1:
             parts.append(f"lowers on {BACKENDS[backend]} from jax {since}")
         elsewhere = [
             f"{BACKENDS[other.backend]} (jax {other.since} on)"
@@ -244,32 +249,43 @@ def _refusal(
     """The primitive that stands in the way, and whether no form of the call can do without it; None: it may work."""
     if forms is not None:
         refusals = [
-            _verdict(support.verdict(backend, version, device=device, variant=v), support, backend, version)
+            _verdict(support.verdict(backend, version, device=device, variant=v), support, backend, device, version)
             for v in forms
         ]
         return refusals[0] if all(refusals) else None
-    return _verdict(support.verdict(backend, version, device=device), support, backend, version)
+    return _verdict(support.verdict(backend, version, device=device), support, backend, device, version)
 
 
-def _verdict(verdict: Support, support: FunctionSupport, backend: str, version: str) -> tuple[str, bool] | None:
+def _verdict(
+    verdict: Support, support: FunctionSupport, backend: str, device: str | None, version: str
+) -> tuple[str, bool] | None:
     if verdict.status == "unknown" and not verdict.cells:
         short = last_part(support.name)
         primitive = _PRIMITIVES.get(short, short)
         needed = primitive in support.primitives(version) and compat.known_primitive(primitive)
-        return (primitive, True) if needed and not lowers(primitive, backend, version) else None
+        return (primitive, True) if needed and not lowers(primitive, backend, version, device) else None
     if verdict.status != "unsupported" or verdict.outcome is not Outcome.LOWER:
         return None
-    return _blame(verdict, backend, version)
+    return _blame(verdict, backend, device, version)
 
 
-def _blame(verdict: Support, backend: str, version: str) -> tuple[str, bool] | None:
+def _without_layouts(cell: Cell) -> bool:
+    """Whether Mosaic GPU, which has a rule for it, finds no layouts for it: it fails as if it had none."""
+    return cell.message is not None and cell.message.endswith("has no inference rule")
+
+
+def _blame(verdict: Support, backend: str, device: str | None, version: str) -> tuple[str, bool] | None:
     failing = [cell for cell in verdict.cells if cell.outcome.fails]
     if any(cell.outcome is not Outcome.LOWER or cell.primitive is None for cell in failing):
         return None
-    missing = [cell.primitive for cell in failing if cell.primitive and not lowers(cell.primitive, backend, version)]
+    missing = [
+        cell.primitive
+        for cell in failing
+        if cell.primitive and (_without_layouts(cell) or not lowers(cell.primitive, backend, version, device))
+    ]
     if len(missing) == len(failing):
         return max(missing, key=missing.count), True
-    refused = {cell.primitive for cell in failing if cell.primitive} - set(missing)
+    refused = {cell.primitive for cell in failing if cell.primitive} - {*missing}
     if not refused <= _RARE_FORMS or verdict.primitive is None:
         return None
     return verdict.primitive, False

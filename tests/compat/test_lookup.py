@@ -300,3 +300,26 @@ def test_a_case_that_was_not_measured_may_work() -> None:
     assert found is not None
     assert [found.verdict("tpu", "0.8.3", device=each).status for each in ("v4", "v5e")] == ["depends", "depends"]
     assert found.verdict("tpu", "0.8.3", device="v4", variant="plain").status == "unsupported"
+
+
+def test_mosaic_gpu_is_known_in_either_semantics() -> None:
+    """Lowered with jax 0.6.2 to 0.12.0.1; `erf` has a rule in both, but none that infers its layouts."""
+    erf = compat.function("jax.lax.erf")
+    assert erf is not None
+    told = {
+        (version, semantics): erf.verdict("mosaic_gpu", version, dtype="f32", device=semantics).status
+        for version in ("0.8.3", "0.12.0.1")
+        for semantics in ("lane", "warpgroup", None)
+    }
+    assert {semantics for (version, semantics), status in told.items() if status == "supported"} == {"lane", None}
+    assert [status for (version, _), status in told.items() if version == "0.8.3"] == ["unsupported"] * 3
+    tanh = compat.function("jax.numpy.tanh")
+    assert tanh is not None and tanh.verdict("mosaic_gpu", "0.6.2", dtype="f32").status == "supported"
+    assert tanh.verdict("mosaic_gpu", "0.4.35").status == "unknown", "no Mosaic GPU to choose semantics of"
+
+
+def test_a_form_of_which_nothing_is_known_takes_back_what_another_says() -> None:
+    """With a number to fill it with, `full_like` needs no `device_put`; that form could not be measured."""
+    full_like = compat.function("jax.numpy.full_like")
+    assert full_like is not None
+    assert full_like.verdict("mosaic_gpu", "0.8.3").status == "unknown"

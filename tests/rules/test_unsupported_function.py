@@ -115,3 +115,36 @@ def test_a_pipeline_on_sparse_cores(target: str | None) -> None:
         ', subcore_axis_name="subcore"', ""
     )
     assert lint(dense, "0.11.1", "tpu", "PAL101")
+
+
+_ERF = """
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jax.lax.erf(x_ref[...])
+
+    def run(x):
+        shape = jax.ShapeDtypeStruct((64, 128), jnp.float32)
+        return plgpu.kernel(kernel, out_type=shape, compiler_params=plgpu.CompilerParams(PARAMS))(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "jax", "fails"),
+    [
+        ("", "0.10.2", False),  # Lane until then
+        ("", "0.11.0", True),
+        ("", "0.12.0.1", True),
+        ("lowering_semantics=plgpu.LoweringSemantics.Lane", "0.12.0.1", False),
+        ("lowering_semantics=plgpu.LoweringSemantics.Warpgroup", "0.10.2", True),
+        ("lowering_semantics=chosen()", "0.12.0.1", False),
+    ],
+)
+def test_lowering_semantics_of_mosaic_gpu(params: str, jax: str, fails: bool) -> None:
+    found = [each for each in lint(_ERF.replace("PARAMS", params), jax=jax) if each.code == "PAL101"]
+    assert bool(found) is fails
+    for finding in found:
+        assert finding.message.endswith("with Warpgroup semantics: no rule for `erf`")
+        assert "`plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Lane)`" in (finding.help or "")

@@ -98,13 +98,15 @@ def _semantics(name: str) -> Any:
 
 
 def _mosaic_gpu_params(lane: bool) -> Any:
-    if lane:
-        return _MosaicGpuParams()
+    """Named even where it is the default: that was Lane first, and is Warpgroup now."""
+    semantics = _semantics("Lane" if lane else "Warpgroup")
     for keyword in ("lowering_semantics", "thread_semantics"):
         try:
-            return _MosaicGpuParams(**{keyword: _semantics("Warpgroup")})
+            return _MosaicGpuParams(**{keyword: semantics})
         except TypeError:
             continue
+    if lane:
+        return _MosaicGpuParams()
     raise NotImplementedError("this jax has no warpgroup semantics")
 
 

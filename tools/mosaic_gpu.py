@@ -1,0 +1,84 @@
+"""What was measured of Mosaic GPU, in both of its lowering semantics, for the packed data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from outcome_table import CALLS, OutcomeTable, dtype_of, rows_of, unimplemented, write
+
+# Backend in what `functions.py lower` writes → the semantics.
+_SEMANTICS = {"mosaic_gpu": "warpgroup", "mosaic_gpu_lane": "lane"}
+_HOPE = {"k": 0, "-": 1}  # of what came to this, the rest has none
+_NO_LAYOUTS = re.compile(r"No layout inference rule defined for %\d+ = (math\.(\w+))")
+
+
+def pack(work: Path, out: Path) -> None:
+    """Replace what the packed data say of Mosaic GPU; what was measured of the other backends is not needed."""
+    measured = json.loads((out / "versions.json").read_text())["measured"]
+    functions = OutcomeTable.read(json.loads(gzip.decompress((out / "functions.json.gz").read_bytes())), measured)
+    functions.compiled.pop("mosaic_gpu", None)
+    for by_target in functions.table.values():
+        for target in [target for target in by_target if target.startswith("mosaic_gpu")]:
+            del by_target[target]
+    for index, version in enumerate(measured):
+        add(functions, work, version, index)
+    content = functions.content()
+    del content["primitives"]
+    write(out / "functions.json.gz", content)
+    print("functions", len(content["functions"]), "bytes", (out / "functions.json.gz").stat().st_size)
+
+
+def add(functions: OutcomeTable, work: Path, version: str, index: int) -> None:
+    """What was measured of Mosaic GPU with this version, if anything."""
+    lowered = work / f"lower-mosaic_gpu-{version}.jsonl"
+    if lowered.exists():
+        functions.compiled.setdefault("mosaic_gpu", []).append(index)
+        registries = json.loads((work / "reg" / f"{version}.json").read_text())["registries"]
+        _add(functions, lowered, index, registries)
+
+
+def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, list[str]]) -> None:
+    """What one layout of one tile came to, in either semantics.
+
+    What works there works; of what fails only an operation that has no rule is certain, and only where no other form
+    of the call, of which nothing is known, does without it. In one target of its own for each semantics, and in one for
+    both: works in either, or certainly in none.
+    """
+    rows = [row for row in rows_of(path) if "modes" not in row]
+    found: dict[str, list[list[Any] | None]] = {}
+    for backend, semantics in _SEMANTICS.items():
+        rules = {*registries.get(f"mosaic_gpu.{semantics}", []), *CALLS}
+        results = [_certain([row["s"], "", None] if "s" in row else row.get(backend)) for row in rows]
+        hopes: dict[str, list[set[str]]] = {}
+        for row, result in zip(rows, results, strict=True):
+            if result is not None and result[0] == "-" and rules.issuperset(row.get("p", ())):
+                hopes.setdefault(row["f"], []).append({*row.get("p", ())})
+        for at, (row, result) in enumerate(zip(rows, results, strict=True)):
+            if result is not None and result[0] == "l" and any(result[2] not in p for p in hopes.get(row["f"], ())):
+                results[at] = ["-", "", None]
+        found[semantics] = results
+    for row, *outcomes in zip(rows, *found.values(), strict=True):
+        key, dtype = (row["f"], row["v"]), dtype_of(row)
+        told = {semantics: outcome for semantics, outcome in zip(found, outcomes, strict=True) if outcome is not None}
+        for semantics, outcome in told.items():
+            functions.add(key, f"mosaic_gpu:{semantics}", index, dtype, outcome)
+        if told:
+            best = min(told.values(), key=lambda outcome: _HOPE.get(outcome[0], 2))
+            functions.add(key, "mosaic_gpu", index, dtype, best)
+
+
+def _certain(result: list[Any] | None) -> list[Any] | None:
+    """The outcome, where it does not hang on the layout."""
+    if result is None or result[0] in "kus":
+        return result and result[:3]
+    primitive = unimplemented(result[1])
+    if primitive is not None:
+        return ["l", result[1], primitive]
+    without = _NO_LAYOUTS.search(result[1])
+    if without is not None:
+        return ["l", f"`{without[1]}` has no inference rule", without[2]]
+    return ["-", "", None]
