@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.places import Around
-    from pallas_lint.probe.protocol import Difference, Ended
+    from pallas_lint.probe.protocol import Difference, Ended, InInterpreter
     from pallas_lint.probe.results import LaunchResult
 
 
@@ -21,7 +21,7 @@ def findings(launch: LaunchResult, around: Around, guessed: str, *, explained: b
     stage = launch.stage("run")
     if stage is None:
         return
-    for problem in cast("list[Difference | Ended]", stage.problems):
+    for problem in cast("list[Difference | InInterpreter | Ended]", stage.problems):
         if problem["kind"] == "mismatch":
             device = (stage.detail or "").partition(":")[0]
             # Who does not say what it is for may be meant for a device that goes through the grid in order.
@@ -29,6 +29,10 @@ def findings(launch: LaunchResult, around: Around, guessed: str, *, explained: b
             message = f"on {device}, {problem['message']}"
             advice = guessed or "on random operands, beside interpret mode"
             yield around.placed((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message, advice)
+        elif problem["kind"] == "out-of-bounds":
+            # What nobody wrote may be read and thrown away.
+            severity = Severity.WARNING if problem["type"] == "read" or guessed else Severity.ERROR
+            yield around.placed(problem["places"], "PAL908", severity, problem["message"], guessed)
         elif problem["kind"] == "raised":
             message = f"it does not run on the device that is here: {messages.sentence(problem)}"
             yield around.placed(problem["places"], "PAL908", Severity.ERROR, message)

@@ -92,6 +92,7 @@ class FunctionRequest(Function, DoneBefore, total=False):
 
     bisect: tuple[int, str]  # rather find the operation on which the compiler dies: launch, target
     variant: str  # rather compare its result with that of this text of its file
+    alone: int  # rather run this launch on the device, once and in this very process
 
 
 class Modules(TypedDict):

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..cost.told import Cost
-from ..protocol import Emit, Memory, Outcome, OverBudget, Picture, Problem, StageName, Terms
+from ..protocol import Emit, FunctionRequest, Memory, Outcome, OverBudget, Picture, Problem, StageName, Terms
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, verify
+from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, sanitizer, verify
 from .stages import together as on_devices
 from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
@@ -236,7 +236,10 @@ class _Examination:
     def _run_here(self) -> Outcome:
         if self.hangs:
             raise devices.Missing("not run: it waits for ever")
-        return real.examine(self.launch, self.costs)
+        outcome = real.examine(self.launch, self.costs)
+        return (
+            sanitizer.beside(outcome, cast("FunctionRequest", self.terms), self.at) if "file" in self.terms else outcome
+        )
 
     def _within(self, work: Callable[[], Any]) -> Any:
         return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)

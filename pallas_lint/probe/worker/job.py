@@ -66,6 +66,8 @@ class _Job:
             return
         if "bisect" in self.request:
             self._bisect(records)
+        elif "alone" in self.request:
+            real.once(describe(records[self.request["alone"]]))
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:

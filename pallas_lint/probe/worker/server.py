@@ -49,7 +49,7 @@ def serve() -> int:
             continue
         if problem is not None:
             send(replies, {"event": "error", "message": problem})
-        elif hasattr(os, "fork"):
+        elif hasattr(os, "fork") and "alone" not in request:
             Supervisor(request, replies, _job).run()
         else:
             request["skip"] = []
