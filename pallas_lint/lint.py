@@ -110,6 +110,8 @@ def judge(
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     kept = [source.settled(finding) for finding in _once(kept)]
+    if settings.unfixed:
+        kept = [evolve(each, fixes=()) if each.code in settings.unfixed else each for each in kept]
     result = FileResult(
         source.path,
         tuple(sorted(kept, key=lambda finding: finding.sort_key)),

@@ -33,6 +33,14 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def text_as_wide_as_it_is() -> Iterator[None]:
+    """No width of a terminal: xdist tells its workers one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def programs_that_run_once() -> Iterator[None]:
     """What jax runs in tests it runs once: to make that quick takes XLA longer than to run it. At night as users do."""
     with pytest.MonkeyPatch.context() as patch:

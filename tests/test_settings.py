@@ -64,6 +64,9 @@ extend-exclude = ["b"]
 respect-gitignore = false
 fail-on = "info"
 baseline = "known.json"
+extend = "base.toml"
+fixable = ["PAL3"]
+unfixable = ["PAL302"]
 shapes = "shapes.toml"
 
 [per-file-ignores]
@@ -87,6 +90,7 @@ all-targets = true
 
 
 def test_every_key(root: Path) -> None:
+    (root / "base.toml").write_text("")
     settings = write(root, EVERYTHING)
     assert settings.target == (Target("tpu", "v5e"), Target("mosaic_gpu"))
     assert settings.jax.versions == tuple(compat.versions_in(">=0.8,<0.11"))
@@ -107,7 +111,8 @@ def test_every_key(root: Path) -> None:
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
     assert settings.origins["fail-on"] == "pallas-lint.toml:9"
-    assert settings.origins["assume"] == "pallas-lint.toml:19"
+    assert settings.origins["assume"] == "pallas-lint.toml:22"
+    assert "PAL302" in settings.unfixed and "PAL101" in settings.unfixed and "PAL301" not in settings.unfixed
     assert set(settings.origins) == set(configurable())
 
 

@@ -70,6 +70,10 @@ def left(text: str, code: str = "PAL301") -> list[str]:
         "x = g(\n  §f(\n    1\n  )~,  # pallas-lint: disable=PAL301\n)\n",
         "x = [\n  # pallas-lint: disable=PAL301\n  §f(1),\n]\n",
         "x = g(\n  # pallas-lint: disable=PAL301\n  key=h(\n    §f(1)),\n)\n",
+        # the next line
+        "# pallas-lint: disable-next-line=PAL301\nx = §f(1)\n",
+        "x = 1  # pallas-lint: disable-next-line=PAL301 why\ny = §f(1)\n",
+        "x = g(1,  # pallas-lint: disable-next-line=PAL301\n  §f(1),\n)\n",
         # headers of compound statements
         "def kernel(  # pallas-lint: disable=PAL301\n  §x_ref,\n):\n  pass\n",
         "def kernel(\n  §x_ref,\n):  # pallas-lint: disable=PAL301\n  pass\n",
@@ -100,6 +104,8 @@ def test_silenced(text: str) -> None:
         ("x = '''\n# pallas-lint: disable=PAL301\n'''; §f(1)\n", ["3:PAL301"]),
         ("x = §f(1)\n# noqa: PAL301\n", ["1:PAL301"]),
         ("x = g(\n  1,  # noqa: PAL301\n  §f(1),\n)\n", ["3:PAL301"]),
+        ("x = §f(1)  # pallas-lint: disable-next-line=PAL301\n", ["1:PAL301", "1:PAL002"]),
+        ("x = 1  # pallas-lint: disable-next-line=PAL301\n\ny = §f(1)\n", ["3:PAL301", "1:PAL002"]),
         # only the header of a compound statement
         ("# noqa\ndef f():\n  x = §f(1)\n", ["3:PAL301"]),
         ("def f():  # noqa\n  x = §f(1)\n", ["2:PAL301"]),

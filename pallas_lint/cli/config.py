@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         finder = SettingsFinder(overrides.from_options(options), cwd)
         settings = finder.for_folder(folder if folder.is_dir() else folder.parent)
     except SettingsError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError("; ".join(map(str, error.all))) from error
     if options.output_format == "json":
         terminal.write([json.dumps(document(settings, cwd), indent=2) + "\n"])
     else:

@@ -69,6 +69,11 @@ def _dispatch(arguments: list[str]) -> int:
             from pallas_lint.cli import completion
 
             return completion.run(options)
+        case "clean":
+            options = parser.parse_clean(rest)
+            from pallas_lint.cli import clean
+
+            return clean.run(options)
         case "support":
             options = parser.parse_support(rest)
             from pallas_lint.cli import support

@@ -21,7 +21,8 @@ from pallas_lint.identity import Same
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
+from pallas_lint.report.wrapping import width_of
 from pallas_lint.run import cache
 from pallas_lint.run.effective_minimum import told_once
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.cli.probing import Probing
+    from pallas_lint.cli.relinting import Relinter
     from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding
-    from pallas_lint.run.cache import FileVerdict
     from pallas_lint.run.fixer import Outcome
     from pallas_lint.text.source import Source
 
@@ -87,8 +88,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--unsafe-fixes goes with --fix or --diff")
     if options.add_suppressions and (options.fix or options.unsafe_fixes or options.write_baseline):
         raise UsageError("--add-suppressions goes with neither --fix nor --write-baseline")
-    if options.show_kernels:
+    if options.show_kernels or options.show_files:
         _check_showing(options)
+    if options.output_file and (options.diff or options.write_baseline):
+        raise UsageError("--output-file goes with neither --diff nor --write-baseline")
     if options.stdin_filename and options.paths != ["-"]:
         raise UsageError("--stdin-filename goes with the path -")
     if "-" in options.paths and len(options.paths) > 1:
@@ -96,14 +99,16 @@ def run(options: argparse.Namespace) -> int:
     cwd = Path.cwd()
     try:
         finder = SettingsFinder(overrides.from_options(options), cwd)
+        if options.show_files:
+            return _show_files(options, finder, cwd)
         if options.paths == ["-"]:
             linted = _lint_stdin(options, finder, cwd)
         else:
             linted = _lint_files(options, finder, cwd)
     except SettingsError as error:
         if error.path is None:
-            raise UsageError(error.message) from error
-        return _report(_Run(options, cwd, (), RunResult(), [_as_error(error)]))
+            raise UsageError("; ".join(each.message for each in error.all)) from error
+        return _report(_Run(options, cwd, (), RunResult(), [each.told for each in error.all]))
     if options.show_kernels:
         return _show_kernels(linted)
     if options.probe:
@@ -153,13 +158,26 @@ def _sources(linted: _Run) -> Iterator[Source]:
 
 
 def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
-    exclude = [pattern for patterns in options.exclude for pattern in patterns]
-    found = discover(options.paths or ["."], finder, cwd=cwd, exclude=exclude, force_exclude=options.force_exclude)
+    found = _discovered(options, finder, cwd)
     # What is to be changed is judged afresh: no edit is ever taken from the cache.
     changing = bool(options.fix or options.diff or options.add_suppressions)
-    kept = None if options.no_cache else cache.folder(cwd)
+    kept = None if options.no_cache else cache.folder(cwd, options.cache_dir)
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=kept, afresh=changing)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
+
+
+def _discovered(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> Discovery:
+    exclude = [pattern for patterns in options.exclude for pattern in patterns]
+    return discover(options.paths or ["."], finder, cwd=cwd, exclude=exclude, force_exclude=options.force_exclude)
+
+
+def _show_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
+    """Print which files would be linted, and return the exit status."""
+    found = _discovered(options, finder, cwd)
+    linted = _Run(options, cwd, found.files, RunResult(), _with_hints(found))
+    terminal.write(f"{visible_file(file.shown)}\n" for file in found.files)
+    _say_errors(linted)
+    return TROUBLE if linted.all_errors else OK
 
 
 def _with_hints(found: Discovery) -> list[LintError]:
@@ -236,7 +254,8 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     return _report(after)
 
 
-def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
+def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, Relinter]:
+    from pallas_lint.cli.relinting import Relinter
     from pallas_lint.notebooks import reading
     from pallas_lint.run import fixer
     from pallas_lint.text.source import SourceError
@@ -254,7 +273,7 @@ def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, _Relinter]:
                     sources[path] = linted.texts.get(path) or reading.read(inputs[path].path, path)
                 except SourceError:
                     continue  # reported already
-    relinter = _Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
+    relinter = Relinter(linted.cwd, inputs, {verdict.path: verdict for verdict in linted.result.verdicts})
 
     def relint(changing: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         found = relinter.relint(changing, changed)
@@ -280,39 +299,6 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
     return [sources[f.span.path].settled(f) if f.span.path in sources else f for f in silenced]
 
 
-class _Relinter:
-    """Judges again what a round of fixes may have changed."""
-
-    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, FileVerdict]) -> None:
-        self.cwd = cwd
-        self.inputs = inputs
-        self.verdicts = verdicts
-
-    def relint(self, sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
-        """All findings, with the files `changed` and those that rest on them judged again."""
-        from pallas_lint.notebooks import reading
-        from pallas_lint.text.source import SourceError
-
-        project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
-        files = [self.inputs[path].path for path in changed]
-        # A verdict may rest on a whole folder: see presumption.py.
-        changed_files = {str(place) for file in files for place in (file, *file.parents)}
-        for path, verdict in list(self.verdicts.items()):
-            rests_on = {str(self.cwd / dependency) for dependency in verdict.dependencies}
-            elsewhere = {finding.span.path for finding in verdict.findings}
-            if path not in changed and not rests_on & changed_files and not elsewhere & changed:
-                continue
-            try:
-                source = sources.get(path) or reading.read(self.inputs[path].path, path)
-            except SourceError:
-                continue
-            self.verdicts[path] = judge_source(source, self.inputs[path].settings, project)
-        return list(self.result().findings)
-
-    def result(self) -> RunResult:
-        return combine(list(self.verdicts.values()))
-
-
 def _show_diff(linted: _Run, outcome: Outcome) -> int:
     from pallas_lint.run import fixer
 
@@ -334,7 +320,7 @@ def _show_diff(linted: _Run, outcome: Outcome) -> int:
         terminal.say(f"would {verb} {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
     if linted.all_errors or linted.result.errors:
         return TROUBLE
-    return FINDINGS if outcome.changed else OK
+    return FINDINGS if outcome.changed and not linted.options.exit_zero else OK
 
 
 def _report(linted: _Run, *, to_stderr: bool = False) -> int:
@@ -346,6 +332,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     jax_of = {file.shown: file.settings.jax for file in linted.files}
     findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
+    in_file = options.output_file is not None
     judged = linted.judged_as
     notes = linted.notes_on(judged)
     if options.verbose:
@@ -362,25 +349,32 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         assumed=next((jax for jax in judged if jax.assumed), None),
         notes=notes,
         quiet=options.quiet,
-        style=Style(wants_colour(options.color, stream)),
+        style=Style() if in_file else Style(wants_colour(options.color, stream), can_link(stream)),
+        width=None if in_file else width_of(stream),
         source_line=lines.line,
         statistics=options.statistics,
     )
     pieces = reports.render(options.output_format, report)
-    if to_stderr:
+    if in_file:
+        try:
+            files.write(linted.cwd / options.output_file, "".join(pieces).encode("utf-8", "backslashreplace"), None)
+        except OSError as error:
+            raise UsageError(f"--output-file: {options.output_file}: {error.strerror or error}") from error
+    elif to_stderr:
         terminal.plain_say("".join(pieces))
     else:
         terminal.write(pieces)
     _say_errors(linted)
     if report.errors:
         return TROUBLE
-    return FINDINGS if any(linted.fails(finding) for finding in findings) else OK
+    return FINDINGS if any(linted.fails(finding) for finding in findings) and not options.exit_zero else OK
 
 
 def _check_showing(options: argparse.Namespace) -> None:
-    """Raises UsageError for what does not go with --show-kernels."""
+    """Raises UsageError for what does not go with --show-kernels and --show-files."""
     from pallas_lint.report import kernels
 
+    showing = "--show-files" if options.show_files else "--show-kernels"
     given = {
         "--fix": options.fix,
         "--diff": options.diff,
@@ -388,10 +382,13 @@ def _check_showing(options: argparse.Namespace) -> None:
         "--write-baseline": options.write_baseline,
         "--statistics": options.statistics,
         "--probe": options.probe,
+        "--output-file": options.output_file is not None,
+        "--show-kernels": options.show_files and options.show_kernels,
+        "the path -": options.show_files and options.paths == ["-"],
     }
     for option in (option for option, is_given in given.items() if is_given):
-        raise UsageError(f"--show-kernels goes without {option}")
-    if options.output_format not in kernels.FORMATS:
+        raise UsageError(f"{showing} goes without {option}")
+    if options.show_kernels and options.output_format not in kernels.FORMATS:
         raise UsageError(f"--show-kernels goes with the formats {', '.join(kernels.FORMATS)}")
 
 
@@ -465,7 +462,3 @@ def _say_errors(linted: _Run) -> None:
             else ""
         )
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")
-
-
-def _as_error(error: SettingsError) -> LintError:
-    return LintError(error.path or "", error.message, error.line)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROBE_STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
-COMMANDS = ("rule", "support", "probe", "server", "config", "completion")
+COMMANDS = ("rule", "support", "probe", "server", "config", "completion", "clean")
 _EPILOG = """\
 commands:
   pallas-lint [PATH ...]     lint files and folders (what happens without a command)
@@ -35,6 +35,7 @@ commands:
   pallas-lint server         the language server, for editors
   pallas-lint config         show the effective settings and where each came from
   pallas-lint completion SH  print the completion script of a shell: bash, zsh or fish
+  pallas-lint clean          remove cached results
 
 exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
 """
@@ -309,6 +310,17 @@ def _completion_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def parse_clean(arguments: list[str]) -> argparse.Namespace:
+    """The options of `clean`. Raises UsageError."""
+    return parse(_clean_parser(), arguments)
+
+
+def _clean_parser() -> argparse.ArgumentParser:
+    parser = Parser("pallas-lint clean", description="Remove cached results.", allow_abbrev=False)
+    parser.add_argument("--cache-dir", metavar="DIR", help="where they were kept (default: the user's own folder)")
+    return parser
+
+
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command; that of linting under the empty name."""
     return {
@@ -319,6 +331,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         "server": _server_parser(),
         "config": _config_parser(),
         "completion": _completion_parser(),
+        "clean": _clean_parser(),
     }
 
 

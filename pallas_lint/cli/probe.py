@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.report.wrapping import width_of
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -221,11 +221,12 @@ def _report(
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
         paragraphs=[
-            *charts.paragraphs(launches, style, shutil.get_terminal_size((100, 24)).columns),
+            *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
             *table.paragraphs(documents, style, lines.line),
         ],
         quiet=options.quiet,
         style=style,
+        width=width_of(sys.stdout),
         source_line=lines.line,
     )
     terminal.write(reports.render(options.output_format, report))

@@ -19,6 +19,7 @@ from pallas_lint.report import full
 from pallas_lint.report.json import finding_document
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.report.wrapping import width_of
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
         terminal.write([json.dumps(told, indent=2) + "\n"])
     else:
         style, lines = Style(wants_colour(options.color, sys.stdout)), Lines(cwd)
-        terminal.write(full.findings(reports.Report(findings=found, style=style, source_line=lines.line)))
+        terminal.write(
+            full.findings(
+                reports.Report(findings=found, style=style, width=width_of(sys.stdout), source_line=lines.line)
+            )
+        )
         terminal.write(_text(tuning, style))
     if not finished:
         terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")

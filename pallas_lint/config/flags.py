@@ -74,10 +74,13 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=output_format, default="full", metavar="F", help=", ".join(FORMATS))
+    output.add_argument("--output-file", metavar="FILE", help="write the report there instead of printing it")
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
     output.add_argument(
         "--show-kernels", action="store_true", help="print what is known of each launch instead of findings"
     )
+    output.add_argument("--show-files", action="store_true", help="print which files would be linted, and lint none")
+    output.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever is found (errors are still 2)")
     output.add_argument("-q", "--quiet", action="store_true", help="findings only")
     output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
     add_colour(output)
@@ -108,6 +111,9 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
     running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
+    running.add_argument(
+        "--cache-dir", metavar="DIR", help="keep cached results there (default: the user's own folder)"
+    )
     running.add_argument("--stdin-filename", metavar="FILE", help='the name of what "-" reads')
     parser.add_argument("-V", "--version", action="version", version=f"pallas-lint {__version__}")
     return parser

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config import options, selection
+from pallas_lint.config.lines import line_of
 from pallas_lint.config.options import OptionError, nearest, setting
 from pallas_lint.config.patterns import covers
 from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
-from pallas_lint.finding import Severity
+from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import Same
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from attrs import Attribute
 
@@ -36,15 +37,22 @@ DEFAULT_EXCLUDE = (
 class SettingsError(Exception):
     """Settings that cannot be used. `path` and `line` say where; both None for the command line."""
 
-    def __init__(self, message: str, path: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, message: str, path: str | None = None, line: int | None = None, more: Sequence[SettingsError] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
         self.line = line
+        self.all = (self, *more)  # that are wrong in one place, this one first
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: " if self.path else ""
         return where + self.message
+
+    @property
+    def told(self) -> LintError:
+        return LintError(self.path or "", self.message, self.line)
 
 
 @frozen(eq=False, slots=False)
@@ -85,6 +93,11 @@ class Settings:
     respect_gitignore: bool = setting(
         "respect-gitignore", options.BOOLEAN, True, "Leave out what .gitignore files leave out."
     )
+    fixable: tuple[str, ...] = setting("fixable", options.SELECTORS, ("ALL",), "Rules whose findings may be fixed.")
+    unfixable: tuple[str, ...] = setting("unfixable", options.SELECTORS, (), "Rules whose findings are never fixed.")
+    extend: str | None = setting(
+        "extend", options.STRING, None, "Another settings file, for what this one says nothing of."
+    )
     fail_on: Severity = setting(
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
     )
@@ -123,6 +136,13 @@ class Settings:
                 ignored |= selection.codes_of(*selectors)
         return self.enabled - ignored
 
+    @cached_property
+    def unfixed(self) -> frozenset[str]:
+        """The codes whose findings are reported without their fixes."""
+        if self.fixable == ("ALL",) and not self.unfixable:
+            return frozenset()
+        return selection.codes_of("ALL") - selection.codes_of(*self.fixable) | selection.codes_of(*self.unfixable)
+
     def severity_of(self, code: str) -> Severity | None:
         """The severity configured for a rule by its most specific selector, or None for the rule's own."""
         found = [s for s in self.severity if code in selection.codes_of(s)]
@@ -140,7 +160,7 @@ class Settings:
             [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()],
             str(self.root) if self.per_file_ignores else "",
             [(p, s) for p, s in self.per_file_ignores.items()],
-            sorted((s, v.value) for s, v in self.severity.items()),
+            sorted((s, v.value) for s, v in self.severity.items()), sorted(self.fixable), sorted(self.unfixable),
             sorted(self.assume.items()), sorted((c, sorted(o.items())) for c, o in self.rules.items()),
         )  # fmt: skip
         return digest(repr(parts).encode("utf-8", "surrogatepass"))
@@ -263,7 +283,9 @@ class SettingsFinder:
         return self._by_file[file]
 
 
-def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Settings | None:
+def load(
+    file: Path, cwd: Path | None = None, *, required: bool = False, extending: tuple[Path, ...] = ()
+) -> Settings | None:
     """The settings in `file`, or None where it has none (and is not `required` to). Raises SettingsError."""
     shown = shown_path(file, cwd or Path.cwd())
     try:
@@ -272,14 +294,22 @@ def load(file: Path, cwd: Path | None = None, *, required: bool = False) -> Sett
         if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise SettingsError(f"cannot read the configuration: {error.strerror or error}", shown) from error
         return None
-    return loads(data, file, shown, required=required)
+    return loads(data, file, shown, required=required, extending=extending)
 
 
-def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Settings | None:
-    """The settings in `data`, the content of `file`, or None as in `load`. Raises SettingsError."""
+def loads(
+    data: bytes, file: Path, shown: str, *, required: bool = False, extending: tuple[Path, ...] = ()
+) -> Settings | None:
+    """The settings in `data`, the content of `file`, or None as in `load`. Raises SettingsError.
+
+    `extending`: the files whose `extend` led here.
+    """
     in_pyproject = file.name == "pyproject.toml"
     # A pyproject.toml that never mentions the tool is not even parsed: it may be broken for all we care.
     if in_pyproject and b"pallas-lint" not in data:
+        if b"[tool.pallas_lint" in data:
+            line = data[: data.index(b"[tool.pallas_lint")].count(b"\n") + 1
+            raise SettingsError("[tool.pallas_lint]: the table is called [tool.pallas-lint]", shown, line)
         if required:
             raise SettingsError("there is no [tool.pallas-lint] table in it", shown)
         return None
@@ -298,7 +328,16 @@ def loads(data: bytes, file: Path, shown: str, *, required: bool = False) -> Set
     values = _parsed(document, shown, text, prefix)
     origins = {key: f"{shown}:{line_of(text, (*prefix, key)) or 1}" for key in values}
     by_field = {configurable()[key].name: value for key, value in values.items()}
-    return Settings(**by_field, root=file.parent.absolute(), config_file=file, origins=origins)
+    base = Settings()
+    if "extend" in values:
+        chain_so_far = (*extending, file.resolve())
+        other = (file.parent / Path(values["extend"]).expanduser()).resolve()
+        if other in chain_so_far:
+            where = int(origins["extend"].rpartition(":")[2])
+            raise SettingsError(f"extend: {values['extend']} leads back here", shown, where)
+        loaded = load(other, required=True, extending=chain_so_far)
+        base = loaded if loaded is not None else base
+    return evolve(base, **by_field, root=file.parent.absolute(), config_file=file, origins={**base.origins, **origins})
 
 
 def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
@@ -327,6 +366,7 @@ def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tup
     """The checked values. Raises SettingsError; `shown` None means the command line."""
     known = configurable()
     result: dict[str, Any] = {}
+    wrong: list[SettingsError] = []
     for key, value in values.items():
         try:
             if key not in known:
@@ -334,10 +374,14 @@ def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tup
             result[key] = known[key].metadata["kind"].parse(value)
         except OptionError as error:
             if shown is None:
-                raise SettingsError(f"--{key}: {error.message}") from error
+                wrong.append(SettingsError(f"--{key}: {error.message}"))
+                continue
             where = ".".join((key, *error.keys))
             message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
-            raise SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))) from error
+            wrong.append(SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))))
+    if wrong:
+        first, *more = wrong
+        raise SettingsError(first.message, first.path, first.line, more)
     return result
 
 
@@ -390,48 +434,6 @@ def shown_path(file: Path, cwd: Path) -> str:
             relative = str(file)
         text = relative if relative.count("..") <= 3 else str(file)
     return text.replace(os.sep, "/")
-
-
-# Strings, compiled when first used: most runs have no error to place.
-_PART = r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[\w-]+)"""
-_DOTTED = rf"({_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
-_HEADER = rf"\s*\[\[?[ \t]*{_DOTTED}[ \t]*\]"
-_KEY = rf"\s*{_DOTTED}[ \t]*="
-
-
-def line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """The line of the entry that `keys` lead to, or of the nearest table around it; None where there is none.
-
-    A scan by line, since the TOML parsers of the standard library keep no positions.
-    """
-    best: tuple[int, int] | None = None  # (keys matched, line)
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), start=1):
-        header, entry = re.match(_HEADER, line), re.match(_KEY, line)
-        if header:
-            table = path = _parts(header[1])
-        elif entry:
-            path = (*table, *_parts(entry[1]))
-        else:
-            continue
-        # A table below what is looked for opens that too: `[tool.x]` is where `tool` is.
-        matched = min(len(path), len(keys)) if path[: len(keys)] == keys[: len(path)] else 0
-        if matched and (best is None or matched > best[0]):
-            best = (matched, number)
-    return best[1] if best else None
-
-
-def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(map(_unquoted, re.findall(_PART, dotted)))
-
-
-def _unquoted(part: str) -> str:
-    if "\\" not in part:
-        return part[1:-1] if part[0] in "\"'" else part
-    from pallas_lint.text import toml
-
-    (key,) = toml.loads(f"{part} = 0")
-    return str(key)
 
 
 def schema() -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Report:
     quiet: bool = False  # findings only
     statistics: bool = False  # counts by rule (text formats: instead of the findings)
     style: Style = field(factory=Style)
+    width: int | None = None  # columns that text has to fit into; None: lines are as long as they are
     source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
     seen: Sequence[LaunchSight] = ()  # each place that launches a kernel
     jax: Sequence[str] = ()  # for which versions kernels were judged: "jax 0.10.2 (uv.lock)"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def render(report: Report) -> Iterator[str]:
-    """`path:line:col: PAL103 message [kernel, triton, jax 0.4.35]` for each finding, then the footer."""
+    """`path:line:col: PAL103 [error] message [kernel, triton, jax 0.4.35]` for each finding, then the footer."""
     style = report.style
     if report.statistics:
         yield from statistics.render(report)
@@ -25,7 +25,7 @@ def render(report: Report) -> Iterator[str]:
         code = style.severity(finding.severity, finding.code)
         context = circumstances(finding)
         tail = style.dim(f" [{', '.join(context)}]") if context else ""
-        yield f"{where} {code} {visible(finding.message)}{tail}\n"
+        yield f"{where} {code} [{finding.severity.value}] {visible(finding.message)}{tail}\n"
     yield from footer.render(report)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.report.style import visible, visible_file
+from pallas_lint.report.wrapping import wrapped
 from pallas_lint.sight import Sight
 
 if TYPE_CHECKING:
@@ -27,8 +28,11 @@ def count(number: int, noun: str) -> str:
 
 def render(report: Report) -> Iterator[str]:
     """What was found in how much code, what can be fixed, and what was assumed."""
-    if report.quiet:
-        return
+    for line in () if report.quiet else _lines(report):
+        yield from (f"{part}\n" for part in wrapped(line, report.width))
+
+
+def _lines(report: Report) -> Iterator[str]:
     style = report.style
     read = f"{count(report.kernels, 'kernel')}, {count(report.files, 'file')}"
     fixed = f" ({count(report.fixed, 'finding')} fixed)" if report.fixed else ""
@@ -39,20 +43,20 @@ def render(report: Report) -> Iterator[str]:
             if (number := sum(finding.severity is severity for finding in report.findings))
         )
         found = style.bold(f"Found {count(len(report.findings), 'finding')}")
-        yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}\n"
+        yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}"
     elif report.files or not report.errors:
         # What was judged is said at the end.
         where = count(report.files, "file") if report.kernels or report.seen else read
-        yield f"{style.good('No findings')} in {where}.{fixed}\n"
+        yield f"{style.good('No findings')} in {where}.{fixed}"
     if report.assumed is not None:
         yield (
             f"{style.dim('note:')} jax version unknown (no environment, lock file or requirement): judged as "
-            f"{report.assumed.text}, the newest known; --jax-version sets it\n"
+            f"{report.assumed.text}, the newest known; --jax-version sets it"
         )
     for note in report.notes:
-        yield f"{style.dim('note:')} {visible(note)}\n"
+        yield f"{style.dim('note:')} {visible(note)}"
     if not report.findings and (report.kernels or report.seen):
-        yield f"{_judged(report)}\n"
+        yield _judged(report)
 
 
 def _judged(report: Report) -> str:

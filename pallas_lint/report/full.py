@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.report import footer, statistics
 from pallas_lint.report.concise import circumstances, place_of_file
 from pallas_lint.report.style import cells, visible
+from pallas_lint.report.wrapping import columns_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.report import Report
 
 LONGEST_LINE = 140  # columns of a source line that are shown
+_CUT = "..."
 MOST_ALIKE = 4  # findings that say the same of one file: from here on the first stands for all
 MOST_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
 
@@ -44,24 +46,30 @@ def findings(report: Report) -> Iterator[str]:
 
 def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
     style, span = report.style, finding.span
-    title = f"{style.severity(finding.severity, finding.code)} {style.bold(finding.name)}"
-    yield f"{_place(span, report)} {title} [{finding.severity.value}]"
-    yield f"  {visible(finding.message)}"
+    title = f"{style.severity(finding.severity, finding.code)} {style.bold(finding.name)} [{finding.severity.value}]"
+    place = _place(span, report)
+    if report.width is not None and columns_of(place) + 1 + columns_of(title) > report.width:
+        yield place
+        yield title
+    else:
+        yield f"{place} {title}"
+    yield from _indented("  ", visible(finding.message), report)
     gutter = _gutter(finding, report)
     yield from _excerpt(span, report, gutter, lambda text: style.severity(finding.severity, text), context=True)
     for related in finding.related:
-        yield f"{' ' * gutter} {style.place('::')} {visible(related.message)}: {_place(related.span, report)}"
+        text = f"{visible(related.message)}: {_place(related.span, report)}"
+        yield from _indented(f"{' ' * gutter} {style.place('::')} ", text, report)
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
     facts = circumstances(finding)
     if facts:
         named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel else facts
-        yield _remark("for", ", ".join(named), gutter, report)
+        yield from _remark("for", ", ".join(named), gutter, report)
     if finding.help:
-        yield _remark("help", visible(finding.help), gutter, report)
+        yield from _remark("help", visible(finding.help), gutter, report)
     if finding.fixes:
         fix = min(finding.fixes, key=lambda fix: fix.applicability != "safe")
         options = "--fix" if fix.applicability == "safe" else "--fix --unsafe-fixes"
-        yield _remark("fix", f"{visible(fix.title)} ({options})", gutter, report)
+        yield from _remark("fix", f"{visible(fix.title)} ({options})", gutter, report)
 
 
 def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str]:
@@ -69,15 +77,24 @@ def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str
     if same:
         lines = ", ".join(str(other.span.start.line) for other in same)
         text = f"{len(same)} times the same in this file: lines {lines}"
-        yield _remark("more", text, _gutter(finding, report), report)
+        yield from _remark("more", text, _gutter(finding, report), report)
 
 
 def _place(span: Span, report: Report) -> str:
-    return f"{report.style.path(place_of_file(span))}:{span.start.line}:{span.start.column}"
+    text = f"{report.style.path(place_of_file(span))}:{span.start.line}:{span.start.column}"
+    return report.style.link(text, span.path)
 
 
-def _remark(label: str, text: str, gutter: int, report: Report) -> str:
-    return f"{' ' * gutter} {report.style.dim('=')} {report.style.bold(label + ':')} {text}"
+def _remark(label: str, text: str, gutter: int, report: Report) -> Iterator[str]:
+    head = f"{' ' * gutter} {report.style.dim('=')} "
+    yield from _indented(head, f"{report.style.bold(label + ':')} {text}", report)
+
+
+def _indented(head: str, text: str, report: Report) -> Iterator[str]:
+    """`text` behind `head`, in lines that fit; the further ones begin below the first."""
+    column = columns_of(head)
+    for number, line in enumerate(wrapped(text, report.width, column, column)):
+        yield line if number else head + line
 
 
 def _gutter(finding: Finding, report: Report) -> int:
@@ -89,6 +106,9 @@ def _gutter(finding: Finding, report: Report) -> int:
 def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str], *, context: bool) -> Iterator[str]:
     """The source lines of `span` with carets below what it covers; nothing where the text is not at hand."""
     dim = report.style.dim
+    # Beside the gutter and its bar; both ends may be cut off, which dots show.
+    room = LONGEST_LINE if report.width is None else report.width - gutter - len(" | ") - 2 * len(_CUT)
+    longest = min(LONGEST_LINE, max(room, 1))
     bar = dim("|")
     first, last = span.start.line, span.end.line
     if last > first and span.end.column == 1:
@@ -101,7 +121,7 @@ def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str]
         return
     before = report.source_line(span.path, first - 1, span.cell) if context and first > 1 else None
     if before and before.strip():
-        yield f"{dim(f'{first - 1:>{gutter}}')} {bar} {_plain(before)}".rstrip()
+        yield f"{dim(f'{first - 1:>{gutter}}')} {bar} {underline(before, 0, 0, longest)[0]}".rstrip()
     for number in shown:
         if not number:
             yield f"{'...':>{gutter}}"
@@ -109,19 +129,15 @@ def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str]
         text = texts[number] or ""
         begin = span.start.column - 1 if number == first else len(text) - len(text.lstrip())
         end = span.end.column - 1 if number == span.end.line else len(text.rstrip())
-        line, carets = underline(text, begin, end)
+        line, carets = underline(text, begin, end, longest)
         yield f"{dim(f'{number:>{gutter}}')} {bar} {line}".rstrip()
         if carets.strip():
             blanks = len(carets) - len(carets.lstrip())
             yield f"{' ' * gutter} {bar} {' ' * blanks}{mark(carets.strip())}"
 
 
-def _plain(text: str) -> str:
-    return underline(text, 0, 0)[0]
-
-
-def underline(text: str, begin: int, end: int) -> tuple[str, str]:
-    """A source line as shown, and carets below its characters `begin` to `end`; both cut to the longest line.
+def underline(text: str, begin: int, end: int, longest: int = LONGEST_LINE) -> tuple[str, str]:
+    """A source line as shown, and carets below its characters `begin` to `end`; both cut to `longest` columns.
 
     At least one caret is drawn where there is something to point at or `begin` is the end of the line.
     """
@@ -129,23 +145,23 @@ def underline(text: str, begin: int, end: int) -> tuple[str, str]:
     begin = min(max(begin, 0), length)
     end = min(max(end, begin), length)
     start = 0
-    if length > LONGEST_LINE and begin > LONGEST_LINE // 2:
+    if length > longest and begin > longest // 2:
         # A line of megabytes is never walked whole: show a window around the place.
-        start = max(0, begin - LONGEST_LINE // 4)
-    window = text[start : start + LONGEST_LINE]
-    prefix = "..." if start else ""
+        start = max(0, min(begin - longest // 4, length - longest))
+    window = text[start : start + longest]
+    prefix = _CUT if start else ""
     line, carets, column = [prefix], [" " * len(prefix)], len(prefix)
     place = column  # of `begin`
     for index, (shown, columns) in enumerate(cells(window), start=start):
         if index == begin:
             place = column
-        if column + columns > LONGEST_LINE:
+        if column + columns > len(prefix) + longest:
             break
         line.append(shown)
         carets.append(("^" if begin <= index < max(end, begin + 1) else " ") * columns)
         column += columns
-    if start + len(window) < length or column >= LONGEST_LINE:
-        line.append("...")
+    if start + len(line) - 1 < length:
+        line.append(_CUT)
     drawn = "".join(carets).rstrip()
     if not drawn:
         # Nothing that takes up room is covered: the end of the line, or a combining character.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 TAB = 4
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.INFO: "1;36"}
+_LINKING = ("iTerm.app", "WezTerm", "ghostty", "Hyper")
+_LINKING_TOO = frozenset({"KITTY_WINDOW_ID", "KONSOLE_VERSION", "WT_SESSION", "ALACRITTY_WINDOW_ID"})
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
 # GitHub takes `##[error]text` for a command wherever it stands in a line: its bracket is shown as another one.
 _COMMAND, _NO_COMMAND = "##[", "##\u2045"
@@ -23,6 +25,7 @@ class Style:
     """Marks up text with ANSI colours, or leaves it alone."""
 
     colour: bool = False
+    links: bool = False  # files can be opened from the terminal
 
     def _wrap(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
@@ -48,6 +51,14 @@ class Style:
     def removed(self, text: str) -> str:
         return self._wrap("31", text)
 
+    def link(self, text: str, path: str) -> str:
+        """`text` that opens a file, where terminals can."""
+        if not self.links:
+            return text
+        from pathlib import Path
+
+        return f"\x1b]8;;{Path(path).absolute().as_uri()}\x1b\\{text}\x1b]8;;\x1b\\"
+
     def place(self, text: str) -> str:
         return self._wrap("36", text)
 
@@ -68,6 +79,19 @@ def wants_colour(choice: str, stream: TextIO) -> bool:
     if wanted and os.name == "nt":
         os.system("")  # the documented way to make an old Windows console understand ANSI codes
     return wanted
+
+
+def can_link(stream: TextIO) -> bool:
+    """Whether the terminal that `stream` is shows links (OSC 8); only those known to are believed to.
+
+    Editors' terminals are not among them: they find `path:line:column` by themselves, and open it at that place.
+    """
+    if not stream.isatty() or os.environ.get("CI") or os.environ.get("TERM_PROGRAM") == "vscode":
+        return False
+    if os.environ.get("TERM_PROGRAM") in _LINKING or _LINKING_TOO & os.environ.keys():
+        return True
+    vte = os.environ.get("VTE_VERSION", "")
+    return vte.isdecimal() and int(vte) >= 5000
 
 
 def visible(text: str) -> str:

@@ -122,9 +122,9 @@ class Cache:
         return known
 
 
-def folder(project: Path) -> Path | None:
-    """Where verdicts on the code in a folder are kept; None for nowhere."""
-    place = user_cache.folder(project)
+def folder(project: Path, told: str | None = None) -> Path | None:
+    """Where verdicts on the code in a folder are kept, below what is `told`; None for nowhere."""
+    place = user_cache.folder(project) if told is None else project / told
     return place / "lint" if place is not None else None
 
 

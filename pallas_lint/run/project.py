@@ -239,7 +239,7 @@ class _Walk:
         try:
             settings = self.finder.for_folder(normal(folder))
         except SettingsError as error:
-            self.result.errors.append(LintError(error.path or "", error.message, error.line))
+            self.result.errors += [each.told for each in error.all]
             return None
         if settings.jax.problem is not None:
             self.result.errors.append(settings.jax.problem)

@@ -84,6 +84,16 @@ def _make(place: Path) -> None:
         place.mkdir(0o700, exist_ok=True)
 
 
+def forget(place: Path) -> int:
+    """Remove what was kept below a folder, and nothing else that may lie there; how many files. Raises OSError."""
+    removed = 0
+    for each in place.glob("*/*.json"):
+        if not each.is_symlink() and each.is_file():
+            each.unlink()
+            removed += 1
+    return removed
+
+
 def forget_old(place: Path) -> None:
     """Once a day: remove what was kept long ago below a folder, of files that are gone or never change."""
     mark, now = place / "cleaned", time.time()

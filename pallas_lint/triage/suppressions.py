@@ -5,6 +5,7 @@
   `if`, `with`, ...) only the header counts, decorators included.
 - the same alone on a line: the statement (or argument) that begins below it, comment lines in between not
   counted.
+- `# pallas-lint: disable-next-line=PAL103` alone on a line is the same; behind code it is about the line below.
 - `# pallas-lint: disable-file=PAL7` before the first statement (a docstring may stand before it): the whole
   file.
 - `# noqa: PAL103` and `# noqa` as the first form; they are never called unused.
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 CODE, NAME = "PAL002", "unused-suppression"
-DIRECTIVES = ("disable", "disable-file", "assume", "probe")
+DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe")
 # Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
 _PROBE_ONLY = "PAL9"
 MOST_NAMED = 8  # codes of a comment that a message names
@@ -64,6 +65,7 @@ class Suppression:
     first: int = 0  # lines in which the start of a finding is silenced; 0 for the whole file
     last: int = 0
     whole_file: bool = False
+    next_line: bool = False
     noqa: bool = False
     misplaced: bool = False  # disable-file after the first statement
     problem: str = ""  # what is wrong with the directive itself
@@ -73,6 +75,11 @@ class Suppression:
     def lines(self) -> tuple[float, float]:
         """First and last of the lines in which findings may start."""
         return (0, math.inf) if self.whole_file else (self.first, self.last)
+
+    @property
+    def own(self) -> int:
+        """The line that it is about as it stands there; none for what is said of the next one."""
+        return 0 if self.next_line else self.line
 
     @property
     def counts(self) -> bool:
@@ -164,7 +171,7 @@ class _Places:
     def touched_by(self, suppression: Suppression) -> bool:
         first, last = suppression.lines
         at = bisect_left(self.starts, first)
-        return suppression.line in self.ends or (at < len(self.starts) and self.starts[at] <= last)
+        return suppression.own in self.ends or (at < len(self.starts) and self.starts[at] <= last)
 
 
 class _Silenced:
@@ -174,7 +181,7 @@ class _Silenced:
         lines = sorted(suppression.lines for suppression in suppressions)
         self.firsts = [first for first, _ in lines]
         self.lasts = list(accumulate((last for _, last in lines), max))  # of this one and all before it
-        self.own = {suppression.line for suppression in suppressions}
+        self.own = {suppression.own for suppression in suppressions}
 
     def hold(self, finding: Finding) -> bool:
         first, last = _ends(finding)
@@ -216,6 +223,8 @@ def _read(source: Source, comments: Comments, comment: Comment) -> Iterator[Supp
     for suppression in found:
         if suppression.whole_file:
             suppression.misplaced = start > comments.first_statement
+        elif suppression.next_line and not comment.alone:
+            suppression.first = suppression.last = comment.line + 1
         elif not (suppression.noqa and comment.alone):
             suppression.first, suppression.last = comment.first, comment.last
         yield suppression
@@ -238,7 +247,8 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
     if not codes or not codes[1]:
         return Suppression(begin, end, line, (), problem=f"`{word}` names no rule: write `{word}=PAL103`")
     entries = _entries(codes[1], start + codes.start(1))
-    return Suppression(begin, start + codes.end(1), line, entries, whole_file=whole)
+    next_line = word == "disable-next-line"
+    return Suppression(begin, start + codes.end(1), line, entries, whole_file=whole, next_line=next_line)
 
 
 def _entries(text: str, offset: int) -> tuple[Entry, ...]:

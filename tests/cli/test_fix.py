@@ -115,3 +115,14 @@ def test_an_unused_suppression_is_removed(folder: Path, lint: Lint) -> None:
     assert "PAL002" in lint("--isolated", *OLD).out
     lint("--isolated", *OLD, "--fix", "--select", "PAL301,PAL002")
     assert "disable" not in (folder / "k.py").read_text()
+
+
+def test_rules_that_are_not_to_be_fixed(kernel_file: Path, lint: Lint) -> None:
+    before = kernel_file.read_text()
+    (kernel_file.parent / "pallas-lint.toml").write_text('unfixable = ["PAL301"]\n')
+    ran = lint(*OLD, "--fix", "kernel.py")
+    assert (ran.status, "PAL301" in ran.out, "fixable" in ran.out) == (1, True, False)
+    assert kernel_file.read_text() == before
+    (kernel_file.parent / "pallas-lint.toml").write_text('fixable = ["PAL3"]\n')
+    assert lint(*OLD, "--fix", "kernel.py").status == 0
+    assert kernel_file.read_text() != before

@@ -25,7 +25,7 @@ def write(folder: Path, *sources: str, name: str = "n.ipynb", **metadata: object
 def test_lines_are_those_of_a_cell(lint: Lint, folder: Path) -> None:
     write(folder, IMPORTS, KERNEL, LAUNCH)
     first, second, *_ = lint(*NEW, "--output-format", "concise", ".").out.splitlines()
-    assert first.startswith("n.ipynb:cell 2:2:18: PAL101 `jnp.cumsum` ")
+    assert first.startswith("n.ipynb:cell 2:2:18: PAL101 [error] `jnp.cumsum` ")
     assert first.endswith(" [kernel, tpu]")
     assert second.startswith("n.ipynb:cell 3:2:46: PAL301 ")
     full = lint(*NEW, "n.ipynb").out

@@ -122,7 +122,8 @@ def test_full_without_the_source() -> None:
 
 def test_concise() -> None:
     assert render("concise", FINDING, quiet=True) == (
-        "src/k.py:4:9: PAL103 `is_finite` has no lowering in Triton before jax 0.8 [kernel, triton:rocm, jax 0.4.35]\n"
+        "src/k.py:4:9: PAL103 [error] `is_finite` has no lowering in Triton before jax 0.8 "
+        "[kernel, triton:rocm, jax 0.4.35]\n"
     )
 
 

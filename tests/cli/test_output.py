@@ -1,0 +1,107 @@
+"""What becomes of the report: where it goes, how wide it is, and what the exit status is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from invocation import OLD
+
+from pallas_lint.report.style import Style
+from pallas_lint.report.wrapping import columns_of, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from invocation import Ran
+
+    Lint = Callable[..., Ran]
+
+
+def test_exit_zero_is_for_findings_only(kernel_file: Path, lint: Lint) -> None:
+    ran = lint("--isolated", *OLD, "--exit-zero")
+    assert (ran.status, "PAL301" in ran.out) == (0, True)
+    assert lint("--isolated", *OLD, "--exit-zero", "--diff").status == 0
+    assert lint("--isolated", *OLD, "--exit-zero", "gone.py").status == 2
+
+
+@pytest.mark.parametrize("output_format", ["full", "json", "sarif"])
+def test_a_report_in_a_file(folder: Path, kernel_file: Path, lint: Lint, output_format: str) -> None:
+    asked = ("--isolated", *OLD, "--output-format", output_format)
+    printed = lint(*asked)
+    ran = lint(*asked, "--output-file", "report", "--color", "always")
+    assert (ran.status, ran.out, ran.err) == (1, "", "")
+    told = (folder / "report").read_text()
+    assert told == printed.out
+    assert "\x1b" not in told
+
+
+def test_a_report_that_cannot_be_written(folder: Path, kernel_file: Path, lint: Lint) -> None:
+    (folder / "place").mkdir()
+    ran = lint("--isolated", *OLD, "--output-file", "place")
+    assert ran.status == 2
+    assert "--output-file: place: " in ran.err
+    assert lint("--output-file", "x", "--diff").status == 2
+
+
+def test_the_files_that_would_be_linted(folder: Path, kernel_file: Path, lint: Lint) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "b.py").write_text("syntax error (\n")
+    (folder / "sub" / "left_out.py").write_text("")
+    ran = lint("--show-files", "--exclude", "left_out.py")
+    assert (ran.status, ran.out, ran.err) == (0, "kernel.py\nsub/b.py\n", "")
+    assert lint("--show-files", "gone.py").status == 2
+    assert "--show-files goes without --fix" in lint("--show-files", "--fix").err
+
+
+def test_a_cache_where_it_is_told_and_its_end(folder: Path, kernel_file: Path, lint: Lint, tmp_path: Path) -> None:
+    place = tmp_path / "kept"
+    first = lint("--isolated", *OLD, "--cache-dir", str(place))
+    assert first.status == 1
+    entries = [file for file in place.rglob("*.json") if file.is_file()]
+    assert entries
+    assert lint("--isolated", *OLD, "--cache-dir", str(place)).out == first.out
+    own = entries[0].parent.parent / "mine.txt"
+    own.write_text("not ours")
+    assert f"removed {len(entries)} file" in lint("clean", "--cache-dir", str(place)).err
+    assert [file for file in place.rglob("*.json") if file.is_file()] == []
+    assert own.exists()
+    assert "nothing to remove" in lint("clean", "--cache-dir", str(place)).err
+
+
+@pytest.mark.parametrize("columns", [48, 60, 100])
+def test_text_fits_the_terminal(
+    folder: Path, kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    plain = lint("--isolated", *OLD).out
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = lint("--isolated", *OLD)
+    assert max(map(len, ran.out.splitlines())) <= columns
+    assert "".join(ran.out.split()).count("PAL301") == "".join(plain.split()).count("PAL301")
+    coloured = lint("--isolated", *OLD, "--color", "always").out
+    assert max(map(columns_of, coloured.splitlines())) <= columns
+    as_data = json.loads(lint("--isolated", *OLD, "--output-format", "json").out)
+    assert as_data["findings"]
+
+
+WORDS = st.lists(st.text("ab日é", min_size=1, max_size=12), min_size=1, max_size=30)
+
+
+@given(words=WORDS, width=st.integers(10, 60), first=st.integers(0, 8), indent=st.integers(0, 8))
+def test_wrapping_loses_nothing_and_fits(words: list[str], width: int, first: int, indent: int) -> None:
+    lines = list(wrapped(" ".join(words), width, first, indent))
+    assert " ".join(line.strip() for line in lines).split() == words
+    for number, line in enumerate(lines):
+        taken = columns_of(line) + (0 if number else first)
+        assert taken <= width or len(line.split()) == 1
+
+
+def test_colours_and_links_take_no_columns() -> None:
+    style = Style(colour=True, links=True)
+    told = style.link(style.bold("a.py:1:2"), "a.py")
+    assert "\x1b]8;;file:///" in told
+    assert columns_of(told) == len("a.py:1:2")
