@@ -217,12 +217,14 @@ def _report(
     report = reports.Report(
         findings=findings,
         errors=errors,
-        files=len({result.spec.file for result in results if result.spec is not None}),
+        files=len(
+            {result.spec.file for result in results if result.spec is not None} or {each["path"] for each in documents}
+        ),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
         paragraphs=[
             *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
-            *table.paragraphs(documents, style, lines.line),
+            *table.paragraphs(documents, style, lines.line, width_of(sys.stdout)),
         ],
         quiet=options.quiet,
         style=style,

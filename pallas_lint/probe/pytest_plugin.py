@@ -96,6 +96,7 @@ class _Examiner:
             os.environ[_FOLDER] = self.folder.name
         self.capture = capture.start_here(os.environ[_FOLDER])
         self.results: list[ProbeResult] = []
+        self.failing = 0  # findings for which the session fails
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -110,8 +111,8 @@ class _Examiner:
         self.results = capture.read_results(Path(self.folder.name), self.conditions.timeout)
         self.folder.cleanup()
         findings, _, _ = self._findings()
-        failing = (each for each in findings if each.severity.rank >= self._settings_of(each.span.path).fail_on.rank)
-        if session.exitstatus == pytest.ExitCode.OK and any(failing):
+        self.failing = sum(each.severity.rank >= self._settings_of(each.span.path).fail_on.rank for each in findings)
+        if session.exitstatus == pytest.ExitCode.OK and self.failing:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _record(self, recording: Recording, session: pytest.Session, folder: Path) -> None:
@@ -131,6 +132,7 @@ class _Examiner:
         if not self.results:
             return
         from pallas_lint.report import Report, render
+        from pallas_lint.report.footer import count
         from pallas_lint.report.style import Style
 
         findings, errors, lines = self._findings()
@@ -157,6 +159,10 @@ class _Examiner:
             terminalreporter.write(piece)
         for error in errors:
             terminalreporter.write_line(f"{error.path}: {error.message}")
+        if self.failing:
+            at_least = self.settings.fail_on.value
+            told = f"{count(self.failing, 'finding')} at or above {at_least} (`fail-on`): the exit status is not 0"
+            terminalreporter.write_line(told, red=True)
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:
         """The findings that settings and comments leave, what went wrong, and the text of files."""

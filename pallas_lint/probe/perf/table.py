@@ -1,13 +1,15 @@
-"""What launches cost, as tables: one row a target, and the dearest lines of the first one."""
+"""What became of launches: their stages, and what they cost: one row a target, and the dearest lines of the first."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.perf import occupancy
 from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
+from pallas_lint.report import stages
 from pallas_lint.report.style import visible
+from pallas_lint.report.wrapping import columns_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,31 +22,48 @@ _MOST_LINES = 5
 _MOST_UNITS = 2
 
 
-def paragraphs(launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine) -> Iterator[str]:
-    """One for each launch of which it was asked what it costs. `launches` are documents of the contract."""
-    for launch in launches:
-        lines = [*_of_tpus(launch.get("cost") or [], style, source_line), *_of_gpus(launch["stages"])]
-        if lines:
-            yield "\n".join([_title(launch, style), *lines])
+def paragraphs(
+    launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine, width: int | None
+) -> Iterator[str]:
+    """One for each launch, or for all that came to the same. `launches` are documents of the contract."""
+    alike = Counter(
+        "\n".join(
+            [
+                *_fitting([stages.title(launch, style), *stages.lines(launch, style)], width),
+                *_of_tpus(launch.get("cost") or [], style, source_line, width),
+                *_of_gpus(launch["stages"]),
+            ]
+        )
+        for launch in launches
+    )
+    for text, times in alike.items():
+        yield text if times == 1 else f"{text}\n  {style.dim(f'the same for {times - 1} more')}"
 
 
-def _title(launch: dict[str, Any], style: Style) -> str:
-    where = f"{visible(launch['path'])}:{launch['line']}: " if launch["path"] else ""
-    steps = math.prod(launch["grid"] or ())
-    return f"{style.path(where)}{style.bold(visible(launch['kernel']))}, {steps:,} step{'s' * (steps != 1)}"
+def _fitting(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    for line in lines:
+        indent = len(line) - len(line.lstrip(" ")) + 2
+        yield from wrapped(line, width, 0, indent)
 
 
-def _of_gpus(stages: list[dict[str, Any]]) -> Iterator[str]:
-    for stage in stages:
+def _of_gpus(told_stages: list[dict[str, Any]]) -> Iterator[str]:
+    for stage in told_stages:
         told = occupancy.told(stage.get("figures") or {})
         if told:
             yield f"  {stage['target']}: {told}"
 
 
-def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine) -> Iterator[str]:
+def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine, width: int | None) -> Iterator[str]:
     told = [cost for cost in costs if cost["microseconds"] is not None]
     if told:
-        yield from _table([_HEAD, *map(_row, told)], style.dim)
+        rows = [*map(_row, told)]
+        table = [*_table([_HEAD, *rows], style.dim)]
+        if width is not None and max(map(columns_of, table)) > width:
+            pairs = [[f"{name} {cell}" for name, cell in zip(_HEAD[1:], row[1:], strict=True)] for row in rows]
+            table = [
+                *_fitting((f"  {row[0]}: {', '.join(each)}" for row, each in zip(rows, pairs, strict=True)), width)
+            ]
+        yield from table
         yield from _lines(told[0], style, source_line)
     for cost in costs:
         for doubt in cost["doubts"]:

@@ -1,0 +1,54 @@
+"""What became of each stage that a launch was taken through, for people."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.report.footer import count
+from pallas_lint.report.style import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pallas_lint.report.style import Style
+
+_KIB, _MIB = 1 << 10, 1 << 20
+
+
+def title(launch: Mapping[str, Any], style: Style) -> str:
+    """ "src/a.py:13: kernel, 8 steps, VMEM 128 KiB of 16 MiB (v5e)"."""
+    where = f"{visible(launch['path'])}:{launch['line']}: " if launch["path"] else ""
+    told = f"{style.path(where)}{style.bold(visible(launch['kernel']))}"
+    if launch["grid"] is not None:
+        told += f", {count(math.prod(launch['grid']), 'step')}"
+    memory = launch.get("memory")
+    if memory is not None:
+        limit = f" of {_size(memory['limit'])}" if memory.get("limit") else ""
+        told += f", {memory['space'].upper()} {_size(memory['bytes'])}{limit}"
+        told += f" ({memory['device']})" if memory.get("device") else ""
+    return told
+
+
+def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
+    """One line for the stages without a target, one for each target, and why those that were not tried were not."""
+    stages = [stage for stage in launch["stages"] if stage["stage"] != "cost"]
+    for target, those in groupby(stages, key=lambda stage: stage["target"]):
+        those = list(those)
+        told = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
+        yield f"  {target}: {told}" if target else f"  {told}"
+        for stage in those:
+            if stage["detail"] and (stage["ok"] is None or stage["stage"] == "run"):
+                yield style.dim(f"    {stage['stage']}: {visible(stage['detail'])}")
+
+
+def _word(stage: Mapping[str, Any], style: Style) -> str:
+    if stage["ok"] is None:
+        return style.place("not judged")
+    return style.good("ok") if stage["ok"] else style.removed("failed")
+
+
+def _size(number: int) -> str:
+    value, unit = (number / _MIB, "MiB") if number >= _MIB else (number / _KIB, "KiB")
+    return f"{value:.1f}".removesuffix(".0") + f" {unit}"
