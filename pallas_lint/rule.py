@@ -47,6 +47,7 @@ class Rule:
     code: ClassVar[str]
     name: ClassVar[str]
     severity: ClassVar[Severity]
+    since: ClassVar[str] = "0.1.0"  # the release of pallas-lint, or of the package it comes from, that brought it
     fix: ClassVar[FixKind | None] = None
     backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
     unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known

@@ -68,6 +68,7 @@ def document(info: Any) -> dict[str, Any]:
         "name": info.name,
         "severity": info.severity.value,
         "fix": info.fix,
+        "since": info.rule.since,
         "summary": info.summary,
         "url": info.url,
         "docs": info.docs(),
@@ -76,7 +77,7 @@ def document(info: Any) -> dict[str, Any]:
 
 def _facts(info: Any) -> str:
     fix = f"{info.fix} fix" if info.fix else "no fix"
-    return f"{info.severity.value}, {fix}"
+    return f"{info.severity.value}, {fix}, since {info.rule.since}"
 
 
 def markdown(info: Any) -> str:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def test_a_rule_by_code_or_name(lint: Lint) -> None:
     by_code = lint("rule", "PAL301")
     assert by_code.status == 0
-    assert by_code.out.startswith("PAL301 index-map-element-offset [error, safe fix]\n")
+    assert by_code.out.startswith("PAL301 index-map-element-offset [error, safe fix, since 0.1.0]\n")
     assert "pl.Element" in by_code.out
     assert lint("rule", "index-map-element-offset") == by_code
 
 
 def test_rules_as_json(lint: Lint) -> None:
     one = json.loads(lint("rule", "PAL301", "--output-format", "json").out)
-    assert set(one) == {"code", "name", "severity", "fix", "summary", "url", "docs"}
+    assert set(one) == {"code", "name", "severity", "fix", "since", "summary", "url", "docs"}
     every = json.loads(lint("rule", "--all", "--output-format", "json").out)
     assert one in every
     assert [rule["code"] for rule in every] == sorted(rule["code"] for rule in every)

@@ -1,0 +1,102 @@
+"""What a release is made of: one address, one version, and files that those who publish it ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pallas_lint import __version__
+from pallas_lint.compat.versions import parse as parse_version
+from pallas_lint.finding import DOCS_URL
+from pallas_lint.registry import all_rules
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MANIFEST: dict[str, Any] = json.loads((ROOT / "vscode-extension" / "package.json").read_text(encoding="utf-8"))
+ADDRESS = PROJECT["urls"]["Repository"]
+TEXTS = [
+    "README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", "CONTRIBUTING.md", "vscode-extension/README.md",
+    "vscode-extension/package.json", "mkdocs.yml", ".github/ISSUE_TEMPLATE/config.yml",
+    *(file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md")),
+]  # fmt: skip
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_there_is_one_public_address(name: str) -> None:
+    owner = ADDRESS.removeprefix("https://github.com/").partition("/")[0]
+    known = (ADDRESS, ADDRESS.replace("github.com", "raw.githubusercontent.com"), PROJECT["urls"]["Documentation"])
+    for address in re.findall(r"https://[\w.]*(?:github[\w.]*)/[^\s)\"'>\]]*", read(name)):
+        if owner in address:
+            assert address.startswith(known), address
+
+
+def test_pages_of_rules_are_in_the_documentation() -> None:
+    assert DOCS_URL.startswith(PROJECT["urls"]["Documentation"])
+
+
+def test_there_is_one_version() -> None:
+    citation = yaml.safe_load(read("CITATION.cff"))
+    assert {PROJECT["version"], MANIFEST["version"], citation["version"]} == {__version__}
+
+
+@pytest.mark.parametrize("name", ["README.md", "vscode-extension/README.md"])
+def test_pages_elsewhere_show_links_and_pictures(name: str) -> None:
+    assert re.findall(r"\]\((?!https?://|#)[^)]+\)", read(name)) == []
+    targets = re.findall(r"(?:\]\(|\]: )(https://[^\s)]+)", read(name))
+    own = [target for target in targets if "pallas-lint/pallas-lint/" in target and "/issues" not in target]
+    assert own
+    for target in own:
+        path = re.sub(r".*?/(?:blob/)?main/", "", target).partition("#")[0]
+        assert (ROOT / path).exists(), target
+
+
+def test_links_of_the_readme_are_all_defined_and_used() -> None:
+    text = read("README.md")
+    defined = set(re.findall(r"^\[([\w-]+)\]: ", text, re.MULTILINE))
+    used = set(re.findall(r"\]\[([\w-]+)\]", text))
+    assert used == defined
+
+
+def test_the_extension_brings_its_licence() -> None:
+    assert read("vscode-extension/LICENSE") == read("LICENSE")
+    assert MANIFEST["repository"]["url"] == f"{ADDRESS}.git"
+    assert MANIFEST["bugs"]["url"] == PROJECT["urls"]["Issues"]
+
+
+def test_every_rule_tells_since_when_it_is_there() -> None:
+    for code, entry in all_rules().items():
+        assert parse_version(entry.rule.since) <= parse_version(__version__), code
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ("vendor.github-workflows", [".github/workflows/release.yml", ".github/workflows/tests.yml"]),
+        (
+            "vendor.github-issue-forms",
+            [f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("bug_report", "false_finding")],
+        ),
+        ("vendor.github-issue-config", [".github/ISSUE_TEMPLATE/config.yml"]),
+        ("vendor.citation-file-format", ["CITATION.cff"]),
+    ],
+)  # fmt: skip
+def test_files_are_what_they_are_read_as(schema: str, names: list[str]) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
