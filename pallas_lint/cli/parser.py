@@ -132,9 +132,9 @@ def _rule_parser() -> argparse.ArgumentParser:
 def parse_support(arguments: list[str]) -> argparse.Namespace:
     """The options of `support`. Raises UsageError."""
     options = parse(_support_parser(), arguments)
-    if len(options.paths) != 1:
-        raise UsageError("support: give one function, name or primitive, such as `jnp.cumsum`")
-    options.query = options.paths[0]
+    if not options.paths:
+        raise UsageError("support: name a function, a dtype or a primitive, as in `jnp.cumsum` or `argsort bf16 tpu`")
+    options.query = " ".join(options.paths)
     from pallas_lint.config.targets import TargetError, parse_target
 
     try:
@@ -150,7 +150,7 @@ def _support_parser() -> argparse.ArgumentParser:
         description="Say where a function, name or primitive can be used in a kernel.",
         allow_abbrev=False,
     )
-    parser.add_argument("paths", nargs="*", metavar="QUERY", help='"jnp.cumsum", "pl.load", "is_finite"')
+    parser.add_argument("paths", nargs="*", metavar="QUERY", help='jnp.cumsum, "jnp.c*", jax.random, argsort bf16 tpu')
     parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="one version or range only")
     parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")

@@ -1,20 +1,29 @@
-"""`pallas-lint support QUERY`: can I use this in a kernel, where, and since when?"""
+"""`pallas-lint support QUESTION`: can I use this in a kernel, where, and since when?"""
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import TROUBLE
-from pallas_lint.compat.support import BACKENDS, candidates, describe, nearest, short
+from pallas_lint.compat import answers, question
+from pallas_lint.compat.support import BACKENDS, LEGEND, nearest, short
+from pallas_lint.report.wrapping import width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-_WORDS = {"supported": "yes", "unsupported": "no", "depends": "some", "lowers": "lowers", "unknown": "?"}
+    from pallas_lint.compat.question import Question
+
+_COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "yellow", "no": "red", "no load": "red"}
+_STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
+_PIPED = 140  # columns where nothing tells
+_NOTHING_SAID = "INTERNAL: Failed to compile Triton kernel"
+_MOST_FAILING = 8  # forms that are named
 
 
 def run(
@@ -29,18 +38,17 @@ def run(
         versions = compat.versions_in(jax_version) if jax_version and jax_version != "auto" else ()
     except ValueError as error:
         return terminal.fail(str(error))
-    names = candidates(query)
-    if not names:
-        close = nearest(query)
+    asked = question.read([query], answers.is_name)
+    matches = answers.answer(asked, _backends(target), versions)
+    if not matches:
+        close = nearest(asked.names[0] if asked.names else query)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        terminal.say(f"nothing is known about `{query}`{hint}")
+        terminal.say(f"nothing is known about `{asked.names[0] if asked.names else query}`{hint}")
         return TROUBLE
-    backends = _backends(target)
-    matches = [describe(kind, name, backends, versions) for kind, name in names]
     if output_format == "json":
         print(json.dumps({"version": 1, "query": query, "matches": matches}, indent=2))
     else:
-        _print(matches)
+        _print(matches, asked)
     return 0
 
 
@@ -52,61 +60,74 @@ def _backends(target: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(backend for backend in BACKENDS if backend in chosen) or BACKENDS
 
 
-def _print(matches: list[dict[str, Any]]) -> None:
+def _print(matches: list[dict[str, Any]], asked: Question) -> None:
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
-    console = Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 140)
-    for number, match in enumerate(matches):
+    # A table is as wide as it is, or it is folded; all other lines are broken here.
+    console = Console(highlight=False, soft_wrap=True, width=10_000)
+    printer = _Printer(console, width_of(sys.stdout) or _PIPED)
+    if not asked.plain and asked.names:
+        printer.line(f"[dim]{printer.escape(_understood(asked))}[/dim]")
+    functions = 0
+    for number, (match, also) in enumerate(_once(matches)):
+        functions += match["kind"] == "function"
+        # Of a bare name, such as `sort`, the first function is meant; of the others it is enough to say so.
+        if match["kind"] == "function" and functions > 1 and not any("." in name for name in asked.names):
+            printer.briefly(match)
+            continue
         if number:
             console.print()
-        if match["kind"] == "function":
-            _print_function(console, match)
-        elif match["kind"] == "primitive":
-            _print_primitive(console, match)
-        else:
-            _print_api(console, match)
+        if "note" in match and not number:
+            printer.line(printer.escape(match["note"]))
+        {
+            "function": printer.function,
+            "primitive": printer.primitive,
+            "list": printer.members,
+            "dtype": printer.dtype,
+        }.get(match["kind"], printer.api)(match)
+        if also:
+            printer.line(f"[dim]the same holds for {printer.escape(', '.join(map(_name, also)))}[/dim]")
+    if any(match["kind"] == "function" for match in matches):
+        printer.line(f"[dim]{printer.escape(compat.provenance())}[/dim]")
 
 
-def _print_function(console: Any, match: dict[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    console.print(f"[bold]{escape(short(match['name']))}[/bold]  {escape(match['name'])}")
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
-    table.add_column("backend")
-    table.add_column("dtype")
-    for version in match["versions"]:
-        table.add_column(version, justify="center", no_wrap=True)
-    for backend, shown in match["backends"].items():
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for dtype, row in shown["dtypes"].items():
-            groups.setdefault(tuple(row), []).append(dtype)
-        for number, (row, dtypes) in enumerate(groups.items()):
-            if all(status == "unknown" for status in row) and len(groups) > 1:
-                continue
-            cells = [_cell(status) for status in row]
-            table.add_row("" if number else _dashed(backend), " ".join(dtypes), *cells)
-    console.print(table)
-    for backend, shown in match["backends"].items():
-        console.print(f"[bold]{_dashed(backend)}[/bold]: {escape(_sentence(shown, match['versions'][-1]))}")
-        if shown["fails_for"]:
-            listed = "; ".join(shown["fails_for"][:8])
-            more = "; …" if len(shown["fails_for"]) > 8 else ""
-            console.print(f"  fails for: {escape(listed)}{more}")
-        if shown["status"] in ("unsupported", "depends"):
-            for instead in shown["instead"]:
-                console.print(f"  instead: {escape(instead)}")
-    if match["primitives"]:
-        console.print(f"[dim]primitives: {' '.join(match['primitives'])}[/dim]")
-    console.print(f"[dim]{escape(match['source'])}[/dim]")
-    if match["api"] is not None:
-        _print_api(console, match["api"])
+def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Each match with the names of further functions that came to the same; what people call goes first."""
+    left = sorted(matches, key=lambda match: match["kind"] == "primitive")
+    while left:
+        first, *left = left
+        alike = [each for each in left if "backends" in first and each.get("backends") == first["backends"]]
+        left = [each for each in left if each not in alike]
+        yield first, [each["name"] for each in alike]
 
 
-def _cell(status: str) -> str:
-    colour = {"supported": "green", "unsupported": "red", "depends": "yellow"}.get(status, "dim")
-    return f"[{colour}]{_WORDS[status]}[/{colour}]"
+def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
+    """What is said of a backend: of the dtypes that were asked for first."""
+    own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
+    return f"{own}; {_sentence(shown, version)}" if own else _sentence(shown, version)
+
+
+def _name(name: str) -> str:
+    """As people write it: `x.sum()` for a method, `x.at[i].add` for an update."""
+    kind, mark, rest = name.partition(":")
+    if mark and kind == "method":
+        return f"x.{rest}()"
+    return f"x.{rest}" if mark and rest.startswith("at.") else short(name.removeprefix("builtin:"))
+
+
+def _understood(asked: Question) -> str:
+    parts = [
+        ", ".join(asked.names),
+        f"of {', '.join(asked.dtypes)}" if asked.dtypes else "",
+        f"on {', '.join(_dashed(each) for each in (asked.devices or asked.backends))}" if asked.backends else "",
+        f"in jax {', '.join(asked.versions)}" if asked.versions else "",
+        f"({' '.join(asked.forms)})" if asked.forms else "",
+    ]
+    return f"asked: {' '.join(part for part in parts if part)}"
+
+
+def _cell(state: str) -> str:
+    return f"[{_COLOURS.get(state, 'dim')}]{state}[/{_COLOURS.get(state, 'dim')}]"
 
 
 def _dashed(backend: str) -> str:
@@ -121,54 +142,191 @@ def _sentence(shown: dict[str, Any], version: str) -> str:
     if shown["status"] == "supported":
         return f"works in jax {version}" + (f", since {since}" if since != compat.oldest() else "")
     reason = shown["message"] or shown["outcome"]
+    if reason.startswith(_NOTHING_SAID):
+        reason = "its compiler does not say why"
     if shown["status"] == "depends":
+        lost = shown["unloadable"]
+        if lost and all("no load" in shown["states"][each] for each in lost) and not _fails_otherwise(shown):
+            return f"works in jax {version} for every dtype whose blocks can be loaded there (not {', '.join(lost)})"
         return f"works in jax {version} for some dtypes and shapes; else it {shown['outcome']}: {reason}"
     return f"{shown['outcome']} in jax {version}: {reason}"
 
 
-def _print_primitive(console: Any, match: dict[str, Any]) -> None:
-    from rich.markup import escape
+def _fails_otherwise(shown: dict[str, Any]) -> bool:
+    """Whether it fails for a dtype that can be loaded."""
+    return any(row[-1] in ("no", "some") for row in shown["states"].values())
 
-    console.print(f"[bold]{escape(match['name'])}[/bold]  primitive")
-    for registry in match["registries"]:
-        where = _dashed(registry["backend"]) + (f" {registry['core']}" if registry["core"] else "")
-        spans = ", ".join(_span(first, end) for first, end in registry["spans"]) or "never"
-        console.print(f"  {where:<26} {spans}")
-    console.print("[dim]a lowering rule that is there may still refuse dtypes and shapes[/dim]")
+
+def _history(states: Sequence[str], versions: Sequence[str]) -> str:
+    """ "runs since 0.11.2 (lowers to 0.10.2)"; "no in every release"."""
+    pairs = groupby(zip(versions, states, strict=True), key=lambda each: each[1])
+    runs: list[tuple[str, list[str]]] = [(state, [version for version, _ in those]) for state, those in pairs]
+    newest, since = runs[-1]
+    if len(runs) == 1:
+        return newest + ("" if len(versions) == 1 else " in every release")
+    before = ", ".join(f"{state} to {each[-1]}" for state, each in runs[:-1])
+    return f"{newest} since {since[0]} ({before})"
+
+
+class _Printer:
+    """Prints matches in so many columns."""
+
+    def __init__(self, console: Any, width: int) -> None:
+        from rich.markup import escape
+
+        self.console = console
+        self.width = width
+        self.escape = escape
+
+    def line(self, text: str, indent: int = 2) -> None:
+        """One paragraph with markup, in lines that fit."""
+        from rich.text import Text
+
+        told = Text.from_markup(text)
+        for number, part in enumerate(
+            told.wrap(self.console, self.width - indent) if told.cell_len > self.width else [told]
+        ):
+            part.rstrip()
+            self.console.print(Text(" " * indent if number else "") + part)
+
+    def function(self, match: dict[str, Any]) -> None:
+        versions, asked = match["versions"], match.get("asked", {"dtypes": [], "unmeasured": [], "forms": {}})
+        name = _name(match["name"])
+        full = f"  {self.escape(match['name'])}" if ":" not in match["name"] else ""
+        self.line(f"[bold]{self.escape(name)}[/bold]{full}")
+        rows = [*_rows(match, asked["dtypes"])]
+        if not self._table(rows, versions):
+            for label, dtypes, states in rows:
+                self.line(f"{label} {dtypes}: {_history(states, versions)}")
+        words = {state for _, _, states in rows for state in states}
+        self.line(f"[dim]{'; '.join(f'{word}: {text}' for word, text in LEGEND.items() if word in words)}[/dim]")
+        for dtype in asked["unmeasured"]:
+            self.line(f"{dtype} was not measured: `pallas-lint probe` lowers and compiles your own kernel")
+        for form, by_backend in asked["forms"].items():
+            told = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
+            self.line(f"{self.escape(form)}: {told}")
+        for backend, shown in match["backends"].items():
+            self._backend(backend, shown, versions[-1], asked["dtypes"])
+        if match["primitives"]:
+            self.line(f"[dim]primitives: {' '.join(match['primitives'])}[/dim]")
+        if match["api"] is not None:
+            self.api(match["api"])
+
+    def briefly(self, match: dict[str, Any]) -> None:
+        """One line on a function that is one of several of its name."""
+        told = ", ".join(
+            f"{_dashed(backend)} {_STATUS[shown['status']]}" for backend, shown in match["backends"].items()
+        )
+        self.line(f"also [bold]{self.escape(_name(match['name']))}[/bold]: {told}")
+
+    def _table(self, rows: list[tuple[str, str, list[str]]], versions: Sequence[str]) -> bool:
+        """Whether a table fits, which is printed then."""
+        from rich.table import Table
+
+        columns = [max(len(row[at]) for row in rows) for at in (0, 1)] if rows else [0, 0]
+        cells = [max(len(version), *(len(row[2][at]) for row in rows)) for at, version in enumerate(versions)]
+        if not rows or sum(columns) + sum(cells) + 2 * (1 + len(versions)) > self.width:
+            return False
+        table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+        table.add_column("backend", no_wrap=True)
+        table.add_column("dtype", no_wrap=True)
+        for version in versions:
+            table.add_column(version, justify="center", no_wrap=True)
+        before = ""
+        for label, dtypes, states in rows:
+            table.add_row("" if label == before else label, dtypes, *map(_cell, states))
+            before = label
+        self.console.print(table)
+        return True
+
+    def _backend(self, backend: str, shown: dict[str, Any], version: str, dtypes: Sequence[str]) -> None:
+        on = f" ({shown['device']})" if shown.get("device") else ""
+        self.line(f"[bold]{_dashed(backend)}{on}[/bold]: {self.escape(_said(shown, dtypes, version))}")
+        if shown["fails_for"]:
+            listed = "; ".join(shown["fails_for"][:_MOST_FAILING])
+            more = "; …" if len(shown["fails_for"]) > _MOST_FAILING else ""
+            self.line(f"  fails: {self.escape(listed)}{more}", 4)
+        if shown["status"] in ("unsupported", "depends"):
+            for instead in shown["instead"]:
+                self.line(f"  instead: {self.escape(instead)}", 4)
+
+    def members(self, match: dict[str, Any]) -> None:
+        """Names, each with a word for every backend."""
+        self.line(
+            f"[bold]{self.escape(match['name'])}[/bold]: {len(match['members'])} names, in jax {match['version']}"
+        )
+        for member in match["members"]:
+            told = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in member["status"].items())
+            name = short(member["name"])
+            self.line(f"  {self.escape(name)}{f': {told}' if told else ''}", 4)
+        self.line("[dim]yes: in every form that was tried; some: in some; `pallas-lint support NAME` tells more[/dim]")
+
+    def dtype(self, match: dict[str, Any]) -> None:
+        name = self.escape(match["name"])
+        self.line(f"[bold]{name}[/bold]  dtype, in jax {match['version']}")
+        if not match["measured"]:
+            self.line(f"no operand of {name} was measured; `pallas-lint probe` lowers and compiles your own kernel")
+            for cast in match["casts"]:
+                self.line(f"a cast to it: {_dashed(cast['backend'])} {_STATUS[cast['status']]}")
+            return
+        for backend, told in match["backends"].items():
+            load = "can be loaded and stored" if told["loads"] else "cannot be loaded"
+            numbers = f"{told['supported']} functions take it, {told['unsupported']} do not"
+            self.line(f"[bold]{_dashed(backend)}[/bold]: blocks of {name} {load}; {numbers}")
+
+    def primitive(self, match: dict[str, Any]) -> None:
+        self.line(f"[bold]{self.escape(match['name'])}[/bold]  primitive")
+        for registry in match["registries"]:
+            where = _dashed(registry["backend"]) + (f" {registry['core']}" if registry["core"] else "")
+            spans = ", ".join(_span(first, end) for first, end in registry["spans"]) or "never"
+            self.line(f"  {where:<26} {spans}", 4)
+        self.line("[dim]a lowering rule that is there may still refuse dtypes and shapes[/dim]")
+
+    def api(self, match: dict[str, Any]) -> None:
+        self.line(f"[bold]{self.escape(short(match['name']))}[/bold]  {self.escape(match['name'])}")
+        if "spans" in match:
+            came = (
+                f"since {match['added']}" if match["added"] else f"there in {compat.oldest()}, the oldest version known"
+            )
+            parts = [came]
+            if match["deprecated"]:
+                parts.append(f"deprecated since {match['deprecated']}")
+            if match["removed"]:
+                parts.append(f"removed in {match['removed']}")
+            if len(match["spans"]) > 1:
+                gaps = ", ".join(_span(first, end) for first, end in match["spans"])
+                parts.append(f"it came and went: {gaps}")
+            self.line("  " + self.escape("; ".join(parts)), 4)
+            for version, status in match["status"].items():
+                self.line(f"  jax {version}: {status}", 4)
+            if match["message"]:
+                self.line(f"  jax says: {self.escape(match['message'])}", 4)
+        replacement = match.get("replacement")
+        if replacement is not None:
+            new = f"{short(replacement['new'])}: " if replacement["new"] else ""
+            self.line(f"  [green]instead[/green]: {self.escape(new + replacement['note'])}", 4)
+            self.line(f"  [dim]{self.escape(replacement['source'])}[/dim]", 4)
+        for number, change in enumerate(match.get("parameters", [])):
+            if number == 0:
+                self.line(f"  parameters in {change['since']}: {self.escape(', '.join(change['names']))}", 4)
+                continue
+            what = [*(f"+{n}" for n in change["added"]), *(f"-{n}" for n in change["gone"])]
+            self.line(f"  {change['since']}: {self.escape(' '.join(what) or 'order changed')}", 4)
+
+
+def _rows(match: dict[str, Any], dtypes: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Backend, dtypes that come to the same, and their states by version."""
+    for backend, shown in match["backends"].items():
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for dtype, row in shown["states"].items():
+            if not dtypes or dtype in dtypes:
+                groups.setdefault(tuple(row), []).append(dtype)
+        for row, those in groups.items():
+            if all(state == "?" for state in row) and len(groups) > 1:
+                continue
+            yield _dashed(backend), " ".join(those), list(row)
 
 
 def _span(first: str, end: str | None) -> str:
     since = "always" if first == compat.oldest() else f"since {first}"
     return since if end is None else f"{first} until before {end}"
-
-
-def _print_api(console: Any, match: dict[str, Any]) -> None:
-    from rich.markup import escape
-
-    console.print(f"[bold]{escape(short(match['name']))}[/bold]  {escape(match['name'])}")
-    if "spans" in match:
-        came = f"since {match['added']}" if match["added"] else f"there in {compat.oldest()}, the oldest version known"
-        parts = [came]
-        if match["deprecated"]:
-            parts.append(f"deprecated since {match['deprecated']}")
-        if match["removed"]:
-            parts.append(f"removed in {match['removed']}")
-        if len(match["spans"]) > 1:
-            gaps = ", ".join(_span(first, end) for first, end in match["spans"])
-            parts.append(f"it came and went: {gaps}")
-        console.print("  " + escape("; ".join(parts)))
-        for version, status in match["status"].items():
-            console.print(f"  jax {version}: {status}")
-        if match["message"]:
-            console.print(f"  jax says: {escape(match['message'])}")
-    replacement = match.get("replacement")
-    if replacement is not None:
-        new = f"{short(replacement['new'])}: " if replacement["new"] else ""
-        console.print(f"  [green]instead[/green]: {escape(new + replacement['note'])}")
-        console.print(f"  [dim]{escape(replacement['source'])}[/dim]")
-    for number, change in enumerate(match.get("parameters", [])):
-        if number == 0:
-            console.print(f"  parameters in {change['since']}: {escape(', '.join(change['names']))}")
-            continue
-        what = [*(f"+{n}" for n in change["added"]), *(f"-{n}" for n in change["gone"])]
-        console.print(f"  {change['since']}: {escape(' '.join(what) or 'order changed')}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TPU_DEVICES = ("v5e", "v6e")
-_SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
+SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
 _UNKNOWN = (Outcome.UNKNOWN, None, None)
 
 # Functions that were measured as operators only.
@@ -149,7 +149,7 @@ def _targets(backend: str, device: str | None) -> tuple[str, ...]:
             return tuple(f"tpu:{name}" for name in _TPU_DEVICES)
         return (f"tpu:{device}",) if device in _TPU_DEVICES else ("tpu",)
     if backend == "mosaic_gpu":
-        return (f"{backend}:{device}",) if device in _SEMANTICS else (backend,)
+        return (f"{backend}:{device}",) if device in SEMANTICS else (backend,)
     if backend == "triton":
         return ("triton",) if device == "rocm" else ("triton:h200",)
     return (backend,)
@@ -249,7 +249,7 @@ def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
 
 def _missing(primitive: str, backend: str, version: str, device: str | None) -> bool:
     """Whether no core (TPU) or semantics (Mosaic GPU) that was tried has a rule for the primitive."""
-    tried = (None,) if backend != "mosaic_gpu" else (device,) if device in _SEMANTICS else _SEMANTICS
+    tried = (None,) if backend != "mosaic_gpu" else (device,) if device in SEMANTICS else SEMANTICS
     return all(primitive_supported(primitive, backend, version, core) is False for core in tried)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
+from pallas_lint.compat.forms import in_words
+from pallas_lint.compat.functions import SEMANTICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
 PALLAS = "jax.experimental.pallas"
 _PREFIXES: dict[str, tuple[str, ...]] = {
     "jnp": ("jax.numpy",),
-    "np": ("jax.numpy",),
     "lax": ("jax.lax",),
     "nn": ("jax.nn",),
     "jnn": ("jax.nn",),
@@ -27,6 +28,9 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     # People call both GPU modules plgpu: only their import tells.
     "plgpu": (f"{PALLAS}.mosaic_gpu", f"{PALLAS}.triton"),
 }
+# Modules whose functions run on the host, or in another framework, and what is used in a kernel instead of them.
+FOREIGN = {"numpy": "jax.numpy", "np": "jax.numpy", "onp": "jax.numpy", "torch": "jax.numpy", "tf": "jax.numpy",
+           "scipy": "jax.scipy", "math": "jax.numpy", "cupy": "jax.numpy"}  # fmt: skip
 _MODULES = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special", "jax.random", "jax")
 PALLAS_MODULES = tuple(PALLAS + part for part in ("", ".tpu", ".triton", ".mosaic_gpu", ".tpu_sc", ".fuser"))
 BACKENDS = ("tpu", "triton", "mosaic_gpu")
@@ -52,7 +56,7 @@ def _spellings(text: str) -> list[str]:
         modules = (*PALLAS_MODULES, *_MODULES)
         names += [f"{module}.{text}" for module in modules]
         names += [f"{kind}:{text}" for kind in ("method", "builtin", "index")]
-    elif head not in ("jax", *_PREFIXES):
+    elif head not in ("jax", *_PREFIXES, *FOREIGN):
         # A method (`x.sum`) or an update (`x.at[i].set`, typed as at.set).
         names += [f"method:{rest}", f"index:{text}"]
     return names
@@ -74,7 +78,8 @@ def nearest(query: str) -> list[str]:
     text = query.strip().lower()
     last = text.rpartition(".")[2]
     pool: dict[str, str] = {}
-    for name in (*compat.function_names(), *compat.primitive_names()):
+    # Of `jnp` before `lax`: it is what most people write.
+    for name in (*sorted(compat.function_names(), reverse=True), *compat.primitive_names()):
         pool.setdefault(name.rpartition(".")[2].lower(), name)
     for module in PALLAS_MODULES:
         for version in (compat.oldest(), compat.newest()):
@@ -102,32 +107,51 @@ def short(name: str) -> str:
     return name.removeprefix("operator:")
 
 
-def describe(kind: str, name: str, backends: Sequence[str], versions: Sequence[str]) -> dict[str, Any]:
-    """Everything known about one match, as plain data."""
+def describe(
+    kind: str, name: str, backends: Sequence[str], versions: Sequence[str], devices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Everything known about one match, as plain data; of functions on these devices, or in these semantics."""
     if kind == "function":
-        return _function(name, backends, versions)
+        return _function(name, backends, versions, devices)
     if kind == "primitive":
         return _primitive(name, backends)
     return _api(name, versions)
 
 
-def _function(name: str, backends: Sequence[str], versions: Sequence[str]) -> dict[str, Any]:
+def device_of(backend: str, devices: Sequence[str]) -> str | None:
+    """Which of the devices, or lowering semantics, is this backend's; None where that is not one."""
+    own = [device for device in devices if (device in SEMANTICS) is (backend == "mosaic_gpu")]
+    return own[0] if len(own) == 1 and backend != "triton" else None
+
+
+def _function(
+    name: str, backends: Sequence[str], versions: Sequence[str], devices: Sequence[str] = ()
+) -> dict[str, Any]:
     support = compat.function(name)
     assert support is not None
     columns = tuple(versions) or compat.measured_versions()
     shown: dict[str, Any] = {}
     for backend in backends:
-        newest = support.verdict(backend, columns[-1])
+        device = device_of(backend, devices)
+        newest = support.verdict(backend, columns[-1], device=device)
+        lost = [each for each in compat.DTYPES if not loads(each, backend, columns[-1], device)]
         shown[backend] = {
             "dtypes": {
-                dtype: [_status(support, backend, version, dtype) for version in columns] for dtype in compat.DTYPES
+                dtype: [_status(support, backend, version, dtype, device) for version in columns]
+                for dtype in compat.DTYPES
             },
+            "states": {
+                dtype: [_state(support, backend, version, dtype, device) for version in columns]
+                for dtype in compat.DTYPES
+            },
+            "unloadable": lost,
+            "device": device,
             "status": newest.status,
-            "since": support.since(backend),
+            "since": support.since(backend, device=device),
             "primitive": newest.primitive,
             "message": newest.message if newest.outcome.fails else None,
             "outcome": newest.outcome.value,
-            "fails_for": _failures(newest),
+            "fails_for": _failures(newest, lost),
             "compiled": newest.compiled,
             "instead": list(compat.substitutes(name, backend)),
         }
@@ -143,27 +167,60 @@ def _function(name: str, backends: Sequence[str], versions: Sequence[str]) -> di
     }
 
 
-def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str) -> str:
+def loads(dtype: str, backend: str, version: str, device: str | None = None) -> bool:
+    """Whether a block of this dtype can be loaded and stored; True where that is not known."""
+    identity = compat.function("kernel:identity")
+    return identity is None or identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
+
+
+# What stands behind "supported": the same word means the same on every backend.
+LEGEND = {
+    "lowers": "jax lowers it, and no compiler was asked",
+    "compiles": "the device's compiler takes it, too",
+    "runs": "it ran on the device, and the numbers are right",
+    "some": "in some forms only",
+    "no": "in no form that was tried",
+    "no load": "blocks of this dtype cannot be loaded",
+    "?": "not measured",
+}
+_RAN_SINCE = {"triton": "0.11.2"}  # on an H200
+
+
+def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: str, device: str | None) -> str:
+    """A word of LEGEND."""
+    status = support.verdict(backend, version, dtype=dtype, device=device).status
+    if status == "unknown":
+        return "?"
+    if status == "unsupported":
+        return "no" if loads(dtype, backend, version, device) else "no load"
+    if status == "depends":
+        return "some"
+    if backend in _RAN_SINCE and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):
+        return "runs"
+    return "compiles" if backend == "tpu" and support.was_compiled(version, dtype) else "lowers"
+
+
+def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str, device: str | None = None) -> str:
     """The verdict's status; "lowers" where no TPU compiler was asked whether that is enough."""
-    status = support.verdict(backend, version, dtype=dtype).status
+    status = support.verdict(backend, version, dtype=dtype, device=device).status
     if status == "supported" and backend == "tpu" and not support.was_compiled(version, dtype):
         return "lowers"
     return status
 
 
-def _failures(verdict: compat.Support) -> list[str]:
-    """Which cases fail, where only some do: variants by dtype, shortened."""
+def _failures(verdict: compat.Support, lost: Sequence[str]) -> list[str]:
+    """Which cases fail, where only some do: forms by dtype, dtypes that are `lost` anyway left out."""
     if verdict.status != "depends":
         return []
     by_variant: dict[str, list[str]] = {}
     for cell in verdict.cells:
-        if cell.outcome.fails:
+        if cell.outcome.fails and cell.dtype not in lost:
             dtypes = by_variant.setdefault(cell.variant, [])
             if cell.dtype not in dtypes:
                 dtypes.append(cell.dtype)
     every = {variant: {c.dtype for c in verdict.cells if c.variant == variant} for variant in by_variant}
     return [
-        f"{variant} ({'every dtype' if set(dtypes) == every[variant] else ', '.join(dtypes)})"
+        f"{in_words(variant)} ({'every dtype' if set(dtypes) == every[variant] else ', '.join(dtypes)})"
         for variant, dtypes in by_variant.items()
     ]
 

@@ -34,8 +34,8 @@ def title(launch: Mapping[str, Any], style: Style) -> str:
 def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
     """One line for the stages without a target, one for each target, and why those that were not tried were not."""
     stages = [stage for stage in launch["stages"] if stage["stage"] != "cost"]
-    for target, those in groupby(stages, key=lambda stage: stage["target"]):
-        those = list(those)
+    for target, group in groupby(stages, key=lambda stage: stage["target"]):
+        those = list(group)
         told = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
         yield f"  {target}: {told}" if target else f"  {told}"
         for stage in those:

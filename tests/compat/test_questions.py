@@ -1,0 +1,160 @@
+"""Questions as people ask them, with what a kernel author needs to read in the answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pallas_lint.cli.support import run
+from pallas_lint.compat import answers, question
+from pallas_lint.compat.forms import in_words
+from pallas_lint.compat.question import Question
+from pallas_lint.compat.tables import functions
+
+# question → words that must stand in the answer; those behind "!" must not.
+QUESTIONS = {
+    # functions, as they are spelled
+    "jnp.cumsum": "tpu: does not lower | triton: works | triangular matrix | asked: !",
+    "cumsum": "jnp.cumsum | also | primitive",
+    "jax.numpy.cumsum": "jnp.cumsum",
+    "jnp.cumsum()": "jnp.cumsum",
+    "`jnp.cumsum`": "jnp.cumsum",
+    "lax.rem": "lax.rem | tpu: works",
+    "%": "operator:% ! | lax.rem",
+    "jnp.isfinite": "jnp.isfinite | triton",
+    "x.sum": "x.sum()",
+    "at.add": "x.at",
+    "softmax": "jax.nn.softmax",
+    "jax.nn.gelu": "with approximate=False",
+    "jnp.einsum": "of ij,jk",
+    "lax.fori_loop": "lax.fori_loop",
+    "jnp.take": "take_along_axis",
+    "jnp.argmax": "axis=0, keepdims=False",
+    "jnp.dot": "preferred_element_type",
+    "lax.erf": "mosaic-gpu: works | tpu",
+    "pl.load": "deprecated since 0.7.1 | removed in 0.9.0 | instead",
+    "pl.pallas_call": "parameters in",
+    "pltpu.roll": "pltpu.roll",
+    "plgpu.wgmma": "plgpu.wgmma",
+    "is_finite": "primitive | jax.lax.is_finite",
+    "sort_p": "lax.sort_p",
+    # with a dtype, a backend, a release
+    "argsort bf16 tpu": "asked: argsort of bf16 on tpu | tpu: bf16 no | triton: !",
+    "jnp.tanh bf16": "triton: bf16 no | tpu: bf16 compiles",
+    "tanh bfloat16 triton": "triton: bf16 no | tpu: !",
+    "jnp.tanh float32 gpu": "triton: f32 runs | mosaic-gpu: f32 lowers | tpu: !",
+    "sort v5e 0.10": "tpu (v5e): does not lower in jax 0.10.2 | triton: !",
+    "jnp.sum tpu 0.8": "0.8.3 | jax 0.12 !",
+    "jnp.max i8 v6e": "tpu (v6e)",
+    "erf mosaic-gpu 0.12": "mosaic-gpu: works in jax 0.12.0.1",
+    "erf warpgroup": "mosaic-gpu (warpgroup): does not lower",
+    "erf lane": "mosaic-gpu (lane): works",
+    "jnp.exp jax 0.6": "0.6.2",
+    "jnp.exp jax==0.10.2": "in jax 0.10.2",
+    "cumsum cuda": "triton: works | tpu: !",
+    "cumsum rocm": "triton: works | mosaic-gpu: !",
+    "cumsum tpu:v5e": "tpu (v5e)",
+    "jnp.where fp16 tpu": "tpu: f16 no load",
+    "matmul int8 tpu": "asked: matmul of i8 on tpu",
+    "jnp.exp float8": "float8 was not measured | pallas-lint probe",
+    "can I use jnp.where in a kernel on tpu?": "asked: jnp.where on tpu | tpu: works",
+    "does jnp.sort work on triton": "triton: does not lower",
+    "is jnp.cumsum supported on tpu?": "tpu: does not lower",
+    # with a form
+    "dot_general batch dims": "with batch dimensions: tpu some, triton no, mosaic-gpu no",
+    "dot_general batch triton": "with batch dimensions: triton no | tpu: !",
+    "sum axis 1 tpu": "axis=1: tpu some",
+    "argmax axis 0": "axis=0",
+    "gelu approximate": "with approximate=True",
+    "lax.top_k unstable": "with is_stable=False",
+    # many at once
+    "jnp.c*": "jnp.cumsum: tpu no, triton yes | jnp.clip",
+    "jnp.cums*": "jnp.cumsum: tpu no | 1 names",
+    "lax.*_and": "lax.bitwise_and",
+    "pl.*multiple*": "pl.multiple_of",
+    "jax.random": "jax.random.uniform | names, in jax",
+    "jnp": "jnp.abs: | jnp.zeros",
+    "lax": "lax.add:",
+    "pltpu": "pltpu.CompilerParams | pltpu.roll",
+    "jax.nn": "jax.nn.softmax: | jax.nn.relu",
+    "jnp.zzz*": "nothing is known",
+    # what is no function for kernels
+    "numpy.cumsum": "no kernel can call it | use `jnp.cumsum` | method !",
+    "np.exp": "use `jnp.exp`",
+    "torch.cumsum": "of another framework | jnp.cumsum | method !",
+    "scipy.special.erf": "jax.scipy.special.erf",
+    "math.exp": "use `jnp.exp`",
+    # dtypes
+    "bf16": "blocks of bf16 can be loaded | functions take it",
+    "bfloat16": "bf16  dtype",
+    "f16": "tpu: blocks of f16 cannot be loaded | triton: blocks of f16 can be loaded",
+    "float8": "no operand of float8 was measured | a cast to it",
+    "int4": "no operand of int4 was measured",
+    "float64": "no operand of float64 was measured",
+    "uint8": "no operand of uint8 was measured",
+    # nothing
+    "jnp.comsum": "nothing is known | jnp.cumsum",
+    "banana": "nothing is known",
+}
+
+
+def answered(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    status = run(words)
+    told = capsys.readouterr()
+    return status, " ".join((told.out + told.err).split())
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_questions(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = answered(words, capsys)
+    assert status == (2 if "nothing is known" in QUESTIONS[words] else 0), told
+    for part in QUESTIONS[words].split(" | "):
+        wanted = " ".join(part.removesuffix("!").split())
+        assert (wanted in told) is not part.endswith("!"), f"{wanted!r} in {told}"
+
+
+@pytest.mark.parametrize("words", ["jnp.cumsum", "dot_general batch dims", "jax.random", "f16", "pl.pallas_call", "%"])
+@pytest.mark.parametrize("columns", [50, 60, 100])
+def test_answers_fit(
+    words: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > columns and " " in line.strip()] == []
+
+
+def test_what_was_understood() -> None:
+    read = question.read(["argsort, bf16 on tpu:v5e in jax 0.10 please?"], answers.is_name)
+    assert read == Question(("argsort",), ("bf16",), ("tpu",), ("v5e",), ("0.10.2",), ("please",))
+    assert question.read(["jnp.sum"], answers.is_name).plain
+    assert question.known("0.10") == "0.10.2"
+    assert question.known("0.3") is None
+
+
+@given(
+    st.lists(st.sampled_from(["jnp.sum", "sum", "bf16", "tpu", "v5e", "0.10", "axis", "1", "*", ".", "%", "é", "?"]))
+)
+def test_any_words_are_read(words: list[str]) -> None:
+    read = question.read(words or ["x"], answers.is_name)
+    assert isinstance(answers.answer(read, ("tpu", "triton", "mosaic_gpu"), ()), list)
+
+
+def test_every_form_has_words() -> None:
+    variants = {variant for by_variant in functions()["functions"].values() for variant in by_variant}
+    arguments = ("preferred_element_type", "is_stable")
+    told = {variant: in_words(variant) for variant in variants}
+    for argument in arguments:
+        told = {variant: text.replace(argument, "") for variant, text in told.items()}
+    assert [variant for variant, text in told.items() if "_" in text] == []
+
+
+def test_data_say_how_a_state_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("jnp.tanh", output_format="json") == 0
+    (match,) = json.loads(capsys.readouterr().out)["matches"]
+    states = {backend: shown["states"]["f32"][-1] for backend, shown in match["backends"].items()}
+    assert states == {"tpu": "compiles", "triton": "runs", "mosaic_gpu": "lowers"}
+    assert match["backends"]["tpu"]["unloadable"] == ["f16"]
