@@ -64,6 +64,7 @@ extend-exclude = ["b"]
 respect-gitignore = false
 fail-on = "info"
 baseline = "known.json"
+cache-dir = ".kept"
 extend = "base.toml"
 fixable = ["PAL3"]
 unfixable = ["PAL302"]
@@ -111,7 +112,7 @@ def test_every_key(root: Path) -> None:
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
     assert settings.origins["fail-on"] == "pallas-lint.toml:9"
-    assert settings.origins["assume"] == "pallas-lint.toml:22"
+    assert settings.origins["assume"] == "pallas-lint.toml:23"
     assert "PAL302" in settings.unfixed and "PAL101" in settings.unfixed and "PAL301" not in settings.unfixed
     assert set(settings.origins) == set(configurable())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
+from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.report.footer import count
 from pallas_lint.run import cache, user_cache
 
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Remove the verdicts that are kept. Raises UsageError where that cannot be done."""
-    place = cache.folder(Path.cwd(), options.cache_dir)
+    cwd = Path.cwd()
+    try:
+        place = cache.folder(cwd, options.cache_dir, SettingsFinder(cwd=cwd).for_folder(cwd))
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
     try:
         removed = user_cache.forget(place) if place is not None else 0
     except OSError as error:

@@ -161,7 +161,7 @@ def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     found = _discovered(options, finder, cwd)
     # What is to be changed is judged afresh: no edit is ever taken from the cache.
     changing = bool(options.fix or options.diff or options.add_suppressions)
-    kept = None if options.no_cache else cache.folder(cwd, options.cache_dir)
+    kept = None if options.no_cache else cache.folder(cwd, options.cache_dir, finder.for_folder(cwd))
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=kept, afresh=changing)
     return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
 

@@ -107,6 +107,9 @@ class Settings:
     shapes: str | None = setting(
         "shapes", options.STRING, None, "File of recorded calls; empty for none. Found in the project where not told."
     )
+    cache_dir: str | None = setting(
+        "cache-dir", options.STRING, None, "Folder of the project for cached results, instead of the user's own."
+    )
     baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
     rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
     probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")

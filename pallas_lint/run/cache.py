@@ -14,6 +14,7 @@ from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related
 from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run import user_cache
+from pallas_lint.run.project import bounds
 from pallas_lint.sight import LaunchSight
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -22,6 +23,7 @@ from pallas_lint.witnesses.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.run.project import Project
 
 _LAYOUT = 5  # of the entries; a new number makes all old entries void
@@ -122,9 +124,22 @@ class Cache:
         return known
 
 
-def folder(project: Path, told: str | None = None) -> Path | None:
-    """Where verdicts on the code in a folder are kept, below what is `told`; None for nowhere."""
-    place = user_cache.folder(project) if told is None else project / told
+def folder(project: Path, told: str | None = None, settings: Settings | None = None) -> Path | None:
+    """Where verdicts on the code in a folder are kept; None for nowhere.
+
+    Below what is `told`, else what the settings say, if that lies in their project: a repository must not have files
+    written elsewhere, by links neither.
+    """
+    place: Path | None
+    if told is not None:
+        place = project / told
+    elif settings is not None and settings.cache_dir is not None:
+        place = settings.root / settings.cache_dir
+        inside = Path(os.path.realpath(bounds(settings.root)))
+        if not Path(os.path.realpath(place)).is_relative_to(inside):
+            return None
+    else:
+        place = user_cache.folder(project)
     return place / "lint" if place is not None else None
 
 

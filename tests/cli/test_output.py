@@ -105,3 +105,21 @@ def test_colours_and_links_take_no_columns() -> None:
     told = style.link(style.bold("a.py:1:2"), "a.py")
     assert "\x1b]8;;file:///" in told
     assert columns_of(told) == len("a.py:1:2")
+
+
+def test_a_cache_in_the_project(
+    folder: Path, kernel_file: Path, lint: Lint, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (folder / ".git").mkdir()
+    (folder / "pallas-lint.toml").write_text('cache-dir = ".kept"\n')
+    assert lint(*OLD).status == 1
+    assert list((folder / ".kept").rglob("*.json"))
+    assert "removed" in lint("clean").err
+    # Nothing in a repository has files written elsewhere.
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (folder / "link").symlink_to(elsewhere)
+    for place in ("link", "../out", str(elsewhere)):
+        (folder / "pallas-lint.toml").write_text(f'cache-dir = "{place}"\n')
+        assert lint(*OLD).status == 1
+    assert list(elsewhere.rglob("*")) == []
+    assert not (folder.parent / "out").exists()
