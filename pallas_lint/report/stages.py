@@ -22,7 +22,8 @@ def title(launch: Mapping[str, Any], style: Style) -> str:
     where = f"{visible(launch['path'])}:{launch['line']}: " if launch["path"] else ""
     told = f"{style.path(where)}{style.bold(visible(launch['kernel']))}"
     if launch["grid"] is not None:
-        told += f", {count(math.prod(launch['grid']), 'step')}"
+        steps = math.prod(launch["grid"])
+        told += f", {steps:,} step{'s' * (steps != 1)}"
     memory = launch.get("memory")
     if memory is not None:
         limit = f" of {_size(memory['limit'])}" if memory.get("limit") else ""
