@@ -18,11 +18,11 @@ from pallas_lint.server.views.figures import (
     limits,
     memory_text,
     operand_of,
-    ref_parameters,
     steps,
     summary,
 )
 from pallas_lint.server.views.markdown import code, plain
+from pallas_lint.server.views.navigation import inside, ref_at
 from pallas_lint.server.views.support_text import support_text
 
 from pallas_lint.compat import support
@@ -73,10 +73,10 @@ def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
         return found
     for launch in shown_launches(judged):
         span = launch.called_at.span
-        if _inside(span, judged, position):
+        if inside(span, judged, position):
             return span, _launch_text(launch, judged)
     for use in analysis.module.uses.all:
-        if use.name.startswith("jax.") and not use.imported and _inside(use.span, judged, position):
+        if use.name.startswith("jax.") and not use.imported and inside(use.span, judged, position):
             text = support_text(use.name, judged)
             if text:
                 return use.span, f"**`{support.short(use.name)}`**\n\n{text}"
@@ -100,7 +100,7 @@ def _line_of(judged: Judged, position: Position) -> Span:
 
 def _links(judged: Judged, position: Position) -> Iterator[str]:
     """The pages of the rules that say something here."""
-    codes = {each.code: each for each in judged.findings if _inside(each.span, judged, position)}
+    codes = {each.code: each for each in judged.findings if inside(each.span, judged, position)}
     if codes:
         yield " · ".join(_link(finding) for _, finding in sorted(codes.items()))
 
@@ -108,10 +108,6 @@ def _links(judged: Judged, position: Position) -> Iterator[str]:
 def _link(finding: Finding) -> str:
     text = plain(f"{finding.code} {finding.name}")
     return f"[{text}]({finding.url})" if re.fullmatch(r"https?://[^\s()<>]+", finding.url) else text
-
-
-def _inside(span: Span, judged: Judged, position: Position) -> bool:
-    return span.path == judged.source.path and span.start <= position <= span.end
 
 
 def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, str] | None:
@@ -139,23 +135,8 @@ def _op_text(op: Op, launch: Launch, judged: Judged) -> str:
 
 
 def _hovered_ref(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, str] | None:
-    probed = known_of(judged, trace.launch)
-    for ref, span in ref_parameters(trace, judged):
-        if span.start <= position <= span.end:
-            return span, _ref_text(ref, probed)
-    word = _word_at(judged, position)
-    if word is None or not any(_inside(body.piece.span(body.node), judged, position) for body in trace.launch.bodies):
-        return None
-    text, span = word
-    return next(((span, _ref_text(ref, probed)) for ref in trace.refs if ref.parameter == text), None)
-
-
-def _word_at(judged: Judged, position: Position) -> tuple[str, Span] | None:
-    for match in re.finditer(r"[^\W\d]\w*", judged.source.line(position.line)):
-        if match.start() + 1 <= position.column <= match.end() + 1:
-            start, end = Position(position.line, match.start() + 1), Position(position.line, match.end() + 1)
-            return match[0], Span(judged.source.path, start, end)
-    return None
+    known = ref_at(trace, judged, position)
+    return None if known is None else (known[0], _ref_text(known[1], known_of(judged, trace.launch)))
 
 
 def _ref_text(ref: Ref, probed: LaunchResult | None) -> str:

@@ -1,0 +1,118 @@
+"""Ways between a kernel, its refs, and what launches it: where a name leads, who launches a kernel, an outline."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+from pallas_lint.server.protocol.positions import from_lsp, range_of
+from pallas_lint.server.views.calls import shown_launches, shown_traces
+from pallas_lint.server.views.figures import launch_name, ref_parameters, summary
+from pygls import uris
+
+from pallas_lint.finding import Position, Span
+from pallas_lint.syntax import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.server.workspace.judged import Judged
+    from pygls.workspace import PositionCodec
+
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Func, Ref
+    from pallas_lint.syntax import Site
+
+
+def definitions(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
+    """Of a ref in a kernel: the spec, scratch or barrier that it is made of; where there is none, the launch."""
+    if judged.judgement is None or judged.judgement.analysis is None:
+        return []
+    position = from_lsp(judged.source, place, codec)
+    found = []
+    for trace in shown_traces(judged):
+        known = ref_at(trace, judged, position)
+        if known is not None:
+            _, ref = known
+            found.append(ref.declared.site if ref.declared is not None else trace.launch.called_at)
+    return _locations(found, codec)
+
+
+def launches_of(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
+    """The launches of the kernel whose name stands there."""
+    if judged.judgement is None or judged.judgement.analysis is None:
+        return []
+    position = from_lsp(judged.source, place, codec)
+    launches = [
+        launch
+        for launch in shown_launches(judged)
+        if any(inside(_name(body), judged, position) for body in launch.bodies)
+    ]
+    return _locations((launch.called_at for launch in launches), codec)
+
+
+def outline(judged: Judged, codec: PositionCodec) -> list[lsp.DocumentSymbol]:
+    """The kernels and the launches of a document, in order."""
+    if judged.judgement is None or judged.judgement.analysis is None:
+        return []
+    source = judged.source
+    found: dict[Span, lsp.DocumentSymbol] = {}
+    for launch in sorted(shown_launches(judged), key=lambda each: each.called_at.span):
+        for body in launch.bodies:
+            span, name = body.piece.span(body.node), _name(body)
+            if span.path == source.path and name not in found:
+                kind, told = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
+                found[name] = _symbol(
+                    body.name, told, kind, range_of(source, span, codec), range_of(source, name, codec)
+                )
+        span, name = launch.site.span, launch.called_at.span
+        if span.path == source.path and name not in found:
+            title, kind = f"launch of {launch_name(launch)}", lsp.SymbolKind.Event
+            found[name] = _symbol(
+                title, summary(launch), kind, range_of(source, span, codec), range_of(source, name, codec)
+            )
+    return [symbol for _, symbol in sorted(found.items(), key=lambda each: each[0])]
+
+
+def _symbol(name: str, detail: str, kind: lsp.SymbolKind, whole: lsp.Range, own: lsp.Range) -> lsp.DocumentSymbol:
+    return lsp.DocumentSymbol(name=name, detail=detail, kind=kind, range=whole, selection_range=own)
+
+
+def ref_at(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Ref] | None:
+    """The ref at a place: its parameter, or its name anywhere in the kernel."""
+    for ref, span in ref_parameters(trace, judged):
+        if span.start <= position <= span.end:
+            return span, ref
+    word = _word_at(judged, position)
+    if word is None or not any(inside(body.piece.span(body.node), judged, position) for body in trace.launch.bodies):
+        return None
+    text, span = word
+    return next(((span, ref) for ref in trace.refs if ref.parameter == text), None)
+
+
+def inside(span: Span, judged: Judged, position: Position) -> bool:
+    return span.path == judged.source.path and span.start <= position <= span.end
+
+
+def _word_at(judged: Judged, position: Position) -> tuple[str, Span] | None:
+    for match in re.finditer(r"[^\W\d]\w*", judged.source.line(position.line)):
+        if match.start() + 1 <= position.column <= match.end() + 1:
+            start, end = Position(position.line, match.start() + 1), Position(position.line, match.end() + 1)
+            return match[0], Span(judged.source.path, start, end)
+    return None
+
+
+def _name(body: Func) -> Span:
+    """Where a kernel's name stands; of a lambda all of it."""
+    return body.piece.span(body.node.name if isinstance(body.node, nodes.FunctionDef) else body.node)
+
+
+def _locations(sites: Iterable[Site], codec: PositionCodec) -> list[lsp.Location]:
+    """Each place once, in order."""
+    found: dict[Span, lsp.Location] = {}
+    for site in sorted(sites, key=lambda site: site.span):
+        uri = uris.from_fs_path(site.span.path)
+        if uri is not None:
+            found.setdefault(site.span, lsp.Location(uri=uri, range=range_of(site.piece.source, site.span, codec)))
+    return [*found.values()]

@@ -1,0 +1,89 @@
+"""From a ref to its spec, from a kernel to its launches, and an outline of both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from lsprotocol import types as lsp
+
+from tests.server.clients import document, session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.asyncio
+CODE = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_ref, acc_ref):
+    acc_ref[...] = x_ref[...] * 2.0
+    o_ref[...] = acc_ref[...]
+
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        grid=(4,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 1)),
+        out_shape=jax.ShapeDtypeStruct((32, 256), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+    )(x)
+
+
+def whole(x):
+    return pl.pallas_call(kernel, out_shape=x, scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)])(x)
+"""
+
+
+def place(text: str, nth: int = 0) -> lsp.Position:
+    """Inside the nth occurrence of a text."""
+    at = -1
+    for _ in range(nth + 1):
+        at = CODE.index(text, at + 1)
+    before = CODE[:at].split("\n")
+    return lsp.Position(len(before) - 1, len(before[-1]) + 1)
+
+
+def texts(locations: list[lsp.Location] | None) -> list[str]:
+    lines = CODE.split("\n")
+    return [lines[each.range.start.line][each.range.start.character :] for each in locations or []]
+
+
+async def test_from_refs_to_what_they_are_made_of(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+
+        async def leads(text: str, nth: int = 0) -> list[str]:
+            asked = lsp.DefinitionParams(document(uri), place(text, nth))
+            found = await editor.client.text_document_definition_async(asked)
+            assert isinstance(found, list)
+            return texts(found)
+
+        # The first launch has specs; the other one has none, and is told itself.
+        assert await leads("x_ref") == ["pl.BlockSpec((8, 128), lambda i: (i, 0))],", CODE.splitlines()[-1][11:]]
+        assert (await leads("o_ref", 1))[0] == "pl.BlockSpec((8, 128), lambda i: (i, 1)),"
+        assert [text[:10] for text in await leads("acc_ref[...]", 1)] == ["pltpu.VMEM", "pltpu.VMEM"]
+        assert await leads("jnp.float32") == []
+
+
+async def test_from_a_kernel_to_its_launches_and_an_outline(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path, options={"target": "tpu:v5e"}) as editor:
+        editor.open(uri, CODE)
+        asked = lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=False), document(uri), place("kernel("))
+        found = await editor.client.text_document_references_async(asked)
+        assert [text.partition("(")[0] for text in texts([*(found or [])])] == ["pl.pallas_call", "pl.pallas_call"]
+        symbols = await editor.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document(uri)))
+        told = [(each.name, each.detail) for each in symbols or [] if isinstance(each, lsp.DocumentSymbol)]
+        assert told == [
+            ("kernel", "kernel: TPU, grid (4)"),
+            ("launch of kernel", "TPU, grid (4)"),
+            ("launch of kernel", "TPU"),
+        ]
