@@ -6,7 +6,6 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.report.footer import count
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:

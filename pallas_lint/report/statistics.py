@@ -11,22 +11,35 @@ if TYPE_CHECKING:
 
 
 def rows(report: Report) -> list[dict[str, Any]]:
-    """{code, name, count, fixable} for each rule that fired, by falling count, then code."""
+    """{code, name, count, fixable, unsafe} for each rule that fired, by falling count, then code.
+
+    `fixable`: safely; `unsafe`: only by fixes that a person must look at.
+    """
     by_code: dict[str, dict[str, Any]] = {}
     for finding in report.findings:
-        new = {"code": finding.code, "name": finding.name, "count": 0, "fixable": 0}
+        new = {"code": finding.code, "name": finding.name, "count": 0, "fixable": 0, "unsafe": 0}
         row = by_code.setdefault(finding.code, new)
         row["count"] += 1
-        row["fixable"] += bool(finding.fixes)
+        kinds = {fix.applicability for fix in finding.fixes}
+        row["fixable"] += "safe" in kinds
+        row["unsafe"] += bool(kinds) and "safe" not in kinds
     return sorted(by_code.values(), key=lambda row: (-row["count"], row["code"]))
 
 
 def render(report: Report) -> Iterator[str]:
     """A line a rule: count, code, how many can be fixed, name."""
-    table = [(str(row["count"]), row["code"], row["fixable"], row["name"]) for row in rows(report)]
-    marks = [f"[{fixable} fixable]" if fixable else "" for _, _, fixable, _ in table]
+    told = rows(report)
+    table = [(str(row["count"]), row["code"], row["name"]) for row in told]
+    marks = [_mark(row["fixable"], row["unsafe"]) for row in told]
     digits = max((len(total) for total, *_ in table), default=0)
     pad = max(map(len, marks), default=0)
-    for (total, code, _, name), mark in zip(table, marks, strict=True):
+    for (total, code, name), mark in zip(table, marks, strict=True):
         gap = f"  {mark:{pad}}" if pad else ""
         yield f"{total:>{digits}}  {report.style.bold(code)}{gap}  {name}\n"
+
+
+def _mark(fixable: int, unsafe: int) -> str:
+    """ "[2 fixable, 1 unsafely]"."""
+    parts = [f"{fixable} fixable"] if fixable else []
+    parts += [f"{unsafe} unsafely" if fixable else f"{unsafe} fixable unsafely"] if unsafe else []
+    return f"[{', '.join(parts)}]" if parts else ""

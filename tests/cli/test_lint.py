@@ -81,7 +81,9 @@ def test_statistics_count_by_rule(kernel_file: Path, lint: Lint) -> None:
     ran = lint("--isolated", *OLD, "--statistics")
     assert ran.out.splitlines()[0] == "1  PAL301  [1 fixable]  index-map-element-offset"
     document = json.loads(lint("--isolated", *OLD, "--statistics", "--output-format", "json").out)
-    assert document["statistics"] == [{"code": "PAL301", "name": "index-map-element-offset", "count": 1, "fixable": 1}]
+    assert document["statistics"] == [
+        {"code": "PAL301", "name": "index-map-element-offset", "count": 1, "fixable": 1, "unsafe": 0}
+    ]
 
 
 @pytest.mark.parametrize(
