@@ -119,7 +119,7 @@ export function launchSettings(configuration: Reader, variables: Variables, trus
     logLevel: read("logLevel", "warning"),
     logFile: text("logFile"),
     allowProbe: trusted && read("probe.enable", false),
-    allowRun: trusted && read("probe.enable", false) && read("probe.run", false),
+    allowRun: trusted && read<boolean>("probe.enable", false) && read<boolean>("probe.run", false),
   };
 }
 
