@@ -38,7 +38,12 @@ def run(
         versions = compat.versions_in(jax_version) if jax_version and jax_version != "auto" else ()
     except ValueError as error:
         return terminal.fail(str(error))
-    asked = question.read([query], answers.is_name)
+    try:
+        asked = question.read([query], answers.is_name)
+    except ValueError as error:
+        return terminal.fail(f"support: {error}")
+    if not asked.names and not asked.dtypes:
+        return terminal.fail("support: name a function or a dtype, too, as in `jnp.cumsum tpu`")
     matches = answers.answer(asked, _backends(target), versions)
     if not matches:
         close = nearest(asked.names[0] if asked.names else query)
@@ -93,7 +98,8 @@ def _print(matches: list[dict[str, Any]], asked: Question) -> None:
 
 def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Each match with the names of further functions that came to the same; what people call goes first."""
-    left = sorted(matches, key=lambda match: match["kind"] == "primitive")
+    order = {"api": 1, "primitive": 2}
+    left = sorted(matches, key=lambda match: order.get(match["kind"], 0))
     while left:
         first, *left = left
         alike = [each for each in left if "backends" in first and each.get("backends") == first["backends"]]
@@ -104,7 +110,10 @@ def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[
 def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     """What is said of a backend: of the dtypes that were asked for first."""
     own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
-    return f"{own}; {_sentence(shown, version)}" if own else _sentence(shown, version)
+    told = _sentence(shown, version)
+    if shown["note"]:
+        told = shown["note"] if shown["status"] == "unknown" else f"{told}; {shown['note']}"
+    return f"{own}; in general: {told}" if own else told
 
 
 def _name(name: str) -> str:
@@ -158,14 +167,13 @@ def _fails_otherwise(shown: dict[str, Any]) -> bool:
 
 
 def _history(states: Sequence[str], versions: Sequence[str]) -> str:
-    """ "runs since 0.11.2 (lowers to 0.10.2)"; "no in every release"."""
+    """ "runs since 0.11.2 (lowers before)"; "no in every release"."""
     pairs = groupby(zip(versions, states, strict=True), key=lambda each: each[1])
     runs: list[tuple[str, list[str]]] = [(state, [version for version, _ in those]) for state, those in pairs]
     newest, since = runs[-1]
     if len(runs) == 1:
         return newest + ("" if len(versions) == 1 else " in every release")
-    before = ", ".join(f"{state} to {each[-1]}" for state, each in runs[:-1])
-    return f"{newest} since {since[0]} ({before})"
+    return f"{newest} since {since[0]} ({runs[-2][0]} before)"
 
 
 class _Printer:
@@ -205,6 +213,9 @@ class _Printer:
         for form, by_backend in asked["forms"].items():
             told = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
             self.line(f"{self.escape(form)}: {told}")
+        speaking = {shown["measured_at"] for shown in match["backends"].values()} - {versions[-1]}
+        if speaking and compat.unmeasured(versions[-1]):
+            self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} speaks for it")
         for backend, shown in match["backends"].items():
             self._backend(backend, shown, versions[-1], asked["dtypes"])
         if match["primitives"]:

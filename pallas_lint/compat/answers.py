@@ -65,8 +65,10 @@ def own_name(name: str) -> tuple[str, str]:
     module = support.FOREIGN.get(head) if rest else None
     if module is None:
         return name, ""
-    own = f"{module}.{rest}"
-    where = "of the host: no kernel can call it" if head not in ("torch", "tf") else "of another framework"
+    last = rest.rpartition(".")[2]
+    tried = [f"{module}.{rest}", f"jax.{rest}", *(f"{each}.{last}" for each in (module, "jax.nn", "jax.lax"))]
+    own = next((each for each in tried if support.candidates(each)), tried[0])
+    where = "of the host: no kernel can call it" if head not in ("torch", "tf", "tl") else "of another framework"
     return own, f"`{name}` is a function {where}; in a kernel use `{support.short(own)}`"
 
 

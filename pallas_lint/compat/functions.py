@@ -14,7 +14,7 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_TPU_DEVICES = ("v5e", "v6e")
+TPU_DEVICES = ("v5e", "v6e")
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
 _UNKNOWN = (Outcome.UNKNOWN, None, None)
 
@@ -146,8 +146,8 @@ def _targets(backend: str, device: str | None) -> tuple[str, ...]:
     """Rows of the table that speak for this backend and device."""
     if backend == "tpu":
         if device is None:
-            return tuple(f"tpu:{name}" for name in _TPU_DEVICES)
-        return (f"tpu:{device}",) if device in _TPU_DEVICES else ("tpu",)
+            return tuple(f"tpu:{name}" for name in TPU_DEVICES)
+        return (f"tpu:{device}",) if device in TPU_DEVICES else ("tpu",)
     if backend == "mosaic_gpu":
         return (f"{backend}:{device}",) if device in SEMANTICS else (backend,)
     if backend == "triton":
@@ -261,7 +261,7 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[C
     if index is None:
         return ()
     exact = measured_versions()[index] == version
-    only_lowered = backend == "tpu" and device is not None and device not in _TPU_DEVICES
+    only_lowered = backend == "tpu" and device is not None and device not in TPU_DEVICES
     cells = []
     for variant in data["functions"][name]:
         for target in _targets(backend, device):

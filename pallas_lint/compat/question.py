@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.outcomes import DTYPES
-from pallas_lint.compat.versions import known_versions, parse
+from pallas_lint.compat.versions import known_versions, measured_versions, parse, versions_in
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _FILLER = frozenset(
 )
 _BACKENDS = {
     "tpu": ("tpu",), "tpus": ("tpu",), "triton": ("triton",), "rocm": ("triton",), "amd": ("triton",),
+    "mi300": ("triton",),
     "gpu": ("triton", "mosaic_gpu"), "gpus": ("triton", "mosaic_gpu"), "cuda": ("triton", "mosaic_gpu"),
     "nvidia": ("triton", "mosaic_gpu"), "h100": ("triton", "mosaic_gpu"), "h200": ("triton", "mosaic_gpu"),
     "hopper": ("triton", "mosaic_gpu"), "sm90": ("mosaic_gpu",), "sm100": ("mosaic_gpu",), "b200": ("mosaic_gpu",),
@@ -26,8 +28,11 @@ _BACKENDS = {
 }  # fmt: skip
 _DEVICES = {
     "v4": "v4", "v5e": "v5e", "v5litepod": "v5e", "v5p": "v5p", "v6e": "v6e", "trillium": "v6e", "v7x": "tpu7x",
-    "tpu7x": "tpu7x", "ironwood": "tpu7x", "lane": "lane", "warpgroup": "warpgroup",
+    "tpu7x": "tpu7x", "ironwood": "tpu7x", "lane": "lane", "warpgroup": "warpgroup", "rocm": "rocm", "amd": "rocm",
+    "mi300": "rocm",
 }  # fmt: skip
+_SPOKEN_MODULES = ("jnp", "lax", "pl", "pltpu", "plgpu")
+_BACKEND_OF = {"lane": "mosaic_gpu", "warpgroup": "mosaic_gpu"}
 _LONG = {
     "float32": "f32", "fp32": "f32", "single": "f32", "bfloat16": "bf16", "float16": "f16", "fp16": "f16",
     "half": "f16", "int32": "i32", "int": "i32", "int8": "i8", "uint32": "u32", "boolean": "bool",
@@ -36,6 +41,15 @@ _LONG = {
 _OTHER_DTYPES = re.compile(
     r"f(?:loa)?t?p?8(?:_?e\dm\d\w*)?|f64|float64|fp64|double|[iu]4|u?int4|u8|uint8|[iu]16|u?int16|[iu]64|u?int64"
     r"|c64|complex64|f4\w*|float4\w*|f8\w*|float8\w*"
+)
+_CLAUSE = r"(?:[<>]=?|[!~=]=)\s*\d[\d.]*"
+_RANGE = re.compile(rf"(?:jax\s*)?({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)")
+# What stands for a name in code: a call with its arguments, an update, a type with its shape.
+_IN_CODE = (
+    (re.compile(r"\w+\.at\[[^\]]*\]\."), "at."),
+    (re.compile(r"(?<=\w)\([^()]*\)"), " "),
+    (re.compile(r"\b([a-z]+\d+\w*)\[[\d, ]*\]"), r"\1"),
+    (re.compile(r"\bmosaic[ _]gpu\b", re.IGNORECASE), "mosaic-gpu"),
 )
 _VERSION = re.compile(r"(?:jax|v)?[=<>]*(\d+\.\d+(?:\.\d+)*)")
 
@@ -58,12 +72,23 @@ class Question:
 
 
 def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
-    """The question in `words`; `is_name` tells whether something is known under a word."""
-    tokens = [token for token in re.split(r"[\s,]+", " ".join(words).strip()) if token]
-    if len(tokens) == 1:
-        return _of_one(_bare(tokens[0]), is_name)
+    """The question in `words`; `is_name` tells whether something is known under a word.
+
+    Raises ValueError for a release, or a range, of which none is known.
+    """
+    text = " ".join(words).strip()
+    for pattern, instead in _IN_CODE:
+        text = pattern.sub(instead, text)
+    within = _RANGE.search(text)
     found: dict[str, list[str]] = {name: [] for name in ("names", "dtypes", "backends", "devices", "versions", "forms")}
-    for token in map(_bare, tokens):
+    if within is not None:
+        text = text[: within.start()] + " " + text[within.end() :]
+        releases = versions_in(within[1].replace(" ", ""))
+        found["versions"] += [each for each in releases if each in measured_versions()] or releases[-1:]
+    tokens = _joined([_bare(token) for token in re.split(r"[\s,]+", text) if token], is_name)
+    if len(tokens) == 1 and within is None:
+        return _of_one(tokens[0], is_name)
+    for token in tokens:
         word = token.lower()
         target, _, device = word.partition(":")
         version = _VERSION.fullmatch(word)
@@ -71,12 +96,12 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
             continue
         if target in _BACKENDS and (not device or device in _DEVICES or device in _BACKENDS):
             found["backends"] += _BACKENDS[target]
-            found["devices"] += [_DEVICES[device]] if device in _DEVICES else []
+            found["devices"] += [_DEVICES[each] for each in (device, word) if each in _DEVICES]
         elif word in _DEVICES:
             found["devices"].append(_DEVICES[word])
-            found["backends"].append("mosaic_gpu" if word in ("lane", "warpgroup") else "tpu")
-        elif version is not None and known(version[1]) is not None:
-            found["versions"].append(known(version[1]) or "")
+            found["backends"].append(_BACKEND_OF.get(word, "tpu"))
+        elif version is not None:
+            found["versions"].append(known(version[1]))
         elif dtype_named(word) is not None:
             found["dtypes"].append(dtype_named(word) or "")
         elif "." in token or "*" in token or (not found["names"] and is_name(token)):
@@ -89,10 +114,28 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
 
 
 def _of_one(word: str, is_name: Callable[[str], bool]) -> Question:
+    if word.lower() in _BACKENDS or word.lower() in _DEVICES:
+        return Question(backends=_BACKENDS.get(word.lower(), (_BACKEND_OF.get(word.lower(), "tpu"),)))
     dtype = dtype_named(word.lower())
     if dtype is not None and not (is_name(word) and "." in word):
         return Question(dtypes=(dtype,))
     return Question(names=(word,))
+
+
+def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
+    """Words that are one name, spoken: `take along axis`, `jnp cumsum`."""
+    for count in (3, 2):
+        for at in range(len(tokens) - count + 1):
+            those = tokens[at : at + count]
+            if not all(word.isidentifier() for word in those):
+                continue
+            name = "_".join(those)
+            if is_name(name):
+                return [*tokens[:at], name, *tokens[at + count :]]
+    for at, (module, name) in enumerate(pairwise(tokens)):
+        if module in _SPOKEN_MODULES and name.isidentifier():
+            return [*tokens[:at], f"{module}.{name}", *tokens[at + 2 :]]
+    return tokens
 
 
 def _bare(token: str) -> str:
@@ -109,8 +152,10 @@ def dtype_named(word: str) -> str | None:
     return short if short in DTYPES or _OTHER_DTYPES.fullmatch(word) else None
 
 
-def known(version: str) -> str | None:
-    """The known release; of an unfinished number the newest of that line."""
-    wanted = parse(version)
-    line = [each for each in known_versions() if parse(each)[: len(wanted)] == wanted]
-    return version if version in line else line[-1] if line else None
+def known(version: str) -> str:
+    """The known release; of an unfinished number the newest of that line. Raises ValueError."""
+    wanted, releases = parse(version), known_versions()
+    line = [each for each in releases if parse(each)[: len(wanted)] == wanted]
+    if not line:
+        raise ValueError(f"no release {version} of jax is known: they are {releases[0]} to {releases[-1]}")
+    return version if version in line else line[-1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
-from pallas_lint.compat.functions import SEMANTICS
+from pallas_lint.compat.functions import SEMANTICS, TPU_DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
 }
 # Modules whose functions run on the host, or in another framework, and what is used in a kernel instead of them.
 FOREIGN = {"numpy": "jax.numpy", "np": "jax.numpy", "onp": "jax.numpy", "torch": "jax.numpy", "tf": "jax.numpy",
-           "scipy": "jax.scipy", "math": "jax.numpy", "cupy": "jax.numpy"}  # fmt: skip
+           "scipy": "jax.scipy", "math": "jax.numpy", "cupy": "jax.numpy", "tl": f"{PALLAS}.triton"}  # fmt: skip
 _MODULES = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special", "jax.random", "jax")
 PALLAS_MODULES = tuple(PALLAS + part for part in ("", ".tpu", ".triton", ".mosaic_gpu", ".tpu_sc", ".fuser"))
 BACKENDS = ("tpu", "triton", "mosaic_gpu")
@@ -120,8 +120,29 @@ def describe(
 
 def device_of(backend: str, devices: Sequence[str]) -> str | None:
     """Which of the devices, or lowering semantics, is this backend's; None where that is not one."""
-    own = [device for device in devices if (device in SEMANTICS) is (backend == "mosaic_gpu")]
-    return own[0] if len(own) == 1 and backend != "triton" else None
+    known = {"tpu": TPU_DEVICES, "triton": ("rocm",), "mosaic_gpu": SEMANTICS}[backend]
+    own = [device for device in devices if device in known]
+    return own[0] if len(own) == 1 else None
+
+
+def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
+    """What has to be known to read what is told of a backend; empty where that is nothing."""
+    home = next((each for each, module in _HOMES.items() if name.startswith(f"{PALLAS}.{module}.")), backend)
+    if home != backend:
+        return f"it is a function of {home.replace('_', '-')} kernels"
+    others = [device for device in devices if device.startswith(("v", "tpu")) and device not in TPU_DEVICES]
+    if backend == "tpu" and others:
+        return f"the compiler was asked for {' and '.join(TPU_DEVICES)}, not for {', '.join(others)}"
+    told = compat.function(name)
+    if backend == "mosaic_gpu" and told is not None and device_of(backend, devices) is None:
+        either = {each: told.verdict(backend, version, device=each).status for each in SEMANTICS}
+        if set(either.values()) >= {"supported", "unsupported"} or (
+            "depends" in either.values() and len(set(either.values())) > 1
+        ):
+            words = {"supported": "it works", "unsupported": "it does not", "depends": "in some forms", "unknown": "?"}
+            parts = (f"in {each.capitalize()} semantics {words[status]}" for each, status in either.items())
+            return f"{', '.join(parts)} (Warpgroup is the default from jax 0.11 on)"
+    return ""
 
 
 def _function(
@@ -146,6 +167,8 @@ def _function(
             },
             "unloadable": lost,
             "device": device,
+            "note": _note(name, backend, devices, columns[-1]),
+            "measured_at": newest.measured_at,
             "status": newest.status,
             "since": support.since(backend, device=device),
             "primitive": newest.primitive,
@@ -177,12 +200,13 @@ def loads(dtype: str, backend: str, version: str, device: str | None = None) -> 
 LEGEND = {
     "lowers": "jax lowers it, and no compiler was asked",
     "compiles": "the device's compiler takes it, too",
-    "runs": "it ran on the device, and the numbers are right",
+    "runs": "it ran on an H200 with jax 0.11.2, with the right numbers, and lowers here",
     "some": "in some forms only",
     "no": "in no form that was tried",
     "no load": "blocks of this dtype cannot be loaded",
     "?": "not measured",
 }
+_HOMES = {"tpu": "tpu", "triton": "triton", "mosaic_gpu": "mosaic_gpu"}  # backend → the module of its own functions
 _RAN_SINCE = {"triton": "0.11.2"}  # on an H200
 
 
@@ -195,7 +219,7 @@ def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: s
         return "no" if loads(dtype, backend, version, device) else "no load"
     if status == "depends":
         return "some"
-    if backend in _RAN_SINCE and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):
+    if backend in _RAN_SINCE and device is None and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):
         return "runs"
     return "compiles" if backend == "tpu" and support.was_compiled(version, dtype) else "lowers"
 
