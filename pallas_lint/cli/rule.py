@@ -10,6 +10,7 @@ from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
 from pallas_lint.registry import PluginError
 from pallas_lint.report.style import Style, wants_colour
+from pallas_lint.report.wrapping import columns_of, width_of, wrapped
 
 if TYPE_CHECKING:
     import argparse
@@ -113,9 +114,17 @@ def _formatted(text: str) -> str:
 
 
 def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:
-    width = max((len(info.name) for info in infos), default=0)
+    longest, width = max((len(info.name) for info in infos), default=0), width_of(sys.stdout)
     for info in infos:
         code = style.severity(info.severity, info.code)
         fix = {"safe": "fix", "unsafe": "fix?"}.get(info.fix or "", "")
-        yield f"{code}  {info.name:{width}}  {info.severity.value:7}  {fix:4}  {info.summary}".rstrip() + "\n"
-    yield "\nfix: safe, fix?: a person must look. `pallas-lint rule CODE` explains one.\n"
+        head = f"{code}  {info.name:{longest}}  {info.severity.value:7}  {fix:4}"
+        line = f"{head}  {info.summary}".rstrip()
+        if width is None or columns_of(line) <= width:
+            yield f"{line}\n"
+        else:  # what is left beside the columns is too little for a sentence
+            yield f"{head.rstrip()}\n"
+            yield from (f"        {part}\n" for part in wrapped(info.summary, width - 8))
+    yield "\n"
+    closing = "fix: safe, fix?: a person must look. `pallas-lint rule CODE` explains one."
+    yield from (f"{part}\n" for part in wrapped(closing, width))

@@ -121,8 +121,9 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
 
 def formatter(prog: str) -> argparse.HelpFormatter:
     """A formatter that is told the width: argparse would ask shutil, whose import costs more than parsing."""
+    told = os.environ.get("COLUMNS", "")
     try:
-        width = os.get_terminal_size().columns
+        width = max(int(told), 40) if told.isdecimal() else os.get_terminal_size().columns
     except (OSError, ValueError):
         width = 100
     return argparse.RawDescriptionHelpFormatter(prog, width=min(width, 110) - 2)
