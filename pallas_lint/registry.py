@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,9 @@ class RuleEntry:
         return self._text.partition("\n")[0].strip()
 
     def docs(self) -> str:
-        """The rule's page as Markdown, examples included."""
-        parts = [self._text.strip()]
+        """The rule's page as Markdown: what it is about, examples, and then the rest."""
+        about, heading, rest = self._text.strip().partition("\n## ")
+        parts = [about.strip()]
         for title, examples in (("Flagged", self.rule.invalid), ("Fine", self.rule.valid)):
             for example in examples[:2]:
                 conditions = ", ".join(
@@ -80,11 +82,20 @@ class RuleEntry:
                 )
                 if example.fixed is not None and title == "Flagged":
                     parts.append(f"## After the fix\n\n```python\n{_shown(example.fixed)}\n```")
-        return "\n\n".join(parts)
+        parts.append(f"{heading.strip()} {rest}".strip())
+        return _ISSUES.sub(_linked, "\n\n".join(part for part in parts if part))
 
     @property
     def _text(self) -> str:
         return _without_margin(self.rule.__doc__ or "")
+
+
+_ISSUES = re.compile(r"\bjax\s+issues?\s+\d{4,6}(?:(?:,|\s+and)\s+\d{4,6})*")
+
+
+def _linked(issues: re.Match[str]) -> str:
+    """ "jax issues 24582 and 24292" with a link at each number."""
+    return re.sub(r"\d{4,6}", r"[\g<0>](https://github.com/jax-ml/jax/issues/\g<0>)", issues[0])
 
 
 def _shown(code: str) -> str:

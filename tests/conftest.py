@@ -34,9 +34,10 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def text_as_wide_as_it_is() -> Iterator[None]:
-    """No width of a terminal: xdist tells its workers one."""
+    """No width of a terminal: xdist tells its workers one, and readline whatever is started, unknown to `os.environ`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
+        os.unsetenv("COLUMNS")
         yield
 
 
