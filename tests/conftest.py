@@ -34,7 +34,7 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def text_as_wide_as_it_is() -> Iterator[None]:
-    """No width of a terminal: xdist tells its workers one, and readline whatever is started, unknown to `os.environ`."""
+    """No width of a terminal: xdist tells its workers one, readline what they start, unknown to `os.environ`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
         os.unsetenv("COLUMNS")
