@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tarfile
 
-
 FOLDERS = ("tests/", "examples/", "docs/", "tools/", "pallas_lint/", "rules/", "server/")
 
 
