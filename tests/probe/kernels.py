@@ -103,6 +103,16 @@ def nan(x):
     return pl.pallas_call(_not_a_number, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(x)
 
 
+def _surprise(share_ref, o_ref):
+    o_ref[...] = -jnp.log(1 - share_ref[...])
+
+
+def shares(x):
+    """All below one, which no random operands are."""
+    share = jnp.abs(x) / (1 + jnp.sum(jnp.abs(x)))
+    return pl.pallas_call(_surprise, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=Params())(share)
+
+
 def _decide(x_ref, o_ref):
     if x_ref[0, 0] > 0:
         o_ref[...] = x_ref[...]

@@ -50,6 +50,12 @@ def test_the_command(function: str, codes: list[str]) -> None:
     assert done.returncode == bool(codes)
 
 
+def test_operands_that_the_function_never_makes(worker: Worker) -> None:
+    """What it makes of random arguments is in the kernel's domain."""
+    probed = Probed(worker, "shares", X, stage="interpret")
+    assert (probed.codes, probed.stages["interpret", None], probed.stages["checks", None]) == ([], True, True)
+
+
 def test_blocks_that_are_left_and_added_to_again(worker: Worker) -> None:
     assert "PAL403" in Probed(worker, "revisited", X, stage="interpret").codes
 

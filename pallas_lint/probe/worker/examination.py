@@ -9,7 +9,18 @@ from functools import partial
 from typing import Any, cast
 
 from ..cost.told import Cost
-from ..protocol import Emit, FunctionRequest, Memory, Outcome, OverBudget, Picture, Problem, StageName, Terms
+from ..protocol import (
+    Emit,
+    FunctionRequest,
+    Memory,
+    Outcome,
+    OverBudget,
+    Picture,
+    Problem,
+    RunProblem,
+    StageName,
+    Terms,
+)
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
 from .launches.launch import Launch, Operand, describe
@@ -210,12 +221,18 @@ class _Examination:
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(lambda: interpret.examine(self.launch))
         nan = [problem for problem in found if problem["kind"] == "nan"]
-        self.poisoned = bool(nan)
-        if any(problem["origin"] == "uninitialised" for problem in nan) and self.whole is not None:
+        if any(problem["origin"] == "uninitialised" or problem["always"] for problem in nan) and self.whole is not None:
             reaches = self.whole()
             for problem in nan:
                 problem["reaches"] = None if reaches is None else not reaches
+            # Random operands may be none that the function around the kernel makes.
+            found = [problem for problem in found if not self._of_other_operands(problem)]
+        self.poisoned = any(problem["kind"] == "nan" for problem in found)
         return {"ok": not found, "problems": [*found], "detail": how}
+
+    @staticmethod
+    def _of_other_operands(problem: RunProblem) -> bool:
+        return problem["kind"] == "nan" and problem["origin"] == "computed" and problem.get("reaches") is False
 
     def _checks(self) -> Outcome:
         if self.launch.record.kind != "pallas_call":

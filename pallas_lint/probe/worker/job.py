@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
@@ -73,7 +73,7 @@ class _Job:
         else:
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
-                failed=set(self.request.get("failed", ())), whole=partial(self._is_finite, function, records),
+                failed=set(self.request.get("failed", ())), whole=cache(partial(self._is_finite, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
             if self.request.get("reference"):
