@@ -152,12 +152,15 @@ class _Around(Around):
                 "compile": f"does not compile for {backend}"}[at]  # fmt: skip
         primitive = next((place["primitive"] for place in places if "primitive" in place), None)
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
+        # What asks for a device that is not there mostly asserts that it is, and says no word.
+        wordless = at == "trace" and not problem["message"].strip()
+        advice = "jax does not say why: code that asks for the device that it runs on may need one" if wordless else ""
         return self.placed(
             places,
             code,
-            Severity.ERROR,
+            Severity.WARNING if wordless else Severity.ERROR,
             f"{subject} {verb}: {messages.sentence(problem)}",
-            known.help if known is not None else "",
+            known.help if known is not None else advice,
             backend=backend,
             device=device if at == "compile" else None,
         )

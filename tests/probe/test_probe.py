@@ -120,6 +120,17 @@ def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: l
     assert probed.codes == codes
 
 
+def test_functions_that_ask_for_the_gpu(worker: Worker) -> None:
+    """How many multiprocessors it has is told; where it insists on one it cannot be traced, which may be all right."""
+    if jax_version() < (0, 8):
+        pytest.xfail("older releases have no interpreter of Mosaic GPU kernels")
+    probed = Probed(worker, "mosaic_gpu.py::persistent", "f32[2048,64]", stage="interpret")
+    assert (probed.codes, probed.stages["interpret", None], len(probed.launches)) == ([], True, 1)
+    (insists,) = Probed(worker, "mosaic_gpu.py::asks_for_cuda", "f32[2048,64]", stage="trace").findings
+    assert (insists.code, insists.severity.value) == ("PAL901", "warning")
+    assert insists.help and "device" in insists.help
+
+
 def test_layouts_that_cannot_be_inferred(worker: Worker) -> None:
     """jax says only that there are none, and of no line; lane semantics say where."""
     if jax_version() < (0, 10):

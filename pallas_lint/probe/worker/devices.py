@@ -39,7 +39,8 @@ _TPU = {
 _GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
 _DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
 
-# What XLA wants to know of a GPU to compile for it, by compute capability. From NVIDIA's data sheets and tuning guides.
+# What XLA wants to know of a GPU to compile for it, and kernels to make their grid, by compute capability.
+# From NVIDIA's data sheets and tuning guides.
 _GPU_FACTS = {
     (9, 0): {"cores": 132, "shared": 232448, "shared_core": 233472, "clock": 1.98, "memory": 84929347584,
              "bandwidth": 3352320000000, "l2": 52428800},
@@ -66,7 +67,7 @@ def told(target: Target) -> Iterator[None]:
     The public way is an abstract mesh (from 0.7; before, lowering asks for no device). It is not enough: equations are
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
-    with _abstract_mesh(target), contextlib.ExitStack() as stack:
+    with _abstract_mesh(target), _attributes(target), contextlib.ExitStack() as stack:
         for module in map(sys.modules.get, ASKED):
             if module is not None:
                 stack.enter_context(_answering(module, target))
@@ -117,7 +118,7 @@ def _abstract_mesh(target: Target) -> Any:
     if make is None:
         return contextlib.nullcontext()
     platform = "tpu" if target.backend == "tpu" else "gpu"
-    cores = 1 if target.backend == "tpu" else None
+    cores = 1 if target.backend == "tpu" else _facts(target)["cores"]
     try:
         device = make(device_kind=target.kind, num_cores=cores, platform=platform)
     except TypeError:  # 0.7 to 0.9 have no platform
@@ -127,6 +128,24 @@ def _abstract_mesh(target: Target) -> Any:
     except TypeError:
         return contextlib.nullcontext()
     return jax.sharding.use_abstract_mesh(abstract)
+
+
+@contextlib.contextmanager
+def _attributes(target: Target) -> Iterator[None]:
+    """Kernels ask `jax.devices()[0]` how many multiprocessors it has, which those of a CPU do not know."""
+    import jax
+
+    first = jax.devices()[0]
+    kind: Any = type(first)
+    if target.platform != "cuda" or hasattr(first, "core_count"):
+        yield
+        return
+    kind.core_count = property(lambda _: _facts(target)["cores"])
+    kind.compute_capability = property(lambda _: ".".join(map(str, _capability(target))))
+    try:
+        yield
+    finally:
+        del kind.core_count, kind.compute_capability
 
 
 def device(target: Target) -> Any:
@@ -178,9 +197,17 @@ def _tpus(target: Target, topology: str) -> list[Any]:
         raise Missing(f"the installed libtpu knows no {topology}: {_first_line(error)}") from error
 
 
+def _capability(target: Target) -> tuple[int, int]:
+    return (10, 0) if target.device == "sm100" else (9, 0)
+
+
+def _facts(target: Target) -> dict[str, Any]:
+    return _GPU_FACTS[_capability(target)]
+
+
 def _gpu_description(target: Target) -> str:
-    major, minor = (10, 0) if target.device == "sm100" else (9, 0)
-    facts = _GPU_FACTS[(major, minor)]
+    major, minor = _capability(target)
+    facts = _facts(target)
     # 0.4 knows no field for the version of the CUDA runtime.
     runtime = "runtime_version { major: 12 minor: 8 patch: 0 }" if environment.version() >= (0, 5) else ""
     return f"""

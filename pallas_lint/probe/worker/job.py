@@ -50,6 +50,7 @@ class _Job:
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
+        self.device: devices.Target  # that the function, which may ask, is told it runs on
         self.stages = tuple(name for name in stages_to(request.get("stage")) if name != "interpret" or request["runs"])
         self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
 
@@ -185,7 +186,7 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            with devices.told(devices.parse(self._kinds()[0])):
+            with devices.told(self.device):
                 return jax.block_until_ready(function(*positional, **keywords))
         except Exception as error:
             if not recorder.records:
@@ -205,11 +206,6 @@ class _Job:
             raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
         return changes(launch)
 
-    def _kinds(self) -> list[str]:
-        """The TPUs that the function, which may ask, is told it runs on, one after the other."""
-        tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
-        return tpus[:1] or ["tpu:v5e", f"tpu:{SPARSE}"]
-
     def _task(self, name: str, work: Callable[[], T]) -> T | None:
         return task(name, work, self.emit)
 
@@ -228,8 +224,41 @@ class _Job:
         return value
 
     def _trace(self, function: Any) -> list[Record]:
+        """Its launches on a TPU, or on the GPU that they turn out to be for."""
+        targets = self.request["targets"]
+        tpu = next((text for text in targets if text.startswith("tpu")), None)
+        gpu = next((text for text in targets if text.startswith("mosaic-gpu")), "mosaic-gpu")
+        try:
+            records = self._traced(function, tpu or "tpu:v5e")
+        except Exception as error:
+            if tpu is None and "SparseCore" in str(error):
+                return self._traced(function, f"tpu:{SPARSE}")
+            on_gpu = self._traced_on_gpu(function, gpu)
+            if on_gpu is None:
+                raise
+            return on_gpu
+        # Most kernels of Mosaic GPU ask how many multiprocessors there are, and make a grid of that.
+        return (_are_of_gpus(records) and self._traced_on_gpu(function, gpu)) or records
+
+    def _traced_on_gpu(self, function: Any, target: str) -> list[Record] | None:
+        """None where it launches nothing there, or what is not for GPUs."""
         import jax
 
+        before = self.device, self.program
+        jax.clear_caches()  # what was traced for another device is not traced again
+        try:
+            records = self._traced(function, target)
+        except Exception:
+            records = []
+        if _are_of_gpus(records):
+            return records
+        self.device, self.program = before
+        return None
+
+    def _traced(self, function: Any, target: str) -> list[Record]:
+        import jax
+
+        self.device = devices.parse(target)
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
 
         def call(*leaves: Any) -> Any:
@@ -239,22 +268,18 @@ class _Job:
 
         recorder = Recorder()
         recorder.install()
-        kinds = self._kinds()
         try:
-            for kind in kinds:
-                try:
-                    with devices.told(devices.parse(kind)), compiler_options() as begun:
-                        self.program = jax.make_jaxpr(call)(*given.leaves)
-                    break
-                except Exception as error:
-                    if kind == kinds[-1] or "SparseCore" not in str(error):
-                        raise
-                    recorder.records.clear()
+            with devices.told(self.device), compiler_options() as begun:
+                self.program = jax.make_jaxpr(call)(*given.leaves)
         finally:
             recorder.remove()
         records = list(recorder.records.values())
         known.fill(records, self.program)
         return records
+
+
+def _are_of_gpus(records: list[Record]) -> bool:
+    return bool(records) and all(describe(record).backend == "mosaic_gpu" for record in records)
 
 
 def _culprit(primitive: str, places: list[Place]) -> Culprit:
