@@ -13,6 +13,8 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 ANYWHERE = pl.BlockSpec(memory_space=pl.ANY)
+IN_SMEM = pl.BlockSpec(memory_space=pltpu.SMEM)
+LOGICAL = pl.DeviceIdType.LOGICAL
 PARAMS = pltpu.CompilerParams(collective_id=0)
 
 
@@ -189,3 +191,85 @@ def told(to, x):
         ),
     )
     return on_mesh(call, 4, to, x, specs=(P(), P(None, "x")))
+
+
+def told_each_kernel(to_ref, x_ref, o_ref, table, loaded, send, recv):
+    """Who it sends to is in its own part of an operand, read as it is or copied to scalar memory first."""
+    if table is not None:
+        pltpu.make_async_copy(to_ref, table, loaded).start()
+        pltpu.make_async_copy(to_ref, table, loaded).wait()
+        to_ref = table
+    copy = pltpu.make_async_remote_copy(
+        x_ref, o_ref, send, recv, device_id=to_ref[0], device_id_type=pl.DeviceIdType.LOGICAL
+    )
+    copy.start()
+    copy.wait()
+
+
+def told_each(to, x, space):
+    """Each device has its part of `to`, computed of what the function is given."""
+    copied = space == "hbm"
+    call = pl.pallas_call(
+        told_each_kernel if copied else lambda to, x, o, *sems: told_each_kernel(to, x, o, None, None, *sems),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=int(space == "prefetch"),
+            in_specs=[ANYWHERE] if space == "prefetch" else [{"smem": IN_SMEM, "hbm": ANYWHERE}[space], ANYWHERE],
+            out_specs=ANYWHERE,
+            scratch_shapes=[
+                *([pltpu.SMEM((1,), jnp.int32), pltpu.SemaphoreType.DMA] if copied else []),
+                pltpu.SemaphoreType.DMA,
+                pltpu.SemaphoreType.DMA,
+            ],
+        ),
+    )
+
+    def each(to, x):
+        return lax.fori_loop(0, 2, lambda _, x: call(lax.rem(to + 4, jnp.int32(4)), x), x)
+
+    return on_mesh(each, 4, to, x, specs=(P("x"), P(None, "x")))
+
+
+def told_by_place(x, step):
+    """The place in the mesh is asked for outside of the kernel."""
+    call = pl.pallas_call(
+        lambda to, x, o, *semaphores: told_each_kernel(to, x, o, None, None, *semaphores),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        in_specs=[IN_SMEM, ANYWHERE],
+        out_specs=ANYWHERE,
+        scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+    )
+    return on_mesh(lambda x: call(jnp.array([lax.rem(lax.axis_index("x") * step + 1, jnp.int32(4))]), x), 4, x)
+
+
+def overheard_kernel(x_ref, o_ref, table, ready, send, recv):
+    """What it reads in its scalar memory came from another device, whatever it wrote there itself."""
+    me = lax.axis_index("x")
+    other = lax.rem(me + 1, jnp.int32(4))
+    table[0] = 0
+    table[1] = me
+    barrier(lax.rem(me + 3, jnp.int32(4)), other, "")
+    copy = pltpu.make_async_remote_copy(
+        table.at[pl.ds(1, 1)], table.at[pl.ds(0, 1)], send, recv, device_id=other, device_id_type=LOGICAL
+    )
+    copy.start()
+    copy.wait()
+    pl.semaphore_signal(ready, table[0] + 1, device_id=other, device_id_type=LOGICAL)
+    pl.semaphore_wait(ready, 1)
+
+
+def overheard(x):
+    call = pl.pallas_call(
+        overheard_kernel,
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        in_specs=[ANYWHERE],
+        out_specs=ANYWHERE,
+        scratch_shapes=[
+            pltpu.SMEM((2,), jnp.int32),
+            pltpu.SemaphoreType.REGULAR,
+            pltpu.SemaphoreType.DMA,
+            pltpu.SemaphoreType.DMA,
+        ],
+        compiler_params=PARAMS,
+    )
+    return on_mesh(call, 4, x)

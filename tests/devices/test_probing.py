@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style
+from tests.probe.running import run
 from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
@@ -60,6 +62,16 @@ def probe(worker: Worker, *words: str, **conditions: object) -> tuple[ProbeResul
     found, errors = findings_of(result, HERE, Lines(HERE).line)
     assert not errors
     return result, found
+
+
+def why_not(worker: Worker, *words: str) -> str:
+    """Why the stage does not judge a launch."""
+    result, found = probe(worker, *words, stage="verify")
+    assert found == []
+    [stage] = [stage for stage in result.launches[0].stages if stage.stage == "verify"]
+    assert stage.ok is None
+    assert stage.detail is not None
+    return stage.detail
 
 
 @pytest.mark.parametrize(("function", "defect", "codes"), DEFECTS, ids=[f"{f} {d}".strip() for f, d, _ in DEFECTS])
@@ -110,11 +122,58 @@ def test_devices_that_are_told_by_values(worker: Worker) -> None:
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
     _, found = probe(worker, "told", "i32[4]=[1,2,3,1]", "f32[8,512]", stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL911"}
-    result, found = probe(worker, "told", "i32[4]", "f32[8,512]", stage="verify")
-    [stage] = [stage for stage in result.launches[0].stages if stage.stage == "verify"]
-    assert stage.ok is None
-    assert stage.detail is not None
-    assert "not modelled: which device it is hangs on data (line" in stage.detail
+    why = why_not(worker, "told", "i32[4]", "f32[8,512]")
+    assert "not modelled: which device it is hangs on data (line" in why
+    assert '`to_ref` decides: give its argument values, as in "i32[4]=[1,2,3,0]"' in why
+
+
+@pytest.mark.parametrize("space", ["prefetch", "smem", "hbm"])
+def test_devices_that_have_their_own_values(worker: Worker, space: str) -> None:
+    words = ("told_each", "i32[4]=[1,2,-1,0]", "f32[8,512]", f"space={space!r}")
+    result, found = probe(worker, *words, stage="verify")
+    assert found == []
+    assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
+    words = ("told_each", "i32[4]=[1,2,-1,1]", "f32[8,512]", f"space={space!r}")
+    _, found = probe(worker, *words, stage="verify")
+    assert {finding.code for finding in found} == {"PAL910", "PAL911"}
+    assert "decides: give its argument values" in why_not(worker, "told_each", "i32[4]", "f32[8,512]", words[-1])
+
+
+PROGRAM = """
+import functools
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+pl.pallas_call = functools.partial(pl.pallas_call, interpret=pltpu.InterpretParams())
+from tests.devices.kernels import told_each
+
+told_each(jnp.array([1, 2, -1, 0], jnp.int32), jnp.ones((8, 512)), {space!r}).block_until_ready()
+"""
+
+
+@pytest.mark.parametrize("space", ["prefetch", "smem"])
+def test_values_of_each_device_while_a_program_runs(space: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(space=space))
+    options = ("--capture", "--stage", "verify", "--output-format", "json", "--", python(), "program.py")
+    around = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(HERE.parents[1])}
+    done = run(*options, cwd=tmp_path, env=around)
+    report = json.loads(done.stdout)
+    assert report["findings"] == []
+    told = [stage["ok"] for launch in report["launches"] for stage in launch["stages"] if stage["stage"] == "verify"]
+    assert told == [True], done.stderr
+
+
+def test_a_place_that_is_asked_for_outside_of_the_kernel(worker: Worker) -> None:
+    result, found = probe(worker, "told_by_place", "f32[8,512]", "step=1", stage="verify")
+    assert found == []
+    assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
+    _, found = probe(worker, "told_by_place", "f32[8,512]", "step=2", stage="verify")
+    assert {finding.code for finding in found} == {"PAL910", "PAL911"}
+
+
+def test_what_another_device_writes_is_not_known(worker: Worker) -> None:
+    assert "how much is signalled hangs on data (line" in why_not(worker, "overheard", "f32[8,512]")
 
 
 def test_the_example_of_the_documentation(worker: Worker) -> None:

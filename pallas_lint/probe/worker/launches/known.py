@@ -1,20 +1,27 @@
 """The values of a launch's operands that hang on nothing but what is known: constants, and arguments with values.
 
 A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
-where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none.
+where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. What
+stands in a `shard_map` is run for all devices, and then for each with its own slices and at its own place; what devices
+tell each other outside of kernels is not known.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
-from .launch import equations, jaxprs_in
+from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _LARGEST = 1 << 20  # elements of a result that is computed
+_MOST_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
+_SAME = {"pvary"}  # it tells types that a value varies along axes of a mesh
 _LEFT = {"while", "pure_callback"}  # what may take for ever, and what is the user's own
 _CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
@@ -25,8 +32,11 @@ def fill(records: list[Record], program: Any) -> None:
 
 
 class _Run:
-    def __init__(self, records: list[Record]) -> None:
+    """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own."""
+
+    def __init__(self, records: list[Record], place: dict[str, int] | None = None) -> None:
         self.records = records
+        self.place = place
 
     def closed(self, program: Any, values: list[Any]) -> list[Any]:
         """The results of a jaxpr; None where an operand's or result's value is not known."""
@@ -53,15 +63,31 @@ class _Run:
             return self.closed(inner[0], values)
         within = any(map(_launches, inner))
         if within:
-            # Of what a loop hands to its body only the constants in it are known; a mesh's devices know what all have.
             for jaxpr in inner:
-                count = len(getattr(jaxpr, "jaxpr", jaxpr).invars)
-                self.closed(jaxpr, _on_every_device(equation, values) or [None] * count)
+                if name == "shard_map":
+                    self._on_mesh(equation, jaxpr, values)
+                else:
+                    self.closed(jaxpr, _handed_on(equation, jaxpr, values))
+        if name in _SAME:
+            return values
+        if name == "axis_index" and self.place is not None:
+            return [_index(equation.params["axis_name"], self.place)]
         if within or equation.effects or name in _LEFT or any(value is None for value in values):
             return unknown
         if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
             return unknown
         return computed(equation, values)
+
+    def _on_mesh(self, equation: Any, jaxpr: Any, values: list[Any]) -> None:
+        """Run what a `shard_map` has on its devices."""
+        sizes, splits = dict(equation.params["mesh"].shape), _splits(equation)
+        self.closed(jaxpr, [None if split else value for split, value in zip(splits, values)])
+        if math.prod(sizes.values()) > _MOST_DEVICES:
+            return
+        for at in itertools.product(*map(range, sizes.values())):
+            place = {**(self.place or {}), **dict(zip(sizes, at))}
+            own = [_slice(value, split, sizes, place) for split, value in zip(splits, values)]
+            _Run(self.records, place).closed(jaxpr, own)
 
     def _launch(self, equation: Any, values: list[Any]) -> None:
         import numpy as np
@@ -72,8 +98,14 @@ class _Run:
             for at, value in enumerate(values):
                 if value is not None and record.values[at] is None:
                     with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
-                        record.values[at] = np.asarray(value)
+                        self._keep(record, at, np.asarray(value))
             return
+
+    def _keep(self, record: Record, at: int, value: Any) -> None:
+        if self.place is None:
+            record.values[at] = value
+        elif all(axis in self.place for axis in record.axes):
+            record.own.setdefault(tuple(self.place[axis] for axis in record.axes), {})[at] = value
 
 
 def _is(record: Record, equation: Any) -> bool:
@@ -84,12 +116,54 @@ def _is(record: Record, equation: Any) -> bool:
     return all(record.params.get(name) is equation.params.get(name) for name in names)
 
 
-def _on_every_device(equation: Any, values: list[Any]) -> list[Any]:
-    """What the body of a `shard_map` is given, as far as each device is given the same; empty for what is none."""
-    specs = equation.params.get("in_specs") if str(equation.primitive) == "shard_map" else None
-    if specs is None:  # before 0.6 they are told in another way
-        return []
-    return [None if any(spec) else value for spec, value in zip(specs, values)]
+def _handed_on(equation: Any, jaxpr: Any, values: list[Any]) -> list[Any]:
+    """What is known of the operands of a jaxpr in an equation that launches: of a loop, what is the same each time."""
+    name, params = str(equation.primitive), equation.params
+    handed: list[Any] = []
+    if name == "scan":
+        handed = values[: scan_counts(params, len(values))[0]]
+    elif name == "while" and jaxpr is params["body_jaxpr"]:
+        first = params["cond_nconsts"]
+        handed = values[first : first + params["body_nconsts"]]
+    elif name == "cond" and values[0] is not None:
+        taken = min(max(int(values[0]), 0), len(params["branches"]) - 1)
+        handed = values[1:] if jaxpr is params["branches"][taken] else []
+    count = len(getattr(jaxpr, "jaxpr", jaxpr).invars)
+    return [*handed, *[None] * (count - len(handed))]
+
+
+def _splits(equation: Any) -> list[dict[int, tuple[str, ...]]]:
+    """For each operand of a `shard_map`, which of its dimensions are split, and along which axes of the mesh."""
+    if "in_specs" not in equation.params:  # to 0.5
+        return [dict(names) for names in equation.params["in_names"]]
+    return [dict(_split(spec)) for spec in equation.params["in_specs"]]
+
+
+def _split(spec: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for dimension, axes in enumerate(spec):
+        if axes:
+            yield dimension, axes if isinstance(axes, tuple) else (axes,)
+
+
+def _slice(value: Any, split: dict[int, tuple[str, ...]], sizes: dict[str, int], place: dict[str, int]) -> Any:
+    """The part of an operand that the device there is given."""
+    if value is None or not split:
+        return value
+    index = [slice(None)] * value.ndim
+    for dimension, axes in split.items():
+        size = value.shape[dimension] // math.prod(sizes[axis] for axis in axes)
+        at = 0
+        for axis in axes:
+            at = at * sizes[axis] + place[axis]
+        index[dimension] = slice(at * size, (at + 1) * size)
+    return value[tuple(index)]
+
+
+def _index(names: Any, place: dict[str, int]) -> Any:
+    """The device's place along an axis; None where it is none of the mesh, or several."""
+    import numpy as np
+
+    return np.int32(place[names]) if isinstance(names, str) and names in place else None
 
 
 def _launches(jaxpr: Any) -> bool:

@@ -141,6 +141,11 @@ class Launch:
             total *= size
         return total
 
+    def grid_on(self, place: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The grid of the device that stands there in the mesh."""
+        mapping = self.record.params.get("grid_mapping")
+        return None if mapping is None else _grid(self.record.values_on(place), mapping)
+
 
 def describe(record: Record) -> Launch:
     """The description of a launch."""
@@ -148,7 +153,7 @@ def describe(record: Record) -> Launch:
     mapping = params.get("grid_mapping")
     kernel, kernel_place = _kernel(params)
     operands = _operands(record, mapping) if mapping is not None else _plain_operands(record)
-    grid = _grid(record, mapping) if mapping is not None else None
+    grid = _grid(record.values, mapping) if mapping is not None else None
     aliases = params.get("input_output_aliases") or ()
     pairs = aliases.items() if hasattr(aliases, "items") else aliases
     return Launch(
@@ -166,9 +171,9 @@ def describe(record: Record) -> Launch:
     )
 
 
-def _grid(record: Record, mapping: Any) -> tuple[int, ...] | None:
+def _grid(values: list[Any], mapping: Any) -> tuple[int, ...] | None:
     """The grid, with the bounds that are operands where their values are known; None where they are not."""
-    bounds = iter(record.values[: mapping.num_dynamic_grid_bounds])
+    bounds = iter(values[: mapping.num_dynamic_grid_bounds])
     sizes = [size if isinstance(size, int) else next(bounds, None) for size in getattr(mapping, "grid", ())]
     return None if None in sizes else tuple(int(size) for size in sizes if size is not None)
 
@@ -205,6 +210,14 @@ def inner_jaxprs(value: Any) -> list[Any]:
     """The jaxprs in a parameter of an equation."""
     values = value if isinstance(value, tuple | list) else (value,)
     return [each for each in values if hasattr(each, "eqns") or hasattr(getattr(each, "jaxpr", None), "eqns")]
+
+
+def scan_counts(params: dict[str, Any], number: int) -> tuple[int, int]:
+    """How many of a scan's so many operands are constants, and how many are carried."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    parts = [list(part) for part in params["ft_in"].update(list(range(number))).unpack()]  # from 0.11
+    return len(parts[0]), len(parts[1])
 
 
 def kernel_jaxpr(params: dict[str, Any]) -> Any:

@@ -21,6 +21,8 @@ PRIMITIVES = (
     ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.9
 )
 
+_LARGEST = 65536  # elements of a value that is kept
+
 
 @dataclass
 class Record:
@@ -33,6 +35,8 @@ class Record:
     stack: list[Place] = field(default_factory=list)
     times: int = 1
     axes: dict[str, int] = field(default_factory=dict)  # of the mesh whose `shard_map` it stands in, with their sizes
+    # Values that are known of single devices of that mesh, by coordinates in the order of the axes, and operand.
+    own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -45,6 +49,12 @@ class Record:
         shapes = [str(aval) for aval in self.avals]
         mapping = self.params.get("grid_mapping")
         return (self.kind, *site, *shapes, str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params")))
+
+    def values_on(self, place: tuple[int, ...]) -> list[Any]:
+        """The operands' values on a device; where devices have their own, none for one whose own is not known."""
+        differ = {at for own in self.own.values() for at in own}
+        own = self.own.get(place, {})
+        return [own.get(at) if at in differ else value for at, value in enumerate(self.values)]
 
     def bind(self, *operands: Any, **changes: Any) -> Any:
         """Launch it again with some parameters changed, outside of the `shard_map` that it may stand in."""
@@ -105,11 +115,8 @@ class Recorder:
         if known is not record:
             known.times += 1
             known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
-        count = _index_operands(params)
-        if self.observe and count and any(value is None for value in known.values[:count]):
-            import jax
-
-            jax.debug.callback(partial(_keep, known), *operands[:count])
+        if self.observe:
+            _observe(known, operands)
         return self.replace(record) if self.replace is not None else {}
 
 
@@ -139,16 +146,42 @@ def _unmapped(aval: Any) -> Any:
     return aval.update(vma=frozenset()) if getattr(aval, "vma", None) else aval
 
 
-def _index_operands(params: dict[str, Any]) -> int:
-    """How many leading operands decide about the grid and the index maps."""
+def _observe(record: Record, operands: tuple[Any, ...]) -> None:
+    """Keep the values that steer a kernel when they are there, of each device of the mesh its own."""
+    import jax
+
+    wanted = [at for at in _steering(record.params, record.avals) if record.values[at] is None]
+    if wanted:
+        place = [jax.lax.axis_index(axis) for axis in record.axes]
+        jax.debug.callback(partial(_keep, record, wanted), place, *(operands[at] for at in wanted))
+
+
+def _steering(params: dict[str, Any], avals: list[Any]) -> list[int]:
+    """The operands that decide about the grid and the index maps, and integers in scalar memory."""
     mapping = params.get("grid_mapping")
-    return mapping.num_dynamic_grid_bounds + mapping.num_index_operands if mapping is not None else 0
+    if mapping is None:
+        return []
+    first = mapping.num_dynamic_grid_bounds + mapping.num_index_operands
+    spaces = [getattr(block, "transformed_block_aval", None) for block in mapping.block_mappings[: mapping.num_inputs]]
+    scalar = [
+        at
+        for at, aval in enumerate(spaces, first)
+        if "smem" in str(getattr(aval, "memory_space", "")).lower() and _is_small_integer(avals[at])
+    ]
+    return [*range(first), *scalar]
 
 
-def _keep(record: Record, *values: Any) -> None:
+def _is_small_integer(aval: Any) -> bool:
+    return getattr(aval.dtype, "kind", "") in "iub" and aval.size <= _LARGEST
+
+
+def _keep(record: Record, wanted: list[int], place: list[Any], *values: Any) -> None:
     import numpy as np
 
-    for at, value in enumerate(values):
+    own = record.own.setdefault(tuple(map(int, place)), {}) if place else {}
+    for at, value in zip(wanted, values):
+        if place:
+            own.setdefault(at, np.asarray(value))
         if record.values[at] is None:
             record.values[at] = np.asarray(value)
 
@@ -168,7 +201,7 @@ def _value(operand: Any) -> Any:
     import jax
     import numpy as np
 
-    if isinstance(operand, jax.core.Tracer) or not hasattr(operand, "size") or operand.size > 65536:
+    if isinstance(operand, jax.core.Tracer) or not hasattr(operand, "size") or operand.size > _LARGEST:
         return None
     try:
         return np.asarray(operand)

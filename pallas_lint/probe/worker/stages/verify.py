@@ -30,7 +30,7 @@ def examine(launch: Launch, folder: str | None, at: int) -> Outcome:
         return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at)
     except Unmodelled as error:
         where = f" (line {error.place['line']})" if error.place else ""
-        raise devices.Missing(f"not modelled: {error}{where}") from error
+        raise devices.Missing(f"not modelled: {error}{where}{error.way_out}") from error
     except TooMuch as error:
         raise devices.Missing(f"not judged: {error}") from error
 

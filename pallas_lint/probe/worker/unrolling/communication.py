@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from ...devices.events import Access, Astray, Copy, Signal, Wait
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, view_of
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, first_unknown, view_of
+from .scopes import MOST_VALUES
 from .unroller import Unroller, rule
 
 _PIPELINED = "a copy from another device into a block of the pipeline, which lies elsewhere at each step"
@@ -21,7 +22,7 @@ def _line(run: Unroller, device: Any, core: Any, kind: Any, place: Any) -> int |
     if isinstance(device, dict) and own in device:
         core, device = device[own], {axis: at for axis, at in device.items() if axis != own} or None
     if isinstance(core, Unknown):
-        raise Unmodelled("which core it is hangs on data", place)
+        raise Unmodelled("which core it is hangs on data", place, core)
     if core is not None:
         number = int(core)
         if not 0 <= number < run.core.count:
@@ -38,8 +39,9 @@ def _device(run: Unroller, device: Any, kind: Any, place: Any) -> int | str:
         return run.device
     logical = str(getattr(kind, "name", kind)).upper() == "LOGICAL"
     ids = jax.tree_util.tree_leaves(device)
-    if any(isinstance(each, Unknown) for each in ids):
-        raise Unmodelled("which device it is hangs on data", place)
+    hangs = first_unknown(ids)
+    if hangs is not None:
+        raise Unmodelled("which device it is hangs on data", place, hangs)
     sizes = tuple(run.axes.values())
     if isinstance(device, dict):
         at = dict(run.coordinates)
@@ -89,7 +91,7 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, Unknown):
-        raise Unmodelled("how much is signalled hangs on data", place)
+        raise Unmodelled("how much is signalled hangs on data", place, amount)
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "signal", to))
@@ -103,7 +105,7 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, *more = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, Unknown):
-        raise Unmodelled("how much is waited for hangs on data", place)
+        raise Unmodelled("how much is waited for hangs on data", place, amount)
     takes = not more or more[0] is None or isinstance(more[0], Unknown) or bool(more[0])
     run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
     return []
@@ -162,8 +164,10 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     there = to if target.buffer.home == run.home.line else to - run.core.number
     ends = (source.region(),), (target.region(there),)
     run.tell(Copy(place, run.step, *ends, source.bytes, semaphore, given))
-    if to == run.line:
-        _forget(target)
+    if to != run.line or target.buffer.home != run.line:
+        run.sent.add(target.buffer.key)
+    if to == run.line and target.buffer.values is not None:
+        _store(target, _integers(run, source, source.shape))
     return []
 
 
@@ -203,7 +207,7 @@ def _get(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     ref, *rest = values
     view = _viewed(equation, ref, rest, run.place(equation))
     access(run, equation, view, writes=False)
-    return [_value(view, equation.outvars[0].aval)]
+    return [_value(run, view, equation.outvars[0].aval)]
 
 
 @rule("swap")
@@ -213,7 +217,7 @@ def _swap(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     former = UNKNOWN
     if equation.outvars[0] in run.used:
         access(run, equation, view, writes=False)
-        former = _value(view, equation.outvars[0].aval)
+        former = _value(run, view, equation.outvars[0].aval)
     access(run, equation, view, writes=True)
     _store(view, value)
     return [former]
@@ -266,17 +270,29 @@ def _slices(view: View) -> Any:
     return tuple(slice(start, start + size * stride, stride) for start, size, stride in view.box if start is not None)
 
 
-def _value(view: View, aval: Any) -> Any:
-    """What is known to be in that part of a buffer of integers."""
+def _value(run: Unroller, view: View, aval: Any) -> Any:
+    """What is known to be in that part of a buffer of integers, as a value of that type."""
     import numpy as np
 
-    where = _slices(view)
-    if view.buffer.values is None or where is None:
+    found = _integers(run, view, aval.shape)
+    return found if isinstance(found, Unknown) else np.array(found.tolist(), aval.dtype)
+
+
+def _integers(run: Unroller, view: View, shape: tuple[int, ...]) -> Any:
+    """What is known to be in that part of a buffer of integers, as an object array."""
+    import numpy as np
+
+    where, values = _slices(view), view.buffer.values
+    if values is None or where is None or math.prod(shape) > MOST_VALUES or view.buffer.key in run.lost:
         return UNKNOWN
-    found = np.asarray(view.buffer.values[where], object)
-    if found.size != math.prod(aval.shape) or any(isinstance(each, Unknown) for each in found.reshape(-1)):
+    found = np.asarray(values[where], object)
+    if found.size != math.prod(shape):
         return UNKNOWN
-    return np.array(found.tolist(), aval.dtype).reshape(aval.shape)
+    hangs = first_unknown(found.reshape(-1))
+    if hangs is not None:
+        return hangs
+    run.relied.add(view.buffer.key)
+    return found.reshape(shape)
 
 
 def _store(view: View, value: Any) -> None:
@@ -288,7 +304,7 @@ def _store(view: View, value: Any) -> None:
     if where is None:
         view.buffer.values[...] = UNKNOWN
     elif isinstance(value, Unknown) or np.size(value) != math.prod(view.shape):
-        view.buffer.values[where] = UNKNOWN
+        view.buffer.values[where] = value if isinstance(value, Unknown) else UNKNOWN
     else:
         shape = view.buffer.values[where].shape
         view.buffer.values[where] = np.asarray(value).astype(object).reshape(shape)

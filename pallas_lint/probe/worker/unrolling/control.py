@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
+from ..launches.launch import scan_counts
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, first_unknown
 from .scopes import scoped
 from .unroller import Unroller, communicates, rule
 
@@ -50,7 +51,7 @@ def _select(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     which, *cases = values
     if isinstance(which, Unknown) or any(isinstance(case, Unknown) for case in cases):
         alike = not isinstance(which, Unknown) and not np.ndim(which)
-        return [cases[int(which)]] if alike else [UNKNOWN]
+        return [cases[int(which)]] if alike else [first_unknown(values)]
     return run.computed("select_n", equation, values) if np.ndim(which) else [cases[int(which)]]
 
 
@@ -61,7 +62,7 @@ def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if not isinstance(which, Unknown):
         return run.run(branches[min(max(int(which), 0), len(branches) - 1)], operands)
     if any(map(communicates, branches)):
-        raise Unmodelled("a branch that communicates hangs on data", run.place(equation))
+        raise Unmodelled("a branch that communicates hangs on data", run.place(equation), which)
     # It takes one of them: what each reads and writes may be read and written.
     told = [run.run(branch, operands) for branch in branches]
     return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*told)]
@@ -81,7 +82,7 @@ def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     import numpy as np
 
     params = equation.params
-    consts, carried = _counts(params, len(values))
+    consts, carried = scan_counts(params, len(values))
     constants, carry, arrays = values[:consts], values[consts : consts + carried], values[consts + carried :]
     rounds = range(params["length"])
     speaks = communicates(params["jaxpr"])
@@ -96,14 +97,6 @@ def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     return [*carry, *[UNKNOWN] * (len(equation.outvars) - carried)]
 
 
-def _counts(params: dict[str, Any], number: int) -> tuple[int, int]:
-    """How many of a scan's operands are constants, and how many are carried."""
-    if "num_consts" in params:
-        return params["num_consts"], params["num_carry"]
-    parts = [list(part) for part in params["ft_in"].update(list(range(number))).unpack()]  # from 0.11
-    return len(parts[0]), len(parts[1])
-
-
 @rule("while")
 def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     params = equation.params
@@ -114,7 +107,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
         if isinstance(goes_on, Unknown):
             if speaks:
-                raise Unmodelled("how often a loop communicates hangs on data", run.place(equation))
+                raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
             run.run(params["body_jaxpr"], [*body, *carry])
             return carry

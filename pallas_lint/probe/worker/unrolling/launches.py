@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...devices.events import Lines
 from ..launches.launch import Launch, Operand, kernel_jaxpr
 from . import communication, control, warpgroups  # noqa: F401  they say what operations do
-from .references import UNKNOWN, Buffer, Unmodelled
-from .scopes import allocate
+from .references import UNKNOWN, Buffer, Unknown, Unmodelled
+from .scopes import MOST_VALUES, allocate
 from .unroller import Core, Unroller
 
 MOST_LINES = 64
@@ -20,24 +20,38 @@ MOST_EVENTS = 200_000  # of all lines
 
 def lines_of(launch: Launch) -> Lines:
     """What each device of the launch's mesh does. Raises Unmodelled."""
-    if launch.grid is None and launch.record.kind == "pallas_call":
-        raise Unmodelled("a grid whose bounds hang on data")
+    lost: frozenset[Any] = frozenset()
+    while True:  # until no line relies on what is in memory that another one writes
+        lines, runs = _lines(launch, lost)
+        sent = {key for run in runs for key in run.sent} - lost
+        if not any(run.relied & sent for run in runs):
+            return lines
+        lost |= sent
+
+
+def _lines(launch: Launch, lost: frozenset[Any]) -> tuple[Lines, list[Unroller]]:
+    """What each device does where nothing is known of what is in some buffers. Raises Unmodelled."""
     axes = launch.record.axes
     cores = _cores(launch)
     count = math.prod(axes.values()) * len(cores)
     if count > MOST_LINES:
         raise Unmodelled(f"a mesh of {count} devices, more than {MOST_LINES}")
-    lines = Lines([], [], axes)
+    lines, runs = Lines([], [], axes), []
     for device, place in enumerate(itertools.product(*map(range, axes.values()))):
+        grid = launch.grid_on(place)
+        if grid is None and launch.record.kind == "pallas_call":
+            raise Unmodelled("a grid whose bounds hang on data")
         for core in cores:
-            run = Unroller(device, core, axes, dict(zip(axes, place)), launch.grid or ())
+            run = Unroller(device, core, axes, dict(zip(axes, place)), grid or ())
+            run.lost = lost
             _unroll(run, launch)
+            runs.append(run)
             lines.lines.append(run.events)
             lines.names.append(f"device {device}" + (f", core {core.number}" if core.count > 1 else ""))
             lines.vague += run.vague
             if lines.count > MOST_EVENTS:
                 raise Unmodelled(f"the devices do more than {MOST_EVENTS} things")
-    return lines
+    return lines, runs
 
 
 def blocks_of(launch: Launch) -> Iterator[Lines]:
@@ -91,7 +105,8 @@ def _unroll(run: Unroller, launch: Launch) -> None:
     elif jaxpr.constvars:  # core_map: all that it uses is closed over
         buffers, outer = [], _plain(jaxpr, jaxpr.constvars, run)
     else:
-        buffers, outer = _plain(jaxpr, jaxpr.invars, run), []
+        values = launch.record.values_on(tuple(run.coordinates.values()))
+        buffers, outer = _plain(jaxpr, jaxpr.invars, run, values), []
     known = [value for value in (*buffers, *outer) if isinstance(value, Buffer)]
     run.scopes = {(0, at): buffer.name for at, buffer in enumerate(known)}
     points = itertools.product(*map(range, run.grid)) if run.work is None else (run.point,)
@@ -100,41 +115,42 @@ def _unroll(run: Unroller, launch: Launch) -> None:
         run.run(jaxpr, list(buffers), outer)
 
 
-def _plain(jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
-    """The memory behind references that come without blocks; of plain values nothing is known."""
+def _plain(jaxpr: Any, variables: Any, run: Unroller, values: Sequence[Any] = ()) -> list[Any]:
+    """The memory behind references that come without blocks, the first with these values; plain values are unknown."""
     names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
     named = len(names) == len(variables)
-    return [
-        allocate(
-            var.aval,
-            ("operand", at),
-            names[at] if named and names[at] else f"reference {at}",
-            run.home,
-            on_gpu=run.work is not None,
-        )
-        if hasattr(var.aval, "inner_aval")
-        else UNKNOWN
-        for at, var in enumerate(variables)
-    ]
+    made: list[Any] = []
+    for at, var in enumerate(variables):
+        if not hasattr(var.aval, "inner_aval"):
+            made.append(UNKNOWN)
+            continue
+        name = names[at] if named and names[at] else f"reference {at}"
+        buffer = allocate(var.aval, ("operand", at), name, run.home, on_gpu=run.work is not None)
+        if at < len(values) and run.work is None:
+            _fill(buffer, var.aval.inner_aval, values[at])
+        made.append(buffer)
+    return made
 
 
 def _buffers(launch: Launch, jaxpr: Any, run: Unroller) -> list[Buffer]:
     """The memory behind the kernel's references."""
     made: list[Buffer] = []
+    values = launch.record.values_on(tuple(run.coordinates.values()))
     for at, (operand, var) in enumerate(zip(launch.operands, jaxpr.invars, strict=True)):
         buffer = allocate(var.aval, ("operand", at), operand.name, run.home)
         if buffer.semaphore is not None and operand.role != "scratch":
             raise Unmodelled("a semaphore that outlives the launch")
-        buffer.moves = operand.block is not None and not operand.whole and launch.points > 1
-        value = _known(launch, operand)
-        if buffer.values is not None and value is not None and value.shape == buffer.shape:
-            buffer.values[...] = value.astype(object)
+        buffer.moves = operand.block is not None and not operand.whole and math.prod(run.grid) > 1
+        if operand.role in ("prefetch", "in") and operand.whole:
+            ahead = sum(each.role == "prefetch" for each in launch.operands) if operand.role == "in" else 0
+            _fill(buffer, var.aval.inner_aval, values[_bounds(launch) + ahead + operand.index])
         made.append(buffer)
     first_output = next((at for at, each in enumerate(launch.operands) if each.role == "out"), len(made))
     for given, result in launch.aliases.items():
         at = given - _bounds(launch)
         if at >= 0 and _in_place(launch.operands[at]) and _in_place(launch.operands[first_output + result]):
             made[first_output + result].key = made[at].key
+            made[first_output + result].values = made[at].values
     return made
 
 
@@ -148,9 +164,14 @@ def _bounds(launch: Launch) -> int:
     return int(launch.record.params["grid_mapping"].num_dynamic_grid_bounds)
 
 
-def _known(launch: Launch, operand: Operand) -> Any:
-    """The value of an operand where it is known."""
-    if operand.role not in ("prefetch", "in") or not operand.whole:
-        return None
-    ahead = sum(each.role == "prefetch" for each in launch.operands) if operand.role == "in" else 0
-    return launch.record.values[_bounds(launch) + ahead + operand.index]
+def _fill(buffer: Buffer, aval: Any, value: Any) -> None:
+    """Say what is in an operand of the launch, where it holds integers that the kernel can be steered by."""
+    import numpy as np
+
+    size = math.prod(buffer.shape)
+    if buffer.semaphore is not None or aval.dtype.kind not in "iub" or size > MOST_VALUES:
+        return
+    if value is not None and value.size == size:
+        buffer.values = value.astype(object).reshape(buffer.shape)
+    elif buffer.space in ("smem", "any", "hbm"):
+        buffer.values = np.full(buffer.shape, Unknown(buffer.name), object)

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...devices.events import Kind, Region, Semaphore
 
 
-class Unmodelled(Exception):
-    """What cannot be followed; the message is a phrase that says what, the place says where."""
-
-    def __init__(self, message: str, place: Any = None) -> None:
-        super().__init__(message)
-        self.place = place
-
-
 class Unknown:
-    """A value that hangs on data."""
+    """A value that hangs on data: on those of an operand of the launch, where it is known of which."""
+
+    def __init__(self, operand: str | None = None) -> None:
+        self.operand = operand
 
     def __repr__(self) -> str:
         return "?"
 
 
 UNKNOWN = Unknown()
+
+
+class Unmodelled(Exception):
+    """What cannot be followed; the message is a phrase that says what, the place says where.
+
+    `data` is the value that would have to be known.
+    """
+
+    def __init__(self, message: str, place: Any = None, data: Unknown = UNKNOWN) -> None:
+        super().__init__(message)
+        self.place = place
+        self.data = data
+
+    @property
+    def way_out(self) -> str:
+        """What the user can do about it, as the end of a sentence."""
+        operand = self.data.operand
+        return "" if operand is None else f'; `{operand}` decides: give its argument values, as in "i32[4]=[1,2,3,0]"'
+
+
+def first_unknown(values: Iterable[Any]) -> Unknown | None:
+    """The first of some values that is not known, of those on operands if there are any; None where all are known."""
+    unknown = [value for value in values if isinstance(value, Unknown)]
+    return max(unknown, key=lambda value: value.operand is not None, default=None)
+
+
 _ONE_BUFFER = ("MemorySpaceCastTransform", "AccessAssumptionTransform", "UnswizzleRef", "SwizzleTransform")
 _TRANSPOSED = ("TransposeTransform", "RefTransposer", "TransposeRef")
 _UNTILED = ("UntilingTransform", "UntileRef")
@@ -42,7 +63,7 @@ class Buffer:
     space: str  # "vmem", "smem", "any", "hbm", ...
     semaphore: Kind | None
     home: int
-    values: Any = None  # an object array of numbers and UNKNOWN
+    values: Any = None  # an object array of numbers, and of Unknown
     moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
     barrier: Any = None  # what a barrier of a GPU is declared as, jax's type
     entry: int = 0  # of a barrier of a GPU: how often its scope was entered before
@@ -66,6 +87,7 @@ class View:
     box: tuple[tuple[int | None, int, int], ...]
     dims: tuple[int, ...] | None  # None: another shape than the buffer's, the box is all of it that is known
     shape: tuple[int, ...]
+    data: Unknown = UNKNOWN  # what would tell the starts that are not known
 
     def region(self, home: int | None = None) -> Region:
         """The part, in the memory of another device where `home` is told."""
@@ -82,7 +104,7 @@ class View:
         """The one semaphore that it is. Raises Unmodelled."""
         buffer = self.buffer
         if buffer.semaphore is None or any(start is None for start, _, _ in self.box):
-            raise Unmodelled("which semaphore it is hangs on data", place)
+            raise Unmodelled("which semaphore it is hangs on data", place, self.data)
         index = tuple(start for start, _, _ in self.box if start is not None)
         return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore)
 
@@ -125,7 +147,7 @@ class View:
             if hasattr(index, "start"):  # a slice
                 first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
                 if isinstance(size, Unknown):
-                    raise Unmodelled("how much of a reference it is hangs on data", place)
+                    raise Unmodelled("how much of a reference it is hangs on data", place, size)
                 known = start is not None and not isinstance(first, Unknown)
                 begin = start + int(first) * stride if known and start is not None else None
                 parts[dim] = (begin, int(size), stride * int(step))
@@ -138,7 +160,8 @@ class View:
                     sizes.append(int(index.size))
             else:
                 parts[dim] = (None if start is None else start + int(index) * stride, 1, 1)
-        return View(self.buffer, tuple(parts), tuple(dims), tuple(sizes))
+        data = first_unknown(getattr(index, "start", index) for index in indices) or self.data
+        return View(self.buffer, tuple(parts), tuple(dims), tuple(sizes), data)
 
 
 def view_of(value: Any, place: Any) -> View:
@@ -152,7 +175,7 @@ def view_of(value: Any, place: Any) -> View:
         if isinstance(value.ref, tuple | list):
             select = transforms.pop(0)
             if isinstance(select.idx, Unknown):
-                raise Unmodelled("which of several references it is hangs on data", place)
+                raise Unmodelled("which of several references it is hangs on data", place, select.idx)
             view = view_of(value.ref[int(select.idx)], place)
         else:
             view = view_of(value.ref, place)

@@ -10,7 +10,7 @@ from ...devices.events import Kind
 from .references import UNKNOWN, Buffer
 from .unroller import Home, Unroller, address
 
-_MOST_VALUES = 65_536  # of a buffer whose integers are followed
+MOST_VALUES = 65_536  # of a buffer whose integers are followed
 
 
 def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = False, shared: bool = False) -> Buffer:
@@ -26,7 +26,7 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
     if on_gpu:
         space = space or "gmem"
         shared = shared or space == "gmem"
-    elif semaphore is None and "smem" in space and math.prod(shape) <= _MOST_VALUES:
+    elif semaphore is None and "smem" in space and math.prod(shape) <= MOST_VALUES:
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
     whose = home.device if shared or space in ("any", "hbm") else home.line

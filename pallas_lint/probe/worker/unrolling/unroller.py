@@ -12,7 +12,7 @@ from ...devices.events import Event
 from ...protocol import Place
 from ..launches import known, locate
 from ..launches.launch import equations, jaxprs_in
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
+from .references import UNKNOWN, Buffer, Unmodelled, View, first_unknown
 
 MOST_EVENTS = 60_000  # of one device
 MOST_STEPS = 3_000_000  # equations of one device
@@ -74,6 +74,9 @@ class Unroller:
         self.grid = grid
         self.point: tuple[int, ...] = ()
         self.events: list[Event] = []
+        self.lost: frozenset[Any] = frozenset()  # buffers that others write: what is in them hangs on these
+        self.sent: set[Any] = set()  # buffers of others that it writes
+        self.relied: set[Any] = set()  # buffers whose values it made use of
         self.vague = 0  # accesses whose place hangs on data
         self.barriers: dict[str, Buffer] = {}
         self.work: Any = None  # of a line of a Mosaic GPU kernel: what it has begun
@@ -154,8 +157,9 @@ class Unroller:
         """What is computed of known integers; all else is not known, and seldom steers."""
         import numpy as np
 
-        unknown = [UNKNOWN] * len(equation.outvars)
-        if any(isinstance(value, Unknown) for value in values) or equation.effects:
+        hangs = first_unknown(values)
+        unknown = [hangs or UNKNOWN] * len(equation.outvars)
+        if hangs is not None or equation.effects:
             return unknown
         for var in equation.outvars:
             dtype = getattr(var.aval, "dtype", None)
