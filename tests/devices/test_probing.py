@@ -57,7 +57,7 @@ def worker() -> Iterator[Worker]:
 
 
 def probe(worker: Worker, *words: str, **conditions: object) -> tuple[ProbeResult, list[Finding]]:
-    spec = parse_target(f"kernels.py::{words[0]}", words[1:])
+    spec = parse_target(words[0] if "::" in words[0] else f"kernels.py::{words[0]}", words[1:])
     result = Session(worker, HERE, Conditions(**conditions)).probe(spec)
     found, errors = findings_of(result, HERE, Lines(HERE).line)
     assert not errors
@@ -68,7 +68,8 @@ def why_not(worker: Worker, *words: str) -> str:
     """Why the stage does not judge a launch."""
     result, found = probe(worker, *words, stage="verify")
     assert found == []
-    [stage] = [stage for stage in result.launches[0].stages if stage.stage == "verify"]
+    stage = result.launches[0].stage("verify")
+    assert stage is not None
     assert stage.ok is None
     assert stage.detail is not None
     return stage.detail

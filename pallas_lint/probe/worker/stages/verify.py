@@ -29,10 +29,18 @@ def examine(launch: Launch, folder: str | None, at: int) -> Outcome:
     try:
         return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at)
     except Unmodelled as error:
-        where = f" (line {error.place['line']})" if error.place else ""
-        raise devices.Missing(f"not modelled: {error}{where}{error.way_out}") from error
+        raise devices.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
     except TooMuch as error:
         raise devices.Missing(f"not judged: {error}") from error
+
+
+def _where(error: Unmodelled, launch: Launch) -> str:
+    """The line of what is not modelled, or else that of the launch."""
+    place = error.place or launch.place
+    if place is None:
+        return ""
+    near = launch.place is None or place["file"] == launch.place["file"]
+    return f" (line {place['line']})" if near else f" ({Path(place['file']).name}, line {place['line']})"
 
 
 def _on_devices(launch: Launch, folder: str | None, at: int) -> Outcome:

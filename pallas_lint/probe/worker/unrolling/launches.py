@@ -139,7 +139,7 @@ def _buffers(launch: Launch, jaxpr: Any, run: Unroller) -> list[Buffer]:
     for at, (operand, var) in enumerate(zip(launch.operands, jaxpr.invars, strict=True)):
         buffer = allocate(var.aval, ("operand", at), operand.name, run.home)
         if buffer.semaphore is not None and operand.role != "scratch":
-            raise Unmodelled("a semaphore that outlives the launch")
+            raise Unmodelled(f"`{operand.name}`, a semaphore that outlives the launch")
         buffer.moves = operand.block is not None and not operand.whole and math.prod(run.grid) > 1
         if operand.role in ("prefetch", "in") and operand.whole:
             ahead = sum(each.role == "prefetch" for each in launch.operands) if operand.role == "in" else 0

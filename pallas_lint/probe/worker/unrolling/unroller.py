@@ -169,7 +169,7 @@ class Unroller:
             return unknown
         quick = _QUICK.get(name)
         if quick is not None and not equation.outvars[0].aval.shape:
-            return [_scalar(equation.outvars[0].aval.dtype, quick(*map(int, values)))]
+            return [_scalar(equation.outvars[0].aval.dtype, quick(*map(_integer, values)))]
         if name == "not" and not equation.outvars[0].aval.shape:
             return [~np.asarray(values[0])[()]]
         found = known.computed(equation, values)
@@ -202,6 +202,11 @@ def communicates(jaxpr: Any) -> bool:
 def speaks(name: str) -> bool:
     """Whether an operation is seen by others than the line that does it."""
     return name in _SPEAKING or any(word in name for word in _ABOUT)
+
+
+def _integer(value: Any) -> int:
+    """The one number in a scalar, or in an array of one element."""
+    return int(value.item() if getattr(value, "ndim", 0) else value)
 
 
 def _scalar(dtype: Any, value: int) -> Any:
