@@ -171,3 +171,11 @@ def test_of_a_kind_as_lowered(backend: str) -> None:
     passing = [name for name, outcome in outcomes(jobs).items() if outcome.error is None]
     assert passing[0] == "w f32 False"
     assert [name for name in passing if not name.startswith("w ")] == []
+
+
+@pytest.mark.parametrize("version", ["0.6.2", "0.8.3", "0.10.2", "0.11.2", "0.12.0.1"])
+def test_unsigned_blocks_can_be_joined(version: str) -> None:
+    """Lowered for TPU by each measured release, compiled for v5e and v6e by those from 0.8.3 on."""
+    for call in ("jnp.concatenate([a, a], axis=1)", "jnp.concat([a], axis=0)", "lax.concatenate([a, a], 0)"):
+        body = f"a = pltpu.bitcast(x_ref[...], jnp.uint32)\no_ref[...] = pltpu.bitcast({call}, jnp.float32)"
+        assert lint(launch(body, "tpu"), version, "tpu:v5e", CODE) == [], call

@@ -87,8 +87,9 @@ def wanted_dtypes(recipe: Recipe) -> list[str]:
         return [d for d in DTYPES if d in SCALAR_DTYPES]
     if not letters & set("xvwmc"):
         return ["f32"]
-    # Unsigned numbers reduce as they do along the default axis; two more axes say nothing new.
-    return [d for d in DTYPES if d != "u32" or not recipe.variant.startswith("axis")]
+    # Unsigned numbers reduce as they do along the default axis; two more axes say nothing new. Joins have no default.
+    skipped = recipe.variant.startswith("axis") and "concat" not in recipe.function
+    return [d for d in DTYPES if d != "u32" or not skipped]
 
 
 def subjaxprs(value: Any) -> list[Any]:
