@@ -71,13 +71,15 @@ class DotOperands(Rule):
 
     Needs known ranks or dtypes. Operands of 16 or 8 bits with an accumulator of the same width are PAL106's.
     TPU verdicts are those of the lowering, in nine releases; what only Mosaic's compiler refuses was compiled for
-    v5e and v6e, and is a warning on other generations. Products with small sides compile there, down to 1x128 by
-    128x1; older compilers refused some, which is left to the probe.
+    v5e and v6e, and is a warning on other generations, and where tpu7x alone takes it (sums of int8 in float32) and the
+    device is not known. Products with small sides compile there, down to 1x128 by 128x1; older compilers refused
+    some, which is left to the probe.
 
     ## References
 
     - 208 products lowered for Triton and TPU by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and
-      0.12.0.1, and compiled with libtpu for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
+      0.12.0.1, and compiled with libtpu for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1; sums in another kind of
+      number for v4, v5p and tpu7x, too.
     - jax issues 24209 and 23926 (algorithms), 29698 (a batch of one), 37367 and 23989 (dtypes), 23182 (TF32).
     """
 
@@ -362,11 +364,19 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
     if device == "v4" and pair == ("i8", "i8"):
         yield _Refusal("of int8 does not compile on TPU v4", "cast to bfloat16", _ALWAYS, Severity.WARNING)
     integers = all(map(is_integer, pair))
+    # tpu7x converts narrow integers to floats, and sums to either: compiled for it by 0.8.3, 0.10.2, 0.11.2, 0.12.0.1.
+    converts = (integers and max(map(bits, pair)) <= 8) or (all(map(is_float, pair)) and "f16" not in pair)
+    if converts and device == "tpu7x":
+        return
+    if converts and device is None:
+        severity = Severity.WARNING
     if integers and pair[0] == pair[1] and bits(pair[0]) >= 16 and _unsigned(product) is None:
         yield _Refusal(f"of {names} does not compile on TPU", "cast to int8 or bfloat16", refused, severity)
     elif integers and pair[0] != pair[1] and _unsigned(product) is None:
         yield _Refusal(f"of {names} does not compile on TPU", "cast both to int8", refused, severity)
     elif integers and result == "f32":
-        yield _Refusal(f"of {names} does not accumulate in float32", "accumulate in int32", refused, severity)
+        what = f"of {names} does not accumulate in float32 before tpu7x"
+        yield _Refusal(what, "accumulate in int32", refused, severity)
     elif all(map(is_float, pair)) and result == "i32":
-        yield _Refusal(f"of {names} does not accumulate in int32", "accumulate in float32", refused, severity)
+        what = f"of {names} does not accumulate in int32 before tpu7x"
+        yield _Refusal(what, "accumulate in float32", refused, severity)

@@ -127,8 +127,6 @@ def test_versions(backend: str, expression: str, expected: dict[str, str]) -> No
     [
         "jnp.dot(i, i, preferred_element_type=jnp.int32)",
         "jnp.dot(h, h, precision=lax.Precision.HIGHEST, preferred_element_type=jnp.float32)",
-        "jnp.dot(b8, b8, preferred_element_type=jnp.float32)",
-        "jnp.dot(m, m, preferred_element_type=jnp.int32)",
     ],
 )
 def test_what_only_the_compiler_refuses(expression: str) -> None:
@@ -148,3 +146,25 @@ def test_integers_of_two_widths_on_triton(first: str, second: str) -> None:
     # "a and b must have the same element type" in jax 0.10.2.
     told = found(f"jnp.dot({first}, {second}, preferred_element_type=jnp.int32)", "triton", "0.10.2")
     assert told == ([] if first == second else ["E"])
+
+
+@pytest.mark.parametrize("version", ["0.8.3", "0.10.2", "0.11.2", "0.12.0.1"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "jnp.dot(b8, b8, preferred_element_type=jnp.float32)",
+        "jnp.dot(b8, m.astype(jnp.int4), preferred_element_type=jnp.int32)",
+        "jnp.dot(h, h, preferred_element_type=jnp.int32)",
+        "jnp.dot(m, m, preferred_element_type=jnp.int32)",
+    ],
+)
+def test_tpu7x_sums_in_the_other_kind_of_number(expression: str, version: str) -> None:
+    """Compiled for each device; where none is named, it may be the one that takes it."""
+    assert found(expression, "tpu", version, "tpu:tpu7x") == []
+    assert [found(expression, "tpu", version, f"tpu:{device}") for device in ("v5e", "v6e", "v4")] == [
+        ["E"],
+        ["E"],
+        ["W"],
+    ]
+    assert found(expression, "tpu", version) == ["W"]
+    assert found("jnp.dot(i, i, preferred_element_type=jnp.float32)", "tpu", version) == ["E"]
