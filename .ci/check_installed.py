@@ -30,7 +30,12 @@ def main(examples: str) -> None:
         "pallas_lint/compat/data/versions.json",
     ):
         assert wanted in files, f"{wanted} is not in the wheel"
-    assert any("LICENSE" in file for file in files), "the license is not in the wheel"
+    about = metadata.metadata("pallas-lint")
+    told = {line.partition(",")[0] for line in about.get_all("Project-URL") or ()}
+    assert told >= {"Homepage", "Documentation", "Repository", "Issues", "Changelog"}, f"PyPI shows {sorted(told)}"
+    licences = [file for file in metadata.files("pallas-lint") or () if file.name == "LICENSE"]
+    assert licences, "the licence is not in the wheel"
+    assert "Apache License" in licences[0].read_text(encoding="utf-8"), "the licence has no text"
     environment = {**os.environ, "PYTHONPATH": ""}
     ran = subprocess.run([sys.executable, "-c", CODE, examples], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

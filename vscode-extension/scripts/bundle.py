@@ -1,16 +1,17 @@
 """Fills `bundled/libs` with pallas-lint, as it is in this repository, and all that its server needs.
 
-    python3 vscode-extension/scripts/bundle.py [--only-here]
+    python3 vscode-extension/scripts/bundle.py [TARGET]
 
-`common/` holds the packages that are Python alone. Those with compiled modules lie in a folder per platform, which
-serves every Python: the compiled files say in their names for which they are. `--only-here` gets those of the running
-interpreter alone. Needs pip and a package index, no compiler. `bundled/tool/server.py` imports from two of the
-folders.
+TARGET is a platform as VS Code names them (`linux-x64`), or `here`, which is enough to work on the extension: compiled
+modules for the running interpreter alone. `common/` holds the packages that are Python alone, and a folder named after
+the platform those with compiled modules. It serves every Python: the compiled files say in their names for which they
+are. `bundled/tool/server.py` imports from both folders. Needs pip, a package index and, for Linux, binutils for the
+machine, but no compiler. `package.py` makes the packages.
 """
 
 from __future__ import annotations
 
-import argparse
+import platform
 import shutil
 import subprocess
 import sys
@@ -26,25 +27,28 @@ REQUIREMENTS = EXTENSION / "bundled" / "requirements.txt"
 
 NATIVE = ("libcst", "tree-sitter", "tree-sitter-python")  # without a wheel for every platform
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-# As `server.py` names them -> the tags of wheels that run there.
-PLATFORMS = {
-    "linux-x86_64": ("manylinux_2_28_x86_64", "manylinux2014_x86_64"),
-    "linux-aarch64": ("manylinux_2_28_aarch64", "manylinux2014_aarch64"),
-    "macos-x86_64": ("macosx_11_0_x86_64", "macosx_10_15_x86_64", "macosx_10_13_x86_64", "macosx_10_12_x86_64",
-                     "macosx_10_9_x86_64"),
-    "macos-aarch64": ("macosx_11_0_arm64",),
-    "windows-x86_64": ("win_amd64",),
+# As VS Code names it -> the folder, as `server.py` names it, and the tags of wheels that run there.
+TARGETS = {
+    "linux-x64": ("linux-x86_64", ("manylinux_2_28_x86_64", "manylinux2014_x86_64")),
+    "linux-arm64": ("linux-aarch64", ("manylinux_2_28_aarch64", "manylinux2014_aarch64")),
+    "alpine-x64": ("linux-x86_64", ("musllinux_1_2_x86_64",)),
+    "darwin-x64": ("macos-x86_64", ("macosx_11_0_x86_64", "macosx_10_15_x86_64", "macosx_10_13_x86_64",
+                                    "macosx_10_12_x86_64", "macosx_10_9_x86_64")),
+    "darwin-arm64": ("macos-aarch64", ("macosx_11_0_arm64",)),
+    "win32-x64": ("windows-x86_64", ("win_amd64",)),
+    "win32-arm64": ("windows-aarch64", ("win_arm64",)),
 }  # fmt: skip
 COMPILED = (".so", ".pyd")
-# Nothing of these is ever imported.
+# Nothing of these is ever read.
 LEFT_OUT_FOLDERS = {"tests", "__pycache__"}
-LEFT_OUT_NAMES = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+LEFT_OUT_NAMES = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "py.typed"}
+LEFT_OUT_KINDS = {".pyi", ".pxd", ".c", ".h"}
 
 
-def requirements() -> list[str]:
-    """The pinned requirements."""
+def requirements(*, native: bool) -> list[str]:
+    """The pinned requirements: those with compiled modules, or the others."""
     lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    return [line for line in lines if line and line[0] != "#" and (line.split("==")[0] in NATIVE) == native]
 
 
 def download(folder: Path, wanted: list[str], *tags: str) -> list[Path]:
@@ -69,68 +73,95 @@ def build(folder: Path) -> Path:
     return wheel
 
 
-def unpack(wheel: Path, folder: str) -> None:
+def unpack(wheel: Path, folder: Path) -> None:
     """Put the files of a wheel into a folder. Raises ValueError where another wheel has put other ones there."""
     with ZipFile(wheel) as archive:
         for entry in archive.infolist():
             path = Path(entry.filename)
-            if entry.is_dir() or LEFT_OUT_FOLDERS & set(path.parts[:-1]) or path.name in LEFT_OUT_NAMES:
+            if entry.is_dir() or LEFT_OUT_FOLDERS & set(path.parts[:-1]):
+                continue
+            if path.name in LEFT_OUT_NAMES or path.suffix in LEFT_OUT_KINDS:
                 continue
             content = archive.read(entry)
-            target = LIBRARIES / folder / path
+            target = folder / path
             if target.exists() and target.read_bytes() != content and path.name != "WHEEL":
                 raise ValueError(f"{path} of {wheel.name} is not the one of other Pythons")
-            if folder == "common" and path.suffix in COMPILED:
+            if folder.name == "common" and path.suffix in COMPILED:
                 raise ValueError(f"{wheel.name} has compiled modules")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
 
 
+def strip(folder: Path) -> None:
+    """Take what is for debuggers out of the compiled modules that have it: two megabytes of a package for Linux."""
+    machine = folder.name.partition("-")[2]
+    for file in sorted(folder.glob("tree_sitter/*.so")):
+        subprocess.run([f"{machine}-linux-gnu-strip", "--strip-debug", file], check=True)
+
+
 def here() -> str:
-    """The platform of the running interpreter, as it is named in `server.py`."""
+    """The folder for the platform of the running interpreter."""
     sys.path.insert(0, str(EXTENSION / "bundled" / "tool"))
     from server import native_folder  # type: ignore[import-not-found]
 
     return str(native_folder())
 
 
-def natives(folder: Path, only_here: bool) -> list[tuple[Path, str]]:
-    """The wheels with compiled modules, and their platforms."""
-    wanted = [line for line in requirements() if line.split("==")[0] in NATIVE]
-    if only_here:
-        return [(wheel, here()) for wheel in download(folder / "here", wanted)]
-
-    def get(job: tuple[str, str]) -> list[tuple[Path, str]]:
-        platform, version = job
-        abi = "cp" + version.replace(".", "")
-        tags = [option for name in PLATFORMS[platform] for option in ("--platform", name)]
-        tags += ["--python-version", version, "--implementation", "cp", "--abi", abi, "--abi", "abi3"]
-        return [(wheel, platform) for wheel in download(folder / platform / abi, wanted, *tags)]
-
-    with ThreadPoolExecutor(4) as pool:
-        found = pool.map(get, [(platform, version) for platform in PLATFORMS for version in PYTHONS])
-        return [each for wheels in found for each in wheels]
+def target_here() -> str:
+    """The platform of the running interpreter, as VS Code names it; empty where none of the targets is."""
+    musl = sys.platform == "linux" and platform.libc_ver()[0] != "glibc"
+    return next((name for name, (folder, _) in TARGETS.items() if folder == here() and musl == ("alpine" in name)), "")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Fill bundled/libs.")
-    parser.add_argument("--only-here", action="store_true", help="compiled modules for the running interpreter only")
-    options = parser.parse_args()
-    shutil.rmtree(LIBRARIES, ignore_errors=True)
+def clear(*kept: str) -> None:
+    """Empty the folder of the libraries, but for what is kept."""
+    for place in LIBRARIES.iterdir() if LIBRARIES.is_dir() else ():
+        if place.name not in kept:
+            shutil.rmtree(place)
+
+
+def fill_common() -> None:
+    """Bundle pallas-lint and the packages that are Python alone."""
+    # `any` alone: where a project has compiled wheels besides, the one in Python is taken.
+    any_platform = ("--platform", "any", "--implementation", "py", "--abi", "none", "--python-version", PYTHONS[0])
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        pure = [line for line in requirements() if line.split("==")[0] not in NATIVE]
-        # `any` alone: where a project has compiled wheels besides, the one in Python is taken.
-        any_platform = ("--platform", "any", "--implementation", "py", "--abi", "none", "--python-version", PYTHONS[0])
-        for wheel in [build(folder / "own"), *download(folder / "pure", pure, *any_platform)]:
-            unpack(wheel, "common")
-        for wheel, platform in natives(folder / "native", options.only_here):
-            unpack(wheel, platform)
-    for place in sorted(LIBRARIES.iterdir()):
-        size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-        print(f"{place.name}: {size / 1e6:.0f} MB")
-    return 0
+        pure = download(folder / "pure", requirements(native=False), *any_platform)
+        for wheel in [build(folder / "own"), *pure]:
+            unpack(wheel, LIBRARIES / "common")
+
+
+def fill_native(target: str) -> None:
+    """Bundle the packages with compiled modules, for every Python on `target` or for the running one (`here`)."""
+    wanted = requirements(native=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+
+        def get(version: str) -> list[Path]:
+            abi = "cp" + version.replace(".", "")
+            tags = [option for name in TARGETS[target][1] for option in ("--platform", name)]
+            tags += ["--python-version", version, "--implementation", "cp", "--abi", abi, "--abi", "abi3"]
+            return download(folder / abi, wanted, *tags)
+
+        if target == "here":
+            place, found = LIBRARIES / here(), [download(folder / "here", wanted)]
+        else:
+            place = LIBRARIES / TARGETS[target][0]
+            with ThreadPoolExecutor(4) as pool:
+                found = list(pool.map(get, PYTHONS))
+        for wheels in found:
+            for wheel in wheels:
+                unpack(wheel, place)
+    if target.startswith(("linux", "alpine")):  # `here` is not published, and may lack binutils
+        strip(place)
+
+
+def main(target: str = "here") -> None:
+    """Fill the folder for one target."""
+    clear()
+    fill_common()
+    fill_native(target)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])
