@@ -1,11 +1,14 @@
 """Rebuild the compatibility data: introspect, lower, compile, pack.
 
     python tools/build_compat.py --work DIR [--interpreters DIR] [--stages apis,lower,compile,hardware,pack]
+    python tools/build_compat.py --work DIR --add 0.12.1
 
 DIR/<version>/bin/python under --interpreters is used where it exists; other environments are made with uv
 and removed again. Everything measured lands in --work as JSON lines, so that a run that was stopped goes on
 where it stood; only `pack` writes into the repository. Expect 5 minutes a version for lowering and another
 3 to 5 for each TPU generation on one core.
+
+`--add` measures one new release and adds it to the data, in which everything else stays as it is.
 
 `--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else.
 
@@ -96,7 +99,7 @@ def introspect(environments: Environments, work: Path, versions: tuple[str, ...]
     for version in versions:
         if (work / "api" / f"{version}.json").exists() and (work / "reg" / f"{version}.json").exists():
             continue
-        python = environments.interpreter(version, tpu=version in MEASURED)
+        python = environments.interpreter(version, tpu=version not in READ)
         run(python, "apis.py", str(work / "api" / f"{version}.json"))
         run(python, "registries.py", str(work / "reg" / f"{version}.json"))
 
@@ -162,6 +165,13 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
     return found
 
 
+def add(environments: Environments, work: Path, version: str) -> None:
+    """Measure a new release in every way that needs no device, and add it to the data."""
+    for stage in (introspect, lower, lower_mosaic_gpu, compile_tpu):
+        stage(environments, work, (version,))
+    pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for what is measured")
@@ -169,9 +179,13 @@ def main() -> None:
     parser.add_argument("--python", default="3.12", help="Python for environments made here")
     parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--versions", help="only these measured versions")
+    parser.add_argument("--add", metavar="VERSION", help="a release newer than all in the data")
     options = parser.parse_args()
     measured = tuple(options.versions.split(",")) if options.versions else MEASURED
     environments = Environments(options.interpreters, options.work, options.python)
+    if options.add:
+        add(environments, options.work, options.add)
+        return
     stages = options.stages.split(",")
     if "apis" in stages:
         introspect(environments, options.work, tuple(sorted((*MEASURED, *READ), key=pack.version_key)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import mosaic_gpu
+import unpack
 from outcome_table import OutcomeTable, dtype_of, rows_of, write
 
 
@@ -87,15 +88,21 @@ def pack_apis(apis: dict[str, dict[str, Any]], out: Path) -> None:
     write(out / "parameters.json.gz", {name: found for name, found in sorted(parameters.items()) if found})
 
 
-def pack_primitives(folder: Path, versions: list[str], out: Path) -> None:
+def load_registries(folder: Path, version: str) -> dict[str, list[str]]:
+    """What `registries.py` wrote of a version."""
+    path = folder / f"{version}.json"
+    if not path.exists():
+        raise SystemExit(f"no registries for jax {version}: run the registries stage")
+    found: dict[str, list[str]] = json.loads(path.read_text())["registries"]
+    return found
+
+
+def pack_primitives(by_version: dict[str, dict[str, list[str]]], out: Path) -> None:
     """Lowering registries as masks over the known versions."""
     registries: dict[str, dict[str, int]] = {}
     exists: dict[str, int] = {}
-    for index, version in enumerate(versions):
-        path = folder / f"{version}.json"
-        if not path.exists():
-            raise SystemExit(f"no registries for jax {version}: run the registries stage")
-        for registry, found in json.loads(path.read_text())["registries"].items():
+    for index, found_there in enumerate(by_version.values()):
+        for registry, found in found_there.items():
             exists[registry] = exists.get(registry, 0) | 1 << index
             held = registries.setdefault(registry, {})
             for name in found:
@@ -109,10 +116,11 @@ def pack_primitives(folder: Path, versions: list[str], out: Path) -> None:
     )
 
 
-def pack_functions(work: Path, measured: list[str], out: Path) -> dict[str, Any]:
-    """Lowering, compile and hardware results of every measured version."""
-    functions = OutcomeTable(measured)
-    for index, version in enumerate(measured):
+def pack_functions(work: Path, measured: list[str], out: Path, before: OutcomeTable | None = None) -> dict[str, Any]:
+    """Lowering, compile and hardware results of every measured version; those of the first ones may be there before."""
+    functions = before or OutcomeTable([])
+    kept, functions.measured = len(functions.measured), measured
+    for index, version in list(enumerate(measured))[kept:]:
         rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
         unstorable = _unstorable(rows)
         compiled = {
@@ -217,23 +225,37 @@ def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
     apis = load_apis(work / "api")
     measured = sorted((path.name.partition("-")[2] for path in (work / "done").glob("lower-[0-9]*")), key=version_key)
     pack_apis(apis, out)
-    pack_primitives(work / "reg", list(apis), out)
+    pack_primitives({version: load_registries(work / "reg", version) for version in apis}, out)
     content = pack_functions(work, measured, out)
-    (out / "versions.json").write_text(
-        json.dumps(
-            {
-                "schema": 1,
-                "known": list(apis),
-                "measured": measured,
-                # Every case of a sample lowered for ROCm as it does for CUDA: one table serves both.
-                "same": {"triton:rocm": "triton"},
-                "libtpu": {version: measured_with.get(version, "") for version in measured},
-            },
-            indent=1,
-        )
-        + "\n",
-        encoding="utf-8",
-    )
+    versions = {
+        "schema": 1,
+        "known": list(apis),
+        "measured": measured,
+        # Every case of a sample lowered for ROCm as it does for CUDA: one table serves both.
+        "same": {"triton:rocm": "triton"},
+        "libtpu": {version: measured_with.get(version, "") for version in measured},
+    }
+    finish(out, versions, content)
+
+
+def add(work: Path, out: Path, version: str, libtpu: str) -> None:
+    """Add one version, newer than all that are there, to the data. What was measured before stays as it is packed."""
+    versions = json.loads((out / "versions.json").read_text(encoding="utf-8"))
+    known, measured = versions["known"], versions["measured"]
+    if version_key(version) <= max(map(version_key, known)):
+        raise SystemExit(f"jax {version} is not newer than {known[-1]}: build the data anew")
+    pack_apis({**unpack.apis(out, known), version: load_apis(work / "api")[version]}, out)
+    registries = unpack.registries(out, known)
+    pack_primitives({**registries, version: load_registries(work / "reg", version)}, out)
+    content = pack_functions(work, [*measured, version], out, unpack.functions(out, measured))
+    versions |= {"known": [*known, version], "measured": [*measured, version]}
+    versions["libtpu"][version] = libtpu
+    finish(out, versions, content)
+
+
+def finish(out: Path, versions: dict[str, Any], content: dict[str, Any]) -> None:
+    """Write which versions the data are of, and say how large they are."""
+    (out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
     sizes = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     print("functions", len(content["functions"]), "histories", len(content["histories"]))
     print("outcomes", len(content["outcomes"]), "bytes", sizes, "total", sum(sizes.values()))

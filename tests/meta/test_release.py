@@ -25,6 +25,7 @@ else:
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MANIFEST: dict[str, Any] = json.loads((ROOT / "vscode-extension" / "package.json").read_text(encoding="utf-8"))
+WORKFLOWS = ROOT / ".github" / "workflows"
 ADDRESS = PROJECT["urls"]["Repository"]
 TEXTS = [
     "README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", "CONTRIBUTING.md", "vscode-extension/README.md",
@@ -87,7 +88,8 @@ def test_every_rule_tells_since_when_it_is_there() -> None:
 @pytest.mark.parametrize(
     ("schema", "names"),
     [
-        ("vendor.github-workflows", [".github/workflows/release.yml", ".github/workflows/tests.yml"]),
+        ("vendor.github-workflows", sorted(path.relative_to(ROOT).as_posix() for path in WORKFLOWS.glob("*.yml"))),
+        ("vendor.github-actions", ["action.yml"]),
         (
             "vendor.github-issue-forms",
             [f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("bug_report", "false_finding")],

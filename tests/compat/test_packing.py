@@ -1,0 +1,98 @@
+"""The packed data can be read back, and take a version more: everything that is there stays."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_lint.compat import known_versions
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "pallas_lint" / "compat" / "data"
+VERSIONS: dict[str, Any] = json.loads((DATA / "versions.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What `tools/pack.py` defines."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return runpy.run_path(str(ROOT / "tools" / "pack.py"))
+
+
+def loaded(folder: Path, name: str) -> Any:
+    return sys.modules["unpack"].load(folder / name)
+
+
+def test_what_is_packed_is_packed_again(tools: dict[str, Any], tmp_path: Path) -> None:
+    unpack, known = tools["unpack"], VERSIONS["known"]
+    tools["pack_apis"](unpack.apis(DATA, known), tmp_path)
+    tools["pack_primitives"](unpack.registries(DATA, known), tmp_path)
+    tools["pack_functions"](tmp_path, VERSIONS["measured"], tmp_path, unpack.functions(DATA, VERSIONS["measured"]))
+    for name in ("parameters.json.gz", "primitives.json.gz", "ingredients.json.gz"):
+        assert loaded(tmp_path, name) == loaded(DATA, name), name
+    again, packed = loaded(tmp_path, "apis.json.gz"), loaded(DATA, "apis.json.gz")
+    assert [again[name] for name in ("modules", "names", "members")] == [
+        packed[name] for name in ("modules", "names", "members")
+    ]
+    assert spelt_out(again) == spelt_out(packed)
+    assert outcomes(unpack, tmp_path) == outcomes(unpack, DATA)
+
+
+def spelt_out(packed: dict[str, Any]) -> Any:
+    """Deprecations with their messages instead of the messages' numbers."""
+    messages = packed["messages"]
+    return (
+        {name: (mask, messages[at]) for name, (mask, at) in packed["deprecated"].items()},
+        {name: messages[at] for name, at in packed["gone"].items()},
+    )
+
+
+def outcomes(unpack: Any, folder: Path) -> Any:
+    """Every outcome of every case by target and version."""
+    table = unpack.functions(folder, VERSIONS["measured"])
+    return {
+        key: {
+            target: {
+                index: {dtype: table.outcomes[number] for dtype, number in cells.items()}
+                for index, cells in by_version.items()
+            }
+            for target, by_version in by_target.items()
+        }
+        for key, by_target in table.table.items()
+    }
+
+
+def test_a_new_version_is_added_at_the_end(tools: dict[str, Any], tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "data"
+    for folder in (work / "api", work / "reg", work / "done", out):
+        folder.mkdir(parents=True)
+    for file in DATA.iterdir():
+        (out / file.name).write_bytes(file.read_bytes())
+    newest, version = known_versions()[-1], "99.1.0"
+    api = tools["unpack"].apis(DATA, VERSIONS["known"])[newest]
+    api["names"]["jax.numpy"].append("brand_new")
+    (work / "api" / f"{version}.json").write_text(json.dumps(api))
+    registries = tools["unpack"].registries(DATA, VERSIONS["known"])[newest]
+    (work / "reg" / f"{version}.json").write_text(json.dumps({"registries": registries}))
+    row = {"f": "jax.numpy.cumsum", "v": "plain", "d": "f32", "p": ["cumsum"], "triton": ["k", "", None]}
+    row["tpu"] = ["k", "", None, "x", None]
+    (work / f"lower-{version}.jsonl").write_text(json.dumps(row) + "\n")
+    tools["add"](work, out, version, "1.0")
+    assert json.loads((out / "versions.json").read_text(encoding="utf-8"))["known"][-1] == version
+    before, after = outcomes(tools["unpack"], DATA), tools["unpack"].functions(out, [*VERSIONS["measured"], version])
+    cells = after.table["jax.numpy.cumsum", "plain"]["triton"]
+    assert after.outcomes[cells[len(VERSIONS["measured"])]["f32"]][0] == "k"
+    assert {index: after.outcomes[found["f32"]] for index, found in list(cells.items())[:-1]} == {
+        index: found["f32"] for index, found in before["jax.numpy.cumsum", "plain"]["triton"].items()
+    }
+    mask = next(
+        mask for mask, names in loaded(out, "apis.json.gz")["names"]["jax.numpy"] if "brand_new" in names.split()
+    )
+    assert int(mask, 16) == 1 << len(VERSIONS["known"])
+    with pytest.raises(SystemExit, match="is not newer"):
+        tools["add"](work, out, newest, "1.0")
