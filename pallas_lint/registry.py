@@ -11,7 +11,7 @@ from pallas_lint import plugins
 from pallas_lint.finding import DOCS_URL
 from pallas_lint.records import define, field
 from pallas_lint.rule import Rule
-from pallas_lint.rules.registry import OPT_IN, RULES
+from pallas_lint.rules.registry import OPT_IN, PREVIEW, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,7 @@ class RuleEntry:
     name: str
     module: str = field(repr=False)
     opt_in: bool = False  # only run when it is selected by code or name
+    preview: bool = False  # only run with `preview`, or when it is selected by its whole code or name
     package: str | None = None  # which offers it; None for the built-in ones
 
     @cached_property
@@ -116,7 +117,7 @@ class UnknownRuleError(ValueError):
 def all_rules() -> Mapping[str, RuleEntry]:
     """Every rule by code, those of other packages last; no rule module is imported."""
     own = {
-        code: RuleEntry(code, name, f"pallas_lint.rules.{module}", code in OPT_IN)
+        code: RuleEntry(code, name, f"pallas_lint.rules.{module}", code in OPT_IN, code in PREVIEW)
         for code, (name, module) in sorted(RULES.items())
     }
     others = [plugin for plugin in plugins.installed() if plugin.problem is None]

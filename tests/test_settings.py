@@ -69,6 +69,7 @@ extend = "base.toml"
 fixable = ["PAL3"]
 unfixable = ["PAL302"]
 shapes = "shapes.toml"
+preview = true
 
 [per-file-ignores]
 "tests/**" = ["PAL301"]
@@ -104,6 +105,7 @@ def test_every_key(root: Path) -> None:
     assert settings.severity == {"unused-suppression": Severity.ERROR}
     assert (settings.exclude, settings.extend_exclude) == (("a",), ("b",))
     assert settings.respect_gitignore is False
+    assert settings.preview is True
     assert settings.fail_on is Severity.INFO
     assert settings.baseline == "known.json"
     assert settings.shapes == "shapes.toml"
@@ -112,7 +114,7 @@ def test_every_key(root: Path) -> None:
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
     assert settings.origins["fail-on"] == "pallas-lint.toml:9"
-    assert settings.origins["assume"] == "pallas-lint.toml:23"
+    assert settings.origins["assume"] == "pallas-lint.toml:24"
     assert "PAL302" in settings.unfixed and "PAL101" in settings.unfixed and "PAL301" not in settings.unfixed
     assert set(settings.origins) == set(configurable())
 
@@ -282,6 +284,25 @@ def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) ->
     assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002", "PAL003"}
 
 
+def test_rules_in_preview_are_used_with_preview_or_by_their_whole_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pallas_lint.registry, "PREVIEW", frozenset({"PAL002"}))
+    pallas_lint.registry.all_rules.cache_clear()
+    try:
+        default = DEFAULT - {"PAL002"}
+        assert selection.enabled([]) == selection.enabled([Layer(select=("ALL",), ignore=("PAL608",))]) == default
+        assert selection.enabled([], preview=True) == DEFAULT
+        assert selection.enabled([Layer(select=("PAL00",))]) == {"PAL001", "PAL003"}
+        assert selection.enabled([Layer(select=("PAL00",))], preview=True) == {"PAL001", "PAL002", "PAL003"}
+        for selector in ("PAL002", "pal002", "unused-suppression"):
+            assert selection.enabled([Layer(extend=(selector,))]) == DEFAULT
+        assert selection.enabled([Layer(select=("PAL00", "PAL002"))]) == {"PAL001", "PAL002", "PAL003"}
+        assert selection.enabled([Layer(extend=("PAL002",)), Layer(select=("PAL0",))]) == {"PAL001", "PAL003"}
+        assert selection.enabled([Layer(ignore=("PAL00",))], preview=True) == DEFAULT - {"PAL001", "PAL002", "PAL003"}
+    finally:
+        monkeypatch.undo()
+        pallas_lint.registry.all_rules.cache_clear()
+
+
 def test_per_file_ignores(root: Path) -> None:
     settings = write(root / "p", '[per-file-ignores]\n"tests/**" = ["PAL001"]\n"conf.py" = ["unused-suppression"]\n')
     assert settings.enabled - settings.enabled_in("p/tests/deep/k.py") == {"PAL001"}
@@ -300,7 +321,13 @@ def test_the_narrowest_severity_wins(root: Path) -> None:
 def test_the_fingerprint_follows_what_changes_findings(root: Path) -> None:
     same = {write(root, text).fingerprint() for text in ("", 'fail-on = "info"', 'exclude = ["x"]')}
     assert len(same) == 1
-    texts = ('ignore = ["PAL001"]', "assume = {bm = 1}", 'target = "tpu"', 'severity = {PAL001 = "info"}')
+    texts = (
+        'ignore = ["PAL001"]',
+        "preview = true",
+        "assume = {bm = 1}",
+        'target = "tpu"',
+        'severity = {PAL001 = "info"}',
+    )
     different = {write(root, f"jax-version = '0.10.2'\n{text}").fingerprint() for text in texts}
     assert len(different | same) == 1 + len(texts)
 
@@ -329,6 +356,8 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"severity": {"nope": "info"}},
     {"exclude": ["a", "b"]},
     {"exclude": "a"},
+    {"preview": True},
+    {"preview": "yes"},
     {"respect-gitignore": True},
     {"respect-gitignore": 1},
     {"fail-on": "info"},

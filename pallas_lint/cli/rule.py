@@ -70,6 +70,7 @@ def document(info: Any) -> dict[str, Any]:
         "severity": info.severity.value,
         "fix": info.fix,
         "since": info.rule.since,
+        "preview": info.preview,
         "summary": info.summary,
         "url": info.url,
         "docs": info.docs(),
@@ -78,7 +79,7 @@ def document(info: Any) -> dict[str, Any]:
 
 def _facts(info: Any) -> str:
     fix = f"{info.fix} fix" if info.fix else "no fix"
-    return f"{info.severity.value}, {fix}, since {info.rule.since}"
+    return f"{info.severity.value}, {fix}, since {info.rule.since}{', in preview' if info.preview else ''}"
 
 
 def markdown(info: Any) -> str:
@@ -119,12 +120,13 @@ def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:
         code = style.severity(info.severity, info.code)
         fix = {"safe": "fix", "unsafe": "fix?"}.get(info.fix or "", "")
         head = f"{code}  {info.name:{longest}}  {info.severity.value:7}  {fix:4}"
-        line = f"{head}  {info.summary}".rstrip()
+        summary = f"{info.summary} (in preview)" if info.preview else info.summary
+        line = f"{head}  {summary}".rstrip()
         if width is None or columns_of(line) <= width:
             yield f"{line}\n"
         else:  # what is left beside the columns is too little for a sentence
             yield f"{head.rstrip()}\n"
-            yield from (f"        {part}\n" for part in wrapped(info.summary, width - 8))
+            yield from (f"        {part}\n" for part in wrapped(summary, width - 8))
     yield "\n"
     closing = "fix: safe, fix?: a person must look. `pallas-lint rule CODE` explains one."
     yield from (f"{part}\n" for part in wrapped(closing, width))

@@ -149,6 +149,11 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{name}", action="append", type=_words, metavar="C,…", help=f"{text}: codes, prefixes, names"
         )
+    group.add_argument(
+        "--preview",
+        action=argparse.BooleanOptionalAction,
+        help="also use rules that may still change or go",
+    )
     group.add_argument("--fail-on", choices=SEVERITIES, metavar="S", help="error, warning (default) or info")
     group.add_argument("--config", metavar="FILE", help="read settings from this file only")
     group.add_argument(

@@ -24,6 +24,8 @@ def from_options(options: argparse.Namespace) -> Overrides:
         lists = getattr(options, key.replace("-", "_"))
         if lists is not None:
             values[key] = [word for words in lists for word in words]
+    if options.preview is not None:
+        values["preview"] = options.preview
     if options.shapes is not None:
         values["shapes"] = str(Path(options.shapes).absolute()) if options.shapes else ""
     config = Path(options.config).absolute() if options.config else None

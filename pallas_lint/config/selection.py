@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_WHOLE = 1 + len("PAL000")  # how narrow a whole code is
+
+
 @frozen
 class Layer:
     """What one place says. `select` None leaves what the layers before it came to."""
@@ -21,18 +24,24 @@ class Layer:
     ignore: tuple[str, ...] = ()
 
 
-def enabled(layers: Iterable[Layer]) -> frozenset[str]:
-    """The codes that the layers come to, from the rules on by default; a later `select` starts afresh."""
+def enabled(layers: Iterable[Layer], *, preview: bool = False) -> frozenset[str]:
+    """The codes that the layers come to, from the rules on by default; a later `select` starts afresh.
+
+    Rules in preview are among them with `preview`, or where a selector is their whole code or name.
+    """
     from pallas_lint.registry import all_rules
 
     layers = [layer for layer in layers if layer != Layer()]
+    rules = all_rules()
+    hidden = frozenset(code for code, info in rules.items() if not preview and getattr(info, "preview", False))
     chosen: frozenset[str] = frozenset()
     if not layers or layers[0].select is None:
-        chosen = frozenset(code for code, info in all_rules().items() if not getattr(info, "opt_in", False))
+        chosen = frozenset(code for code, info in rules.items() if not getattr(info, "opt_in", False)) - hidden
     for layer in layers:
         wanted = (*(layer.select or ()), *layer.extend)
         start = chosen if layer.select is None else frozenset()
-        chosen = start | _narrower(wanted, layer.ignore)
+        named = codes_of(*(selector for selector in wanted if specificity(selector) == _WHOLE))
+        chosen = start | _narrower(wanted, layer.ignore) - (hidden - named)
         chosen -= _narrower(layer.ignore, wanted, ties=True)
     return chosen
 
@@ -46,7 +55,7 @@ def specificity(selector: str) -> int:
     """How narrow a selector is: a name is as narrow as a whole code."""
     if selector.upper() == "ALL":
         return 1
-    return 1 + len(selector if re.fullmatch(r"(?i)PA?L?\d{0,3}", selector) else "PAL000")
+    return 1 + len(selector) if re.fullmatch(r"(?i)PA?L?\d{0,3}", selector) else _WHOLE
 
 
 def _narrower(selectors: Iterable[str], against: Sequence[str], *, ties: bool = False) -> frozenset[str]:

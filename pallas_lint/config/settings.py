@@ -78,6 +78,7 @@ class Settings:
         "extend-select", options.SELECTORS, (), "Rules to use besides those of `select`."
     )
     ignore: tuple[str, ...] = setting("ignore", options.SELECTORS, (), "Rules not to use.")
+    preview: bool = setting("preview", options.BOOLEAN, False, "Also use rules that may still change or go.")
     per_file_ignores: Mapping[str, tuple[str, ...]] = setting(
         "per-file-ignores", options.PER_FILE_IGNORES, {}, "Rules not to use in files that match a pattern."
     )
@@ -126,7 +127,7 @@ class Settings:
 
         Worked out when asked for: a run that finds all its results in the cache needs no list of rules.
         """
-        return selection.enabled(self.layers)
+        return selection.enabled(self.layers, preview=self.preview)
 
     def enabled_in(self, path: str) -> frozenset[str]:
         """The codes to report in the file shown as `path`: `enabled` less its per-file-ignores."""
@@ -160,7 +161,7 @@ class Settings:
         parts = (
             [str(target) for target in self.target],
             self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
-            [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()],
+            [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()], self.preview,
             str(self.root) if self.per_file_ignores else "",
             [(p, s) for p, s in self.per_file_ignores.items()],
             sorted((s, v.value) for s, v in self.severity.items()), sorted(self.fixable), sorted(self.unfixable),

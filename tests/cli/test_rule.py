@@ -23,7 +23,7 @@ def test_a_rule_by_code_or_name(lint: Lint) -> None:
 
 def test_rules_as_json(lint: Lint) -> None:
     one = json.loads(lint("rule", "PAL301", "--output-format", "json").out)
-    assert set(one) == {"code", "name", "severity", "fix", "since", "summary", "url", "docs"}
+    assert set(one) == {"code", "name", "severity", "fix", "since", "preview", "summary", "url", "docs"}
     every = json.loads(lint("rule", "--all", "--output-format", "json").out)
     assert one in every
     assert [rule["code"] for rule in every] == sorted(rule["code"] for rule in every)
