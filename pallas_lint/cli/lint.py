@@ -90,8 +90,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--add-suppressions goes with neither --fix nor --write-baseline")
     if options.show_kernels or options.show_files:
         _check_showing(options)
-    if options.output_file and (options.diff or options.write_baseline):
-        raise UsageError("--output-file goes with neither --diff nor --write-baseline")
+    for option, given in (("--output-file", options.output_file), ("--report", options.report)):
+        if given and (options.diff or options.write_baseline):
+            raise UsageError(f"{option} goes with neither --diff nor --write-baseline")
     if options.stdin_filename and options.paths != ["-"]:
         raise UsageError("--stdin-filename goes with the path -")
     if "-" in options.paths and len(options.paths) > 1:
@@ -332,7 +333,6 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     jax_of = {file.shown: file.settings.jax for file in linted.files}
     findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
-    in_file = options.output_file is not None
     judged = linted.judged_as
     notes = linted.notes_on(judged)
     if options.verbose:
@@ -349,21 +349,19 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         assumed=next((jax for jax in judged if jax.assumed), None),
         notes=notes,
         quiet=options.quiet,
-        style=Style() if in_file else Style(wants_colour(options.color, stream), can_link(stream)),
-        width=None if in_file else width_of(stream),
+        style=Style(wants_colour(options.color, stream), can_link(stream)),
+        width=width_of(stream),
         source_line=lines.line,
         statistics=options.statistics,
     )
-    pieces = reports.render(options.output_format, report)
-    if in_file:
-        try:
-            files.write(linted.cwd / options.output_file, "".join(pieces).encode("utf-8", "backslashreplace"), None)
-        except OSError as error:
-            raise UsageError(f"--output-file: {options.output_file}: {error.strerror or error}") from error
+    for output_format, file in options.report:
+        _write_report(linted.cwd, report, output_format, file, "--report")
+    if options.output_file is not None:
+        _write_report(linted.cwd, report, options.output_format, options.output_file, "--output-file")
     elif to_stderr:
-        terminal.plain_say("".join(pieces))
+        terminal.plain_say("".join(reports.render(options.output_format, report)))
     else:
-        terminal.write(pieces)
+        terminal.write(reports.render(options.output_format, report))
     _say_errors(linted)
     if report.errors:
         return TROUBLE
@@ -383,6 +381,7 @@ def _check_showing(options: argparse.Namespace) -> None:
         "--statistics": options.statistics,
         "--probe": options.probe,
         "--output-file": options.output_file is not None,
+        "--report": bool(options.report),
         "--show-kernels": options.show_files and options.show_kernels,
         "the path -": options.show_files and options.paths == ["-"],
     }
@@ -390,6 +389,15 @@ def _check_showing(options: argparse.Namespace) -> None:
         raise UsageError(f"{showing} goes without {option}")
     if options.show_kernels and options.output_format not in kernels.FORMATS:
         raise UsageError(f"--show-kernels goes with the formats {', '.join(kernels.FORMATS)}")
+
+
+def _write_report(cwd: Path, report: reports.Report, output_format: str, file: str, option: str) -> None:
+    """Write a report for no terminal. Raises UsageError, in the name of `option`, where that is not possible."""
+    text = "".join(reports.render(output_format, evolve(report, style=Style(), width=None)))
+    try:
+        files.write(cwd / file, text.encode("utf-8", "backslashreplace"), None)
+    except OSError as error:
+        raise UsageError(f"{option}: {file}: {error.strerror or error}") from error
 
 
 def _show_kernels(linted: _Run) -> int:

@@ -75,6 +75,14 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=output_format, default="full", metavar="F", help=", ".join(FORMATS))
     output.add_argument("--output-file", metavar="FILE", help="write the report there instead of printing it")
+    output.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=_report,
+        metavar="F=FILE",
+        help="also write the findings there in this format; repeatable",
+    )
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
     output.add_argument(
         "--show-kernels", action="store_true", help="print what is known of each launch instead of findings"
@@ -179,6 +187,13 @@ def output_format(text: str) -> str:
     if text not in FORMATS:
         raise argparse.ArgumentTypeError(f"unknown format '{text}': one of {', '.join(FORMATS)}")
     return text
+
+
+def _report(text: str) -> tuple[str, str]:
+    name, is_told, file = text.partition("=")
+    if not is_told or not file:
+        raise argparse.ArgumentTypeError(f"'{text}' is no format and file, such as sarif=findings.sarif")
+    return output_format(name), file
 
 
 def _words(text: str) -> list[str]:

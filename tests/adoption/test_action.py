@@ -77,6 +77,21 @@ def test_the_checkout_is_data(tmp_path: Path, runner: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_windows_has_its_programs_in_another_folder(tmp_path: Path, runner: Path) -> None:
+    environment, project = runner / "pallas-lint", tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text(KERNEL)
+    if not environment.exists():
+        run_action(project, runner, python=sys.executable)
+    (environment / "bin").rename(environment / "Scripts")
+    try:
+        status, out, _ = run_action(project, runner, args="--isolated --jax-version 0.10.2", sarif_file="out.sarif")
+    finally:
+        (environment / "Scripts").rename(environment / "bin")
+    assert (status, out[:8]) == (1, "::error ")
+    assert '"version": "2.1.0"' in (project / "out.sarif").read_text()
+
+
 def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path, runner: Path) -> None:
     project = tmp_path / "project"
     (project / "src dir").mkdir(parents=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from repository import git
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.slow
 
 KERNELS = """\
@@ -42,33 +43,6 @@ def run(x):
         compiler_params=pltpu.CompilerParams(),
     )(x)
 """
-
-
-def git(cwd: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """git with nothing of this machine's configuration."""
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
-    for role in ("AUTHOR", "COMMITTER"):
-        environment |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.org"}
-    return subprocess.run(["git", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=check)
-
-
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A git repository with what this one holds."""
-    folder = tmp_path_factory.mktemp("hook") / "pallas-lint"
-    left_out = shutil.ignore_patterns(
-        ".git", "node_modules", ".venv", "bundled", "build", "*.egg-info", "__pycache__", ".*_cache", "tests", "docs"
-    )
-    shutil.copytree(ROOT, folder, ignore=left_out)
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "release")
-    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -40,6 +40,19 @@ def test_a_report_in_a_file(folder: Path, kernel_file: Path, lint: Lint, output_
     assert "\x1b" not in told
 
 
+def test_reports_besides_what_is_printed(folder: Path, kernel_file: Path, lint: Lint) -> None:
+    asked = ("--isolated", *OLD, "--color", "always")
+    printed = lint(*asked)
+    ran = lint(*asked, "--report", "sarif=a=b.sarif", "--report", "concise=lines")
+    assert (ran.status, ran.out, ran.err) == (1, printed.out, printed.err)
+    for output_format, name in (("sarif", "a=b.sarif"), ("concise", "lines")):
+        assert (folder / name).read_text() == lint("--isolated", *OLD, "--output-format", output_format).out
+    for wrong in ("sarif", "sarif=", "sarrif=x"):
+        assert lint("--report", wrong).status == 2
+    assert lint("--report", "sarif=x", "--diff").status == 2
+    assert "--report: no/x: " in lint("--report", "sarif=no/x").err
+
+
 def test_a_report_that_cannot_be_written(folder: Path, kernel_file: Path, lint: Lint) -> None:
     (folder / "place").mkdir()
     ran = lint("--isolated", *OLD, "--output-file", "place")
