@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,50 @@ def test_pages_of_rules_are_in_the_documentation() -> None:
 
 def test_there_is_one_version() -> None:
     citation = yaml.safe_load(read("CITATION.cff"))
-    assert {PROJECT["version"], MANIFEST["version"], citation["version"]} == {__version__}
+    locked = json.loads(read("vscode-extension/package-lock.json"))
+    versions = {PROJECT["version"], MANIFEST["version"], citation["version"], locked["version"]}
+    assert versions | {locked["packages"][""]["version"]} == {__version__}
+
+
+RELEASE = runpy.run_path(str(ROOT / "tools" / "release.py"))
+
+
+def with_section(root: Path, version: str) -> None:
+    """A copy of the files that a release changes, in which the extension tells what the version brings."""
+    for name in (*RELEASE["VERSIONS"], "CHANGELOG.md", "vscode-extension/CHANGELOG.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(read(name), encoding="utf-8")
+    told = root / "vscode-extension" / "CHANGELOG.md"
+    told.write_text(f"# Changelog\n\n## {version}\n\n- News.\n", encoding="utf-8")
+
+
+def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
+    with_section(tmp_path, "99.1.0")
+    texts = RELEASE["prepare"](tmp_path, "99.1.0", "2099-01-02")
+    assert '__version__ = "99.1.0"' in texts["pallas_lint/__init__.py"]
+    assert tomllib.loads(texts["pyproject.toml"])["project"] == {**PROJECT, "version": "99.1.0"}
+    assert json.loads(texts["vscode-extension/package.json"]) == {**MANIFEST, "version": "99.1.0"}
+    citation = yaml.safe_load(texts["CITATION.cff"])
+    assert (citation["version"], str(citation["date-released"])) == ("99.1.0", "2099-01-02")
+    assert "\n## 99.1.0 - 2099-01-02\n" in texts["vscode-extension/CHANGELOG.md"]
+    before, after = read("CHANGELOG.md"), texts["CHANGELOG.md"]
+    assert "## [Unreleased]\n\n## [99.1.0] - 2099-01-02\n\n### " in after
+    assert after.partition("\n### ")[2] == before.partition("## [Unreleased]")[2].partition("\n### ")[2]
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for version in ("99.1.0", "0.0.1"):
+        with pytest.raises(RELEASE["ReleaseError"], match="is not newer"):
+            RELEASE["prepare"](tmp_path, version, "2099-01-03")
+
+
+def test_what_cannot_be_released(tmp_path: Path) -> None:
+    with_section(tmp_path, "99.1.0")
+    for version, why in (("99.1", "three numbers"), ("98.0.0", "has no section")):
+        with pytest.raises(RELEASE["ReleaseError"], match=why):
+            RELEASE["prepare"](tmp_path, version, "2099-01-02")
+    for text in ("# Changelog\n", "## [Unreleased]\n\n## [0.1.0]\n\n### Added\n"):
+        with pytest.raises(RELEASE["ReleaseError"], match="nothing under Unreleased"):
+            RELEASE["dated"](text, "99.1.0", "2099-01-02")
 
 
 @pytest.mark.parametrize("name", ["README.md", "vscode-extension/README.md"])
