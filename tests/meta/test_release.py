@@ -63,12 +63,17 @@ RELEASE = runpy.run_path(str(ROOT / "tools" / "release.py"))
 
 
 def with_section(root: Path, version: str) -> None:
-    """A copy of the files that a release changes, in which the extension tells what the version brings."""
-    for name in (*RELEASE["VERSIONS"], "CHANGELOG.md", "vscode-extension/CHANGELOG.md"):
+    """The files that a release changes, with changelogs that tell what the version brings."""
+    for name in RELEASE["VERSIONS"]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(read(name), encoding="utf-8")
-    told = root / "vscode-extension" / "CHANGELOG.md"
-    told.write_text(f"# Changelog\n\n## {version}\n\n- News.\n", encoding="utf-8")
+    (root / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## [Unreleased]\n\nNot yet.\n\n### Added\n\n- News.\n\n## [0.0.2] - 2098-01-01\n\n- Old.\n",
+        encoding="utf-8",
+    )
+    (root / "vscode-extension" / "CHANGELOG.md").write_text(
+        f"# Changelog\n\n## {version}\n\n- News.\n", encoding="utf-8"
+    )
 
 
 def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
@@ -80,9 +85,10 @@ def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
     citation = yaml.safe_load(texts["CITATION.cff"])
     assert (citation["version"], str(citation["date-released"])) == ("99.1.0", "2099-01-02")
     assert "\n## 99.1.0 - 2099-01-02\n" in texts["vscode-extension/CHANGELOG.md"]
-    before, after = read("CHANGELOG.md"), texts["CHANGELOG.md"]
-    assert "## [Unreleased]\n\n## [99.1.0] - 2099-01-02\n\n### " in after
-    assert after.partition("\n### ")[2] == before.partition("## [Unreleased]")[2].partition("\n### ")[2]
+    assert texts["CHANGELOG.md"] == (
+        "# Changelog\n\n## [Unreleased]\n\n## [99.1.0] - 2099-01-02\n\n### Added\n\n- News.\n\n"
+        "## [0.0.2] - 2098-01-01\n\n- Old.\n"
+    )
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     for version in ("99.1.0", "0.0.1"):
