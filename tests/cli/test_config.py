@@ -35,6 +35,18 @@ def test_as_json(lint: Lint, folder: Path) -> None:
     assert document["jax"]["versions"] == ["0.4.35"]
 
 
+def test_preview_is_switched_on_and_off(lint: Lint, folder: Path) -> None:
+    (folder / "pallas-lint.toml").write_text("preview = true\n")
+    for arguments, value, origin in (
+        ([], True, "pallas-lint.toml:1"),
+        (["--no-preview"], False, "--preview"),
+        (["--isolated", "--preview"], True, "--preview"),
+        (["--isolated"], False, "default"),
+    ):
+        document = json.loads(lint("config", "--output-format", "json", *arguments).out)
+        assert document["settings"]["preview"] == {"value": value, "origin": origin}
+
+
 def test_the_settings_of_another_folder(lint: Lint, folder: Path) -> None:
     (folder / "part").mkdir()
     (folder / "part" / "pallas-lint.toml").write_text('fail-on = "info"\n')
