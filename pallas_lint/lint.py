@@ -163,7 +163,14 @@ class _Run:
             place = Span(self.source.path, problem.position, end)
             severity = Severity.INFO if problem.limit else Severity.ERROR
             message = problem.message if problem.limit else f"syntax error: {problem.message}"
-            yield Finding("PAL001", "syntax-error", severity, message, place, "the rest of the file is still judged")
+            yield Finding(
+                "PAL001",
+                "syntax-error",
+                severity,
+                message,
+                place,
+                "mend the syntax here: the rest of the file is judged all the same",
+            )
 
     def limits(self) -> Iterator[Finding]:
         """Says that not all was followed, where that would have taken too long."""

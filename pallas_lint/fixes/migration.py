@@ -249,6 +249,17 @@ def argument_removed(argument: tree_sitter.Node, use: Use) -> Edit:
     return Edit(span(argument), "")
 
 
+def advice(replacement: Replacement) -> str:
+    """What to write instead of an old name or keyword, and why, in words for a finding's help."""
+    new, note = replacement.new, replacement.note
+    if new is None or replacement.how == "manual":
+        return note
+    spelled = short(new) if "." in new else new
+    if spelled in note or new in note:
+        return note
+    return f"{'use' if '.' in new else 'pass'} `{spelled}`: {note}"
+
+
 def short(name: str) -> str:
     """`pl.load` for `jax.experimental.pallas.load`: as kernels usually spell it."""
     owner, _, member = name.rpartition(".")

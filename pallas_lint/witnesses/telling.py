@@ -63,17 +63,22 @@ def stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:
     for witness in analysis.stale:
         if witness.kind == "comment":
             path, _, line = witness.source.rpartition(":")
-            yield stale_finding(path, int(line), f"`{witness.name}` takes no such arguments: the comment says nothing")
+            message = f"`{witness.name}` takes no such arguments: the probe comment tells nothing"
+            yield stale_finding(
+                path, int(line), message, "name parameters that the function has, or remove the comment"
+            )
         elif witness.kind == "file":
             function = f"{shapes.path_of(analysis.module.file)}::{witness.name}"
             message = f"`{witness.name}` is gone, or takes no such arguments any more: its calls on record say nothing"
             yield stale_finding(shapes.shown, shapes.lines.get(function, 1), message)
 
 
-def stale_finding(path: str, line: int, message: str) -> Finding:
+_RECORD = "record the calls again (`pytest --pallas-lint --pallas-lint-record`), or take the entry out"
+
+
+def stale_finding(path: str, line: int, message: str, help_: str = _RECORD) -> Finding:
     """A finding about what says how a function is called."""
     place = Span(path, Position(line, 1), Position(line, 2))
-    help_ = "record the calls again, or take the entry out"
     return Finding("PAL003", "stale-witness", Severity.INFO, message, place, help_)
 
 

@@ -114,7 +114,7 @@ class IdleCore(Rule):
                 yield context.finding(
                     launch.called_at,
                     f"one of the two cores of {device} is idle: no axis of the grid is said to be parallel",
-                    help=f"mark axis {axis} 'parallel' in dimension_semantics, if no step needs what another one wrote",
+                    help=f'mark axis {axis} "parallel" in `dimension_semantics`, if no step needs what another wrote',
                     device=device,
                 )
                 return

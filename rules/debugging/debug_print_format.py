@@ -210,7 +210,7 @@ class DebugPrintFormat(Rule):
                 yield context.finding(
                     op.site,
                     f"nothing is printed on TPU without the compiler option `{_RECORDER}`",
-                    help=f'jax.jit(f, compiler_options={{"{_RECORDER}": "true"}}); it then stands in the TPU logs',
+                    help=f'compile with `jax.jit(f, compiler_options={{"{_RECORDER}": "true"}})`: the TPU logs have it',
                     severity=Severity.INFO,
                     op=op,
                 )

@@ -297,8 +297,8 @@ def _too_many(indexing: RefIndexing, values: list[Value]) -> _Trouble | None:
         )
     sizes = ", ".join(str(size) for size in shape)
     return _Trouble(
-        f"indexed with {count}, but the ref has {len(shape)} dimension{'s' if len(shape) != 1 else ''}: ({sizes})",
-        "a block dimension that is `None` is not there in the kernel, one of size 1 is",
+        f"{count} indices for a ref of {len(shape)} dimension{'s' if len(shape) != 1 else ''}, ({sizes})",
+        "give one index for each dimension of the ref: a block dimension of `None` is not there in the kernel",
     )
 
 

@@ -196,13 +196,13 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_Refusal]:
                 break
             stride *= size
             if stride * bits(dtype) % (_UNIT * 8) and outer != 1:
-                what = f"copy of an array in GMEM of which rows are {stride * bits(dtype) / 8:g} bytes long"
-                yield _Refusal(f"{what}: a multiple of {_UNIT} is needed", "fill the array up before the launch")
+                what = f"copy of an array in GMEM with rows of {stride * bits(dtype) / 8:g} bytes"
+                yield _Refusal(f"{what}: TMA needs a multiple of {_UNIT}", "pad the rows in the caller: `jnp.pad`")
                 return
     for ref in (smem, gmem):
         last = ref.shape[-1] if ref.shape else None
         if isinstance(last, int) and last * bits(dtype) % (_UNIT * 8):
-            what = f"copy of rows of {last * bits(dtype) / 8:g} bytes: a multiple of {_UNIT} is needed"
+            what = f"copy of rows of {last * bits(dtype) / 8:g} bytes: TMA needs a multiple of {_UNIT}"
             yield _Refusal(what, "copy more of each row")
             return
 

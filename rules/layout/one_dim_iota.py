@@ -221,7 +221,7 @@ class OneDimIota(Rule):
         yield context.finding(
             op.site,
             f"`{spelled}` {fact} in {found.jax}",
-            help="`lax.broadcasted_iota(jnp.int32, shape, dimension)`, then `astype`",
+            help="write `lax.broadcasted_iota(jnp.int32, shape, dimension)`, then `.astype(...)`",
             severity=found.severity,
             op=op,
             versions=None if found.everywhere else found.versions,

@@ -28,7 +28,7 @@ _LANES = 128
 
 
 class UnalignedDynamicSlice(Rule):
-    """A slice of a ref that starts, at run time, where TPU cannot be proven to have a tile boundary.
+    """A slice of a ref whose start, known at run time only, is not provably a multiple of the TPU's tile.
 
     A TPU buffer lies in tiles of 8 rows (sublanes) by 128 columns (lanes) of 32 bits; 16-bit types pack two rows into
     one, 8-bit types four. A load or store moves whole tiles. Where the start is a number known at compile time, Mosaic
@@ -374,7 +374,8 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
         access.site,
         f"start in dimension {part.dimension} of `{part.ref.parameter}` is aligned only where `{factor.value}` is a "
         f"multiple of {needed}",
-        help="Mosaic takes it where the block size is one, and says no otherwise",
+        help=f"say its value, `# pallas-lint: assume {factor.value}={4 * needed}`, or promise it: "
+        f"`pl.multiple_of(start, {needed})`",
         severity=Severity.INFO,
         op=op,
         fixes=[fix] if fix is not None and _start_node(part, access) is node else [],

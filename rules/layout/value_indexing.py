@@ -250,7 +250,7 @@ _HELP = {
     "bounds": "index the ref, with `pl.ds(start, size)`: the size must be known when the kernel is traced",
     "dynamic": "index the ref instead of the loaded value: `ref[i]`, `ref[pl.ds(i, n), :]`",
     "ds": "`pl.ds` is for refs: slice the value with plain bounds, or index the ref",
-    "reversed": "reverse the blocks in the index map, or the array outside the kernel",
+    "reversed": "reverse the order of blocks in the index map, or the array outside the kernel",
     "strided": "load with a stride: `ref[::2]`, `ref[pl.ds(0, n, stride=2), :]`",
     "negative": "count from the front: `x[x.shape[0] - 1]`",
     "static": "slice the ref when loading: `ref[a:b, :]`, `ref[pl.ds(a, n), :]`",
@@ -275,7 +275,7 @@ def _message(op: Op, trouble: _Trouble, found: Failure) -> str:
         "scatter": "an update of part of a value",
         "gather": "a gather from a value",
     }[trouble.kind]
-    return f"`{spelled}`: {what} does not lower on {found.place} in {found.jax}: `{trouble.primitive}`"
+    return f"`{spelled}`: {what} does not lower on {found.place} in {found.jax} (primitive `{trouble.primitive}`)"
 
 
 def _trouble(op: Op, value: Array) -> _Trouble | None:

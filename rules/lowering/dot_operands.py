@@ -197,7 +197,9 @@ class DotOperands(Rule):
 
 def _algorithm_keyword(op: Op) -> Iterator[_Refusal]:
     if op.argument("algorithm") is not None:
-        yield _Refusal("takes no `algorithm`: it is a `precision`", "pass it as `precision=`", _ALWAYS)
+        yield _Refusal(
+            "takes no `algorithm`: it is a `precision`", "pass it as `precision=`, a `lax.DotAlgorithmPreset`", _ALWAYS
+        )
 
 
 def _dtypes(product: Product) -> tuple[str, str] | None:
@@ -265,20 +267,26 @@ def _on_triton(op: Op, product: Product | None, device: str | None) -> Iterator[
 def _ranks_on_triton(product: Product) -> Iterator[_Refusal]:
     ranks = (product.left.rank, product.right.rank)
     if product.batch:
-        what = f"has {'a batch dimension' if product.batch == 1 else 'batch dimensions'}: Triton multiplies matrices"
-        yield _Refusal(what, "loop over the batch, or put it into the grid", _ALWAYS)
+        what = (
+            f"has {'a batch dimension' if product.batch == 1 else 'batch dimensions'}: Triton multiplies two matrices"
+        )
+        yield _Refusal(what, "put the batch into the grid, with blocks of `(None, m, k)`, or loop over it", _ALWAYS)
     elif product.contract is not None and product.contract != 1:
         what = f"sums over {product.contract or 'no'} axes: Triton products sum over one"
-        yield _Refusal(what, "reshape first, or multiply and `jnp.sum`", _ALWAYS)
+        yield _Refusal(what, "reshape first, or write `jnp.sum(a * b, axis)`", _ALWAYS)
     elif ranks == (1, 2):
         # Earlier releases read a second dimension that is not there, and by chance go on.
-        what = "has a vector operand: Triton multiplies matrices"
+        what = "has a vector operand: Triton multiplies two matrices"
         yield _Refusal(what, _MATRICES, _since("0.12.0.1"))
         yield _Refusal(what, _MATRICES, _since("0.4.35", "0.11.2"), Severity.WARNING)
     elif 1 in ranks and None not in ranks:
-        yield _Refusal("has a vector operand: Triton multiplies matrices", _MATRICES, _ALWAYS)
+        yield _Refusal("has a vector operand: Triton multiplies two matrices", _MATRICES, _ALWAYS)
     elif None not in ranks and ranks != (2, 2) and not product.swapped:
-        yield _Refusal("has an operand of rank 3 or more: Triton multiplies matrices", "loop over it", _ALWAYS)
+        yield _Refusal(
+            "has an operand of rank 3 or more: Triton multiplies two matrices",
+            "loop over the leading dimension, and load `ref[i]`",
+            _ALWAYS,
+        )
 
 
 def _mixed_on_triton(op: Op, product: Product) -> Iterator[_Refusal]:
@@ -294,18 +302,26 @@ def _mixed_on_triton(op: Op, product: Product) -> Iterator[_Refusal]:
         return  # the same type to Triton; unsigned ones are refused by themselves
     first, second = map(long_name, pair)
     message = f"of {first} and {second}: Triton products need operands of one dtype"
-    yield _Refusal(message, "cast one to the dtype of the other", _ALWAYS)
+    yield _Refusal(message, "cast one to the dtype of the other: `a.astype(b.dtype)`", _ALWAYS)
 
 
 def _on_tpu(op: Op, product: Product | None, device: str | None) -> Iterator[_Refusal]:
     kind, name = _precision(op)
     if kind in ("preset", "object"):
-        yield _Refusal("with a dot algorithm does not lower on TPU", "pass a `lax.Precision`", _ALWAYS)
+        yield _Refusal(
+            "with a dot algorithm does not lower on TPU",
+            "pass `precision=lax.Precision.HIGHEST`, or leave it out",
+            _ALWAYS,
+        )
     if kind == "each":
-        yield _Refusal("with a precision for each operand does not lower on TPU", "pass one precision", _ALWAYS)
+        yield _Refusal(
+            "with a precision for each operand does not lower on TPU", "pass one `lax.Precision` for both", _ALWAYS
+        )
     if kind == "plain" and name in _HIGH:
         refused = _since("0.4.35", "0.10.2")
-        yield _Refusal(f"with precision `{name}` does not lower on TPU", "pass `lax.Precision.HIGHEST`", refused)
+        yield _Refusal(
+            f"with precision `{name}` does not lower on TPU", "pass `precision=lax.Precision.HIGHEST`", refused
+        )
     if product is None:
         return
     yield from _ranks_on_tpu(product)
@@ -321,9 +337,13 @@ def _ranks_on_tpu(product: Product) -> Iterator[_Refusal]:
     if left is None or right is None or contract is None or batch is None:
         return
     if contract == 0:
-        yield _Refusal("sums over no axis: no TPU product", "multiply with broadcasting", _ALWAYS)
+        yield _Refusal(
+            "sums over no axis, which no TPU product does",
+            "multiply with broadcasting: `a[:, None] * b[None, :]`",
+            _ALWAYS,
+        )
     elif left + right == 2 * contract and batch == 0:
-        yield _Refusal("leaves a scalar: no TPU product", "write `jnp.sum(a * b)`", _ALWAYS)
+        yield _Refusal("leaves a scalar, which no TPU product does", "write `jnp.sum(a * b)`", _ALWAYS)
     elif batch > 1 or contract > 1:
         axes = "batch" if batch > 1 else "summed"
         what = f"has several {axes} axes: TPU products take one"
@@ -335,9 +355,17 @@ def _ranks_on_tpu(product: Product) -> Iterator[_Refusal]:
     elif right == 1:
         yield _Refusal("has a vector operand: TPU multiplies matrices", _MATRICES, _since("0.4.35", "0.6.2"))
     elif batch == 0 and max(left, right) > 2:
-        yield _Refusal("has an operand of rank 3: TPU multiplies matrices", "loop over it", _since("0.4.35", "0.6.2"))
+        yield _Refusal(
+            "has an operand of rank 3: TPU multiplies matrices",
+            "loop over the leading dimension, and load `ref[i]`",
+            _since("0.4.35", "0.6.2"),
+        )
     elif batch and left > 2:
-        yield _Refusal("has a batch dimension: TPU multiplies matrices", "loop over it", _since("0.4.35", "0.4.35"))
+        yield _Refusal(
+            "has a batch dimension: TPU multiplies matrices",
+            "loop over the leading dimension, and load `ref[i]`",
+            _since("0.4.35", "0.4.35"),
+        )
 
 
 def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) -> Iterator[_Refusal]:
@@ -352,7 +380,9 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
         what = f"of {names} accumulates in {long_name(result)}: TPU products need 32 bits"
         yield _Refusal(what, f"pass `preferred_element_type=jnp.{wide}`", _ALWAYS)
     if pair == ("bool", "bool") and result == "bool":
-        yield _Refusal("of booleans does not lower on TPU", "cast them to bfloat16 before", _since("0.5.3"))
+        yield _Refusal(
+            "of booleans does not lower on TPU", "cast both operands: `.astype(jnp.bfloat16)`", _since("0.5.3")
+        )
     # What the compiler refuses: measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
     severity = Severity.ERROR if device in (None, "v5e", "v6e") else Severity.WARNING
     refused = _ALWAYS
@@ -360,9 +390,19 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
         what = "of bfloat16 operands takes no precision above the default on TPU"
         yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", refused, severity)
     if "f16" in pair:
-        yield _Refusal("of float16 operands does not compile on TPU", "cast to bfloat16", refused, severity)
+        yield _Refusal(
+            "of float16 operands does not compile on TPU",
+            "cast both operands: `.astype(jnp.bfloat16)`",
+            refused,
+            severity,
+        )
     if device == "v4" and pair == ("i8", "i8"):
-        yield _Refusal("of int8 does not compile on TPU v4", "cast to bfloat16", _ALWAYS, Severity.WARNING)
+        yield _Refusal(
+            "of int8 does not compile on TPU v4",
+            "cast both operands: `.astype(jnp.bfloat16)`",
+            _ALWAYS,
+            Severity.WARNING,
+        )
     integers = all(map(is_integer, pair))
     # tpu7x converts narrow integers to floats, and sums to either: compiled for it by 0.8.3, 0.10.2, 0.11.2, 0.12.0.1.
     converts = (integers and max(map(bits, pair)) <= 8) or (all(map(is_float, pair)) and "f16" not in pair)
@@ -373,10 +413,12 @@ def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) 
     if integers and pair[0] == pair[1] and bits(pair[0]) >= 16 and _unsigned(product) is None:
         yield _Refusal(f"of {names} does not compile on TPU", "cast to int8 or bfloat16", refused, severity)
     elif integers and pair[0] != pair[1] and _unsigned(product) is None:
-        yield _Refusal(f"of {names} does not compile on TPU", "cast both to int8", refused, severity)
+        yield _Refusal(
+            f"of {names} does not compile on TPU", "cast both operands: `.astype(jnp.int8)`", refused, severity
+        )
     elif integers and result == "f32":
         what = f"of {names} does not accumulate in float32 before tpu7x"
-        yield _Refusal(what, "accumulate in int32", refused, severity)
+        yield _Refusal(what, "pass `preferred_element_type=jnp.int32`", refused, severity)
     elif all(map(is_float, pair)) and result == "i32":
         what = f"of {names} does not accumulate in int32 before tpu7x"
-        yield _Refusal(what, "accumulate in float32", refused, severity)
+        yield _Refusal(what, "pass `preferred_element_type=jnp.float32`", refused, severity)

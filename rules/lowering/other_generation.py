@@ -19,13 +19,23 @@ _WGMMA = f"{PALLAS}.mosaic_gpu.wgmma"
 _TCGEN05 = f"{PALLAS}.mosaic_gpu.tcgen05_mma"
 # operation → (its GPUs, what the compiler does on the device that has it not, what to write there)
 _OF = {
-    _WGMMA: ("Hopper (sm90)", "sm100", "ptxas refuses it", "`plgpu.tcgen05_mma`, with a sum in `plgpu.TMEM`"),
-    _TCGEN05: ("Blackwell (sm100)", "sm90", "the compiler crashes", "`plgpu.wgmma`, with a sum in `plgpu.ACC`"),
+    _WGMMA: (
+        "Hopper (sm90)",
+        "sm100",
+        "ptxas refuses it",
+        "`plgpu.tcgen05_mma` there, with an accumulator in `plgpu.TMEM`",
+    ),
+    _TCGEN05: (
+        "Blackwell (sm100)",
+        "sm90",
+        "the compiler crashes",
+        "`plgpu.wgmma` there, with an accumulator in `plgpu.ACC`",
+    ),
 }
 
 
 class OtherGeneration(Rule):
-    """Mosaic GPU: a product of matrices in the instruction of another generation of GPUs than the target's.
+    """Mosaic GPU: a matrix product by an instruction of another generation of GPUs than the target's.
 
     `plgpu.wgmma` is Hopper's: B200s (sm100) do not have it, and ptxas says so only when the kernel is compiled.
     `plgpu.tcgen05_mma` and its tensor memory are Blackwell's: asked to compile it for an H100 (sm90), the compiler ends
@@ -139,5 +149,5 @@ class OtherGeneration(Rule):
         if {each.name for each in context.trace.ops(*_OF)} != {op.name}:
             return
         yield context.finding(
-            op.site, f"`{op.short}` is an instruction of {has}: for {lacks} {then}", help=f"there {instead}", op=op
+            op.site, f"`{op.short}` is an instruction of {has}: for {lacks} {then}", help=f"use {instead}", op=op
         )

@@ -191,7 +191,7 @@ class ScanWithXs(Rule):
             return
 
 
-_INDEX_REFS = "loop with `lax.fori_loop`, and index the ref in its body"
+_INDEX_REFS = "loop with `lax.fori_loop(0, n, body, init)`, and read `ref[i]` in its body"
 
 
 def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
@@ -207,25 +207,34 @@ def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
     elif short == "cond":
         predicate = op.argument("pred", 0)
         if isinstance(predicate, Array) and predicate.shape and not predicate.host:
-            yield _Refusal("decides by an array: it takes one boolean", "select with `jnp.where`", _EVERY)
+            yield _Refusal(
+                "is given an array: it takes one boolean", "select with `jnp.where(condition, a, b)`", _EVERY
+            )
 
 
 def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
     arrays = sum(1 for leaf in tree_leaves(op.argument("xs", 2) or NONE) if isinstance(leaf, Array))
     if arrays:
-        what = "scans over an array: no kernel can slice it" if arrays == 1 else f"scans over {arrays} arrays"
+        what = (
+            "scans over an array: no kernel can slice it"
+            if arrays == 1
+            else f"scans over {arrays} arrays: no kernel can slice them"
+        )
         yield _Refusal(what, _INDEX_REFS, _BOTH, mosaic_gpu=True)
     if op.argument("reverse", 4) == Const(True):
         yield _Refusal(
-            "scans backwards, for which there is no lowering", "count down in the body", _BOTH, mosaic_gpu=True
+            "scans backwards, for which there is no lowering",
+            "count down in the body: read `ref[n - 1 - i]`",
+            _BOTH,
+            mosaic_gpu=True,
         )
     if trace is not None and _is_taken(op, trace):
         what = "collects results: no kernel can stack them"
-        yield _Refusal(what, "store them to a ref in the body", _BOTH, mosaic_gpu=True)
+        yield _Refusal(what, "store them to a ref in the body: `ref[i] = y`", _BOTH, mosaic_gpu=True)
     leading = next((leaf for leaf in tree_leaves(op.argument("init", 1) or NONE) if leaf != NONE), None)
     number = isinstance(leading, Const) and leading.kind is float
     if number or (isinstance(leading, Array) and (leading.shape or not leading.kinds & {"int", "other"})):
-        what = "without a counter at the head of its carry does not lower"
+        what = "does not lower without a counter as the first element of its carry"
         yield _Refusal(what, "use `lax.fori_loop`", _BOTH, "0.8.3")
     steps = dim(op.argument("length", 3) or NONE)
     yield from _of_unroll(op.argument("unroll", 5), steps)
@@ -252,7 +261,7 @@ def _of_loop(op: Op) -> Iterator[_Refusal]:
     unroll = op.argument("unroll", 3 if op.short == "loop" else 4)
     if _is_traced(lower) or _is_traced(upper):
         what = "unrolls a loop whose bounds are known only in the kernel"
-        instead = "do several steps in one by hand"
+        instead = "leave `unroll` out, or do several steps in the body by hand"
         if isinstance(unroll, Const) and unroll.kind is int and unroll.value > 1:
             yield _Refusal(what, instead, _EVERY)
         elif isinstance(unroll, Const) and unroll != NONE:
@@ -270,7 +279,7 @@ def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_Refusal]:
         return
     if (unroll.kind is int and unroll.value == 1) or (unroll.kind is bool and steps in (0, 1)):
         return
-    repeat = "repeat the step in a Python loop"
+    repeat = "leave `unroll` out, or repeat the step in a Python loop: `for i in range(n)`"
     severity = Severity.ERROR if unroll.kind is int or isinstance(steps, int) else Severity.WARNING
     yield _Refusal("unrolls, for which Triton has no lowering", repeat, _TRITON, severity=severity)
     if unroll.kind is int and isinstance(steps, int) and unroll.value != steps:

@@ -165,7 +165,7 @@ class TritonPowerOfTwo(Rule):
                 event.site,
                 f"{what} has {odd.size} elements{f' (by default: {told})' if told else ''}: "
                 "Triton arrays need a power of two",
-                help=f"round up to {upper}, and mask what is loaded and stored",
+                help=f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`",
                 severity=Severity.ERROR if event.certain and not told else Severity.WARNING,
             )
 

@@ -246,7 +246,9 @@ class UnsupportedDtype(Rule):
     @staticmethod
     def _help(support: FunctionSupport, wide: str | None, backend: str) -> str:
         if wide is not None:
-            return f"cast to {long_name(wide)} around it, or where the value is loaded"
+            return (
+                f"compute it in {long_name(wide)}: `x.astype(jnp.{long_name(wide)})` before, and cast the result back"
+            )
         instead = compat.substitutes(support.name, backend)
         return f"instead: {instead[0]}" if instead else "compute it outside the kernel"
 

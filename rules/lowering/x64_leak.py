@@ -211,10 +211,11 @@ class X64Leak(Rule):
         what = "is slow on most GPUs" if triton else "TPU kernels have no 64-bit types"
         if triton and severity is not Severity.INFO:
             what = "Triton needs 32-bit indices" if "arg" in op.name else "Triton's compiler has crashed on these"
+        narrow = long_name(canonical(dtype) or dtype)
         yield context.finding(
             op.site,
             f"`{spelled_function(op.site)}` gives {long_name(dtype)} under the x64 flag: {what}",
-            help=f"ask for {long_name(canonical(dtype) or dtype)}",
+            help=f"ask for `jnp.{narrow}`, as in `dtype=jnp.{narrow}`",
             severity=severity,
             op=op,
             dtype=dtype,
@@ -234,7 +235,7 @@ class X64Leak(Rule):
         yield context.finding(
             op.site,
             f"`{long_name(asked)}` is {narrow} in a kernel, unless the x64 flag is set",
-            help=f"say {narrow}, which is what it is",
+            help=f"write `jnp.{narrow}`, which is what it is",
             severity=Severity.INFO,
             op=op,
             dtype=asked,
@@ -262,7 +263,7 @@ class X64Leak(Rule):
             yield context.finding(
                 struct.site,
                 f"the output is {wide}: {what}",
-                help=f"declare {long_name(canonical(dtype) or dtype)}, and cast outside the kernel",
+                help=f"declare `jnp.{long_name(canonical(dtype) or dtype)}`, and cast outside the kernel",
                 severity=severity,
                 dtype=dtype,
             )

@@ -241,7 +241,7 @@ def _pair(
     differing = contradicts(source, target)
     if differing is not None:
         is_prefetch = source.argument < prefetch
-        subject = f"operand {operand} is a scalar-prefetch operand" if is_prefetch else f"operand {operand}"
+        subject = f"operand {operand}, a scalar-prefetch operand," if is_prefetch else f"operand {operand}"
         message = f"alias `{spelled}`: {subject} {'and ' if is_prefetch else 'and output '}"
         message += f"{'output ' if is_prefetch else ''}{output} differ: {differing}"
         yield context.finding(pair_site(call, at), message, help=_counting(prefetch), severity=_certainty(before))

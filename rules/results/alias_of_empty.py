@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AliasOfEmpty(Rule):
-    """An output in the memory of a `jnp.empty`, of which the kernel writes only some.
+    """An output that is aliased to a `jnp.empty`, and of which the kernel writes only a part.
 
     An alias gives the output what the operand holds, and an empty array holds nothing in particular. What the kernel
     does not write, or adds to, is therefore garbage: the alias looks like an initialisation and is none. Up to jax 0.10
@@ -122,7 +122,9 @@ class AliasOfEmpty(Rule):
                 continue
             for output, value, at in _empties(call):
                 if _is_gathered(call, output):
-                    yield _finding(value, output, call, at, context, "is written in rows that it reads from memory")
+                    yield _finding(
+                        value, output, call, at, context, "the kernel writes only the rows that an index names"
+                    )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
@@ -135,11 +137,13 @@ class AliasOfEmpty(Rule):
             if ref is None or not stores or any(_is_whole(store) for store in stores):
                 continue
             if any(store.kind == "accumulate" for store in stores):
-                yield _finding(value, output, launch, at, context, "is added to")
+                yield _finding(value, output, launch, at, context, "the kernel adds to it")
             elif gap(trace, ref, context.analysis) is not None:
-                yield _finding(value, output, launch, at, context, "is written in part only")
+                yield _finding(value, output, launch, at, context, "the kernel writes a part of it only")
             elif all(is_data_dependent(store, trace) for store in stores):
-                yield _finding(value, output, launch, at, context, "is written in rows that it reads from memory")
+                yield _finding(
+                    value, output, launch, at, context, "the kernel writes only the rows that an index names"
+                )
 
 
 def _empties(call: Launch | ForeignCall) -> Iterator[tuple[int, Value, int]]:
@@ -180,8 +184,8 @@ def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, con
     uninitialised = fails or not name.startswith(("jnp.", "jax.numpy."))
     return context.finding(
         value.site,
-        f"output {output} has the memory of this empty array, but {how}",
-        help="what the kernel does not write is garbage, on GPU and TPU from jax 0.11 on: start from zeros",
+        f"output {output} has the memory of this empty array, and {how}",
+        help="write `jnp.zeros`: what the kernel does not write is garbage, on GPU and TPU from jax 0.11 on",
         severity=Severity.WARNING if uninitialised else Severity.INFO,
         versions=fails or None,
         version_dependent=bool(fails) and len(fails) < len(context.versions),

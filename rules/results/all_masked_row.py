@@ -152,7 +152,7 @@ class AllMaskedRow(Rule):
             yield context.finding(
                 op.site,
                 "a row that is masked entirely becomes NaN: its maximum is `-inf`, and `-inf - -inf` is NaN",
-                help="mask with a finite value, or take 0 for a maximum that is `-inf`",
+                help="mask with a finite value such as -1e30, or take 0 for a maximum that is `-inf`",
                 severity=level,
                 op=op,
                 related=[(where.site, "masked with `-inf` here")],

@@ -364,7 +364,7 @@ def _released(launch: Launch, trace: KernelTrace, context: Context) -> Iterator[
             yield context.finding(
                 product.op.site,
                 f"`wgmma` may still read `{name}` when the pipeline fills its slot again: `delay_release` is {delay}",
-                help="end the body with `wgmma_wait(0)`, or end it with `wgmma_wait(1)` and give `delay_release=1`",
+                help="end the body with `plgpu.wgmma_wait(0)`, or with `wgmma_wait(1)` and `delay_release=1`",
                 # A step later the product is hardly ever still at work: on an H100 200 runs of 200 came out right.
                 severity=Severity.INFO if delay else Severity.WARNING,
             )

@@ -199,10 +199,17 @@ class GridWriteRace(Rule):
         return context.finding(
             use.access.site,
             f"`{ref.parameter}` is {what} by {many} of grid {axes_text((axis,))} at the same time: {why}",
-            help="on a GPU the steps of the grid run in any order: loop in the kernel, or use atomics",
+            help=f"{_INSTEAD[use.kind == 'update']}: on a GPU the steps of the grid run in any order",
             severity=Severity.ERROR if certain else Severity.WARNING,
             related=[] if block.spec is None else [(block.spec.site, "the output's block")],
         )
+
+
+# By whether the steps add to the block, or each of them writes it.
+_INSTEAD = {
+    True: "loop in the kernel with `lax.fori_loop`, or add by atomics (`plgpu.atomic_add`)",
+    False: "give each step a block of its own, or loop in the kernel with `lax.fori_loop`",
+}
 
 
 def _races(use: BufferUse, uses: list[BufferUse], block: Block, blocks: Blocks, axis: int, trace: KernelTrace) -> bool:

@@ -233,7 +233,7 @@ class InitGuardWrongAxis(Rule):
             yield context.finding(
                 place,
                 _message(fault, use, guard, buffer),
-                help=_HELP[fault.kind],
+                help=_help(fault.kind, buffer),
                 severity=Severity.ERROR if sure else Severity.WARNING,
                 fixes=_fixes(use, buffer, context),
             )
@@ -245,6 +245,16 @@ _HELP = {
     "unwritten": "write it out at the last step of the axes along which the block stays the same",
     "late": "write it out at the last step of the axes along which the block stays the same, after the last update",
 }
+
+
+def _help(kind: str, buffer: Buffer) -> str:
+    """What to do, with the condition to write where the axes are known."""
+    axes = buffer.results[0][1].ignored_axes
+    if not axes:
+        return _HELP[kind]
+    first = kind in ("unset", "lost")
+    tests = [f"pl.program_id({axis}) == {'0' if first else f'pl.num_programs({axis}) - 1'}" for axis in axes]
+    return f"{_HELP[kind]}: `{tests[0] if len(tests) == 1 else ' & '.join(f'({test})' for test in tests)}`"
 
 
 def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
@@ -293,9 +303,9 @@ def _guard_of(use: BufferUse, buffer: Buffer) -> Guard | None:
 def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) -> str:
     step = f"at {step_text(fault.point)}"
     outcome = {
-        "unset": f"{step} {buffer.spelled} is used and nothing has set it",
-        "lost": f"{step} what {buffer.spelled} has summed up is thrown away",
-        "unwritten": f"the block of {buffer.spelled} {step} is never written",
+        "unset": f"nothing has set {buffer.spelled} {step}",
+        "lost": f"the sum in {buffer.spelled} is lost {step}",
+        "unwritten": f"the block that {buffer.spelled} has {step} is never written",
         "late": f"{buffer.spelled} is still added to after it was written out",
     }[fault.kind]
     if guard is None:
@@ -307,8 +317,10 @@ def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) 
         stays = f"stays the same along {axes_text(ignored)}"
     elif ignored is None:
         stays = "does not follow it"
-    tested = axes_text(tested_axes(use.guards, block.grid))
-    return f"guard tests grid {tested}, but the block of `{ref.parameter}` {stays}: {outcome}"
+    tested = tested_axes(use.guards, block.grid)
+    if tested == ignored:
+        return f"guard holds at the wrong steps of grid {axes_text(tested)}: {outcome}"
+    return f"guard tests grid {axes_text(tested)}, but the block of `{ref.parameter}` {stays}: {outcome}"
 
 
 def _fixes(use: BufferUse, buffer: Buffer, context: Context) -> list[Fix]:

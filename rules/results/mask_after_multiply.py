@@ -146,7 +146,7 @@ class MaskAfterMultiply(Rule):
             yield context.finding(
                 mixed.op.site,
                 f"weights of 0 do not mask the padding of `{name}`: 0 times NaN is NaN",
-                help=f"mask `{name}` too: the last block reaches past dimension {first.dimension}",
+                help=f"mask `{name}` too, with `jnp.where`: the last block reaches past dimension {first.dimension}",
                 severity=LEVELS[first.certainty],
                 op=mixed.op,
                 related=[(first.load.site, "read here without a mask")],

@@ -232,7 +232,7 @@ def _unfenced(op: Op, write: Access, context: Context) -> Finding:
     return context.finding(
         op.site,
         f"`{short}` may not see what was written to {_named(write.ref)}: no `commit_smem` in between",
-        help="writes to SMEM reach the copy and MMA units only after a fence",
+        help="call `plgpu.commit_smem()` before it: writes to SMEM reach the copy and MMA units only after a fence",
         severity=Severity.WARNING if op.certain and write.certain else Severity.INFO,
         related=[(write.site, "written here")],
         fixes=_fixes(op, context),

@@ -174,13 +174,13 @@ class ParallelReductionAxis(Rule):
             elif isinstance(node, nodes.Attribute) and node.attr.value == "PARALLEL":
                 name = Site(own.piece, node.attr)
                 fixes.append(fix(f"mark axis {axis} arbitrary", context.replace(name, "ARBITRARY")))
-        help_ = "the steps of such an axis may run on two cores with memories of their own: mark it 'arbitrary'"
+        help_ = 'mark it "arbitrary": the steps of a parallel axis may run on two cores with memories of their own'
         if meant is not None:
             help_ += f", or set {buffer.spelled} where axis {meant} begins, if that is the one to carry along"
         doing = "read" if fault.use.kind == "read" else "added to"
         return context.finding(
             own or site,
-            f"grid axis {axis} is marked {grid.semantics[axis]!r}, but {buffer.spelled} is carried along it",
+            f'grid axis {axis} is marked "{grid.semantics[axis]}", but {buffer.spelled} is carried along it',
             help=help_,
             severity=Severity.ERROR if device in _TWO_CORES and fault.sure else Severity.WARNING,
             related=[(fault.use.access.site, f"{doing} here")],

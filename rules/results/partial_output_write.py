@@ -167,10 +167,12 @@ class PartialOutputWrite(Rule):
 
 def _message(ref: Ref, found: Gap) -> str:
     if found.kind == "blocks":
-        at = f" {_tuple(found.block)}" if found.certain else "s"
-        return (
-            f"output `{ref.parameter}`: block{at} that other grid steps have {'is' if at != 's' else 'are'} not written"
+        what = (
+            f"block {_tuple(found.block)} of output `{ref.parameter}` is"
+            if found.certain
+            else f"blocks of output `{ref.parameter}` are"
         )
+        return f"{what} not written: the guard leaves out the grid steps that have {'it' if found.certain else 'them'}"
     if found.written is not None and found.certain and found.shape == tuple(ref.shape or ()):
         part = ", ".join(f"{start}:{stop}" for start, stop in found.written)
         return f"{_name(ref)} is written in part only: [{part}] of {_tuple(found.shape)}"
@@ -181,8 +183,8 @@ def _help(found: Gap, *, aliased: bool) -> str:
     if aliased:
         return "on TPU an aliased output block does not hold the operand's block: copy the input block to it first"
     if found.kind == "blocks":
-        return "each of these steps has a block of its own, which the guard leaves as it is"
-    return "the rest holds whatever the memory held (NaN in interpret mode): write the whole block"
+        return "store at every step: what is left out holds whatever the memory held (NaN in interpret mode)"
+    return "write the whole block, `o_ref[...] = ...`: the rest holds whatever the memory held (NaN in interpret mode)"
 
 
 def _tuple(numbers: tuple[int, ...]) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PermutingWriteUnaliased(Rule):
-    """A kernel that moves rows, with an output that takes no operand's memory.
+    """A kernel that writes other rows than it reads, with an output that has no alias of an operand.
 
     Such a kernel reads one row and writes another: a permutation, a scatter, a reversal. It is right only while
     nothing writes the memory that other threads still read. The output has to be memory of its own, and what is in
@@ -236,20 +236,30 @@ class PermutingWriteUnaliased(Rule):
         moves.sort(key=lambda move: (move.output.index in taken, move.how != "data", move.copy))
         move = moves[0]
         sure = move.how == "data" and not move.copy and move.store.certain and move.alone
+        adds = move.store.kind == "accumulate"
         yield context.finding(
             launch.called_at,
-            _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken)),
-            help="pass a pre-allocated operand for each output and declare it in `input_output_aliases`",
+            _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken), adds=adds),
+            help=_HELP,
             severity=Severity.WARNING if sure else Severity.INFO,
-            related=[(move.store.site, f"a row of `{move.source.parameter}` goes to another row here")],
+            related=[(move.store.site, _related(move.source.parameter, adds=adds))],
             fixes=[fix] if all_seen(trace) and (fix := alias_pallas_outputs(launch, trace, context)) else [],
         )
 
 
-def _message(kernel: str, unclaimed: list[int], some: bool) -> str:
+_HELP = "pass a pre-allocated array for each output, and alias it: `input_output_aliases={operand: output}`"
+
+
+def _message(kernel: str, unclaimed: list[int], some: bool, *, adds: bool) -> str:
     numbers = ", ".join(map(str, unclaimed))
-    which = f"output {numbers} takes" if len(unclaimed) == 1 else f"outputs {numbers} take"
-    return f"`{kernel}` moves rows, but {which} no operand's memory{': only others are aliased' if some else ''}"
+    which = f"output {numbers} has" if len(unclaimed) == 1 else f"outputs {numbers} have"
+    doing = "adds to" if adds else "writes"
+    others = ", although others have one" if some else ""
+    return f"`{kernel}` {doing} other rows than it reads, but {which} no alias of an operand{others}"
+
+
+def _related(source: str, *, adds: bool) -> str:
+    return f"a row of `{source}` {'is added to' if adds else 'goes to'} another row here"
 
 
 def _fits(launch: Launch, source: int | None, outputs: list[Leaf]) -> bool:
@@ -274,7 +284,7 @@ def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterat
     if not unclaimed or not moves:
         return
     move = min(moves, key=lambda move: (names.index(move.output) in taken, move.how != "scatter"))
-    help_text = "pass a pre-allocated operand for each output and declare it in `input_output_aliases`"
+    help_text = _HELP
     if kernel.is_autotuned:
         help_text += "; the autotuner runs the kernel many times and restores aliased buffers only"
     zeroed = _zeroed(call)
@@ -282,10 +292,10 @@ def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterat
     func = call.site.node.func if isinstance(call.site.node, nodes.Call) else call.site.node
     yield context.finding(
         Site(call.site.piece, func),
-        _message(kernel.func.name, unclaimed, bool(taken)),
+        _message(kernel.func.name, unclaimed, bool(taken), adds=move.store.atomic),
         help=help_text,
         severity=Severity.INFO if zeroed is None or set(unclaimed) <= zeroed else Severity.WARNING,
-        related=[(Site(kernel.piece, move.store.node), f"a row of `{move.source}` goes to another row here")],
+        related=[(Site(kernel.piece, move.store.node), _related(move.source, adds=move.store.atomic))],
         fixes=[fix] if fix is not None else [],
     )
 

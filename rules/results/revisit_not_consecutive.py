@@ -160,7 +160,7 @@ class RevisitNotConsecutive(Rule):
         yield context.finding(
             place,
             message,
-            help="make the axes that the index map ignores the last ones of the grid",
+            help="move the axes that the index map ignores to the end of the grid: the last axis runs fastest",
             severity=severity,
             related=related,
         )

@@ -157,11 +157,18 @@ def _constant(part: Part, masked: bool, trace: KernelTrace, context: Context) ->
     return context.finding(
         part.access.site,
         f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",
-        help="jax refuses constant slices past the end; what lies beyond is not the array's",
+        help=f"{_room(start, length, size)}: what lies past the end is not the array's",
         severity=Severity.ERROR if part.access.certain else Severity.WARNING,
         versions=versions,
         version_dependent=versions is not None,
     )
+
+
+def _room(start: int, length: int, size: int | None) -> str:
+    """What may be taken instead."""
+    if size in (None, 1) or start >= length:
+        return f"the last index is {length - 1}"
+    return f"take at most {length - start} from there"
 
 
 def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
@@ -180,7 +187,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
             part.access.site,
             f"the last slice ends at {last + known_size}, but dimension {part.axis} of `{part.ref.parameter}`"
             f" has size {length}",
-            help="slices of refs are not padded as blocks are: pad the array, or mask the access",
+            help="pad the array, or mask the access: Pallas pads blocks, not slices of refs",
             severity=level,
         )
     if trace.launch.witness is not None:
@@ -195,7 +202,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
         part.access.site,
         f"the last slice reaches past the end of `{part.ref.parameter}` where {spelled} does not divide dimension"
         f" {part.axis}",
-        help="slices of refs are not padded as blocks are: pad the array, or mask the access",
+        help="pad the array, or mask the access: Pallas pads blocks, not slices of refs",
         severity=Severity.WARNING,
     )
 

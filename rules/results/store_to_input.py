@@ -172,7 +172,7 @@ def _prefetch(store: Access, launch: Launch, context: Context) -> Iterator[Findi
     yield context.finding(
         store.site,
         f"store to `{store.ref.parameter}`, a scalar-prefetch operand that an index map reads",
-        help="blocks are fetched ahead by the numbers that were there before: compute them before the call",
+        help="compute the numbers before the call: blocks are fetched ahead by those that were there",
         op=None,
         severity=Severity.WARNING if store.certain else Severity.INFO,
         related=[(reader.site_of(reader.func.node), "index map that reads it") for reader in readers[:1]],
@@ -219,7 +219,7 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
         help_text = "write an output that is aliased to it (`input_output_aliases`)"
     elif (again := _is_seen_again(ref, launch, context)) and _is_read(ref, trace):
         message = f"{doing} to input `{ref.parameter}` is seen by the next grid step that uses the same block"
-        help_text = "and lost after that; use a scratch buffer to carry something from step to step"
+        help_text = "it is lost after that: use a scratch buffer to carry something from step to step"
         severity = Severity.INFO if ref.space == "smem" else Severity.WARNING
     elif _is_read_later(store, at, trace) or not trace.complete:
         severity = Severity.WARNING if again else Severity.INFO
@@ -229,7 +229,9 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
         if aliased is None:
             severity = Severity.INFO
         message = f"{doing} to input `{ref.parameter}` is lost: nothing copies an input block back"
-        help_text = "write an output" if aliased is False else "write the output that has its memory"
+        help_text = (
+            "write an output: add one to `out_shape`" if aliased is False else "write the output that is aliased to it"
+        )
         if launch.backend is None:
             help_text += "; on GPU the store changes the operand itself"
     yield context.finding(

@@ -243,14 +243,15 @@ class UninitialisedAccumulator(Rule):
             yield context.finding(
                 read.site,
                 f"{message}: on TPU an alias does not bring the operand's block",
-                help="copy the input block to the output block on the first visit",
+                help="copy the input block to the output block on the first visit: `o_ref[...] = x_ref[...]`",
                 severity=Severity.WARNING,
             )
             return
         yield context.finding(
             read.site,
             message,
-            help="it starts with whatever the memory held (NaN in interpret mode): write it on the first visit",
+            help="set it first, under `@pl.when(pl.program_id(axis) == 0)` if it is carried along a grid axis: "
+            "it starts with whatever the memory held (NaN in interpret mode)",
             severity=Severity.ERROR if read.certain and not _is_replaced(read, flow) else Severity.WARNING,
             fixes=_fixes(ref, read, trace, launch, context),
         )

@@ -144,7 +144,8 @@ class UnmaskedPartialBlock(Rule):
                 mixed.op.site,
                 f"`{short}` runs over padding: dimension {first.dimension} of `{first.load.ref.parameter}` has size"
                 f" {_spelled(length)}, in blocks of {_spelled(block)}",
-                help="mask the last block before reducing: its padding is not specified, and NaN in interpret mode",
+                help=f"mask the last block first, `jnp.where(index < {_spelled(length)}, x, ...)`: "
+                "what its padding holds is not specified",
                 severity=LEVELS[first.certainty],
                 op=mixed.op,
                 related=[(first.load.site, "read here")],

@@ -212,12 +212,14 @@ def _output(ref: Ref, func: Func, trace: KernelTrace, context: Context, *, meant
             return
         severity = Severity.ERROR if fresh == "sure" else Severity.WARNING
         message = f"{name} is never written: its block does not start with what the aliased operand holds"
-        help_text = "copy the input block to it, or give both `memory_space=pl.ANY`"
+        help_text = "copy the input block to it, `o_ref[...] = x_ref[...]`, or give both `memory_space=pl.ANY`"
     elif meant:
         return
     else:
         message = f"{name} is never written"
-        help_text = "the caller gets whatever the memory held (NaN in interpret mode)"
+        help_text = (
+            "write it, or take it out of `out_shape`: the caller gets whatever the memory held (NaN in interpret mode)"
+        )
     if use_of(launch, index) == "dropped" or any(trace.ops(*_EFFECTS)):
         severity = Severity.INFO
     elif _is_mentioned(local, func, site.node) and index not in taken:

@@ -129,6 +129,7 @@ class BlockOutOfRange(Rule):
         what = f"{'input' if block.role == 'in' else 'output'} {block.index}"
         assert block.array_shape is not None or count is None
         fact = f"index map of {what} returns {index} for dimension {at} at grid step {point.indices}"
+        wanted = "return block numbers that the array has"
         if count is None:
             limit = "block indices start at 0"
         elif block.dims is not None and block.dims[at].kind == "element":
@@ -137,11 +138,12 @@ class BlockOutOfRange(Rule):
             limit = f"the dimension has size {count}"
         else:
             limit = f"there {'is 1 block' if count == 1 else f'are {count} blocks'}"
+            wanted = "return 0" if count == 1 else f"return block numbers from 0 to {count - 1}"
         sure = block.sure and block.index_map.sure and not launch.only_traced
         yield context.finding(
             block.index_map.site_of(node),
             f"{fact}: {limit}",
-            help="index maps return the number of a block: the kernel would work on memory outside the array",
+            help=f"{wanted}: beyond them the kernel works on memory outside the array",
             severity=Severity.ERROR if sure else Severity.WARNING,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )

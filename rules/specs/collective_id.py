@@ -146,7 +146,7 @@ class CollectiveId(Rule):
                 if not (op.args or op.keywords or op.open):
                     yield context.finding(
                         op.site,
-                        "the barrier semaphore is taken, and the launch has no `collective_id`",
+                        "the kernel takes the barrier semaphore, but its launch has no `collective_id`",
                         help="give it one: `compiler_params=pltpu.CompilerParams(collective_id=0)`",
                         severity=Severity.ERROR if op.certain and launch.certain else Severity.WARNING,
                         related=[(launch.called_at, "launched here")],
@@ -156,7 +156,7 @@ class CollectiveId(Rule):
         if is_integer(number) and not taken and seen and compiler_param(launch, _ALLOWED) in (None, NONE):
             yield context.finding(
                 launch.called_at,
-                f"`collective_id={number.value}`, and the kernel never takes the barrier semaphore",
+                f"`collective_id={number.value}`, but the kernel never takes the barrier semaphore",
                 help="leave the id out, or have the devices wait for each other: `pltpu.get_barrier_semaphore()`",
                 severity=Severity.ERROR if launch.certain else Severity.WARNING,
             )

@@ -123,8 +123,8 @@ class DeviceId(Rule):
             what = "a dict" if isinstance(device, Dictionary) else f"a {device.kind}"
             yield context.finding(
                 op.site,
-                f"`device_id` is {what}, and `DeviceIdType.LOGICAL` takes one number",
-                help="coordinates go with `pl.DeviceIdType.MESH`",
+                f"`device_id` is {what}, but `DeviceIdType.LOGICAL` takes one number",
+                help="pass `device_id_type=pl.DeviceIdType.MESH`, which takes coordinates",
                 severity=Severity.ERROR if op.certain else Severity.WARNING,
                 op=op,
             )

@@ -203,7 +203,7 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
     yield context.finding(
         own or site,
         f'"{spelled}" is no dimension semantics' + ("" if always else f" in jax {context.spelled_versions(versions)}"),
-        help='words are "parallel" and "arbitrary", since 0.6 "core_parallel", since 0.7 "subcore_parallel"',
+        help='the words are "parallel" and "arbitrary", since 0.6 "core_parallel", since 0.7 "subcore_parallel"',
         severity=severity,
         versions=() if always else versions,
         version_dependent=not always,

@@ -136,11 +136,11 @@ def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:
         return
     if len(sizes) != len(names):
         axes = f"{len(sizes)} ax{'is' if len(sizes) == 1 else 'es'}"
-        yield f"`{of}` has {axes}, and `{of}_names` {len(names)}", f"name every axis in `{of}_names`"
+        yield f"`{of}` has {axes}, but `{of}_names` has {len(names)}", f"name every axis in `{of}_names`"
     if of != "cluster":
         return
     if len(sizes) > _MOST_AXES:
-        yield f"`cluster` has {len(sizes)} axes, of at most {_MOST_AXES}", "join some of them"
+        yield f"`cluster` has {len(sizes)} axes, of at most {_MOST_AXES}", "merge some of them into one"
     numbers = [integer(size) for size in sizes]
     blocks = None if None in numbers else math.prod(number for number in numbers if number is not None)
     if blocks is not None and blocks > _MOST_BLOCKS:
@@ -153,12 +153,15 @@ def _threads(launch: Launch) -> Iterator[tuple[str, str]]:
     number = integer(count)
     if number is not None and name in (None, NONE):
         help_ = 'name their axis: `thread_name="wg"`'
-        yield f"`num_threads={number}`, and no `thread_name`", help_
+        yield f"`num_threads={number}` without a `thread_name`", help_
     elif count in (None, NONE) and isinstance(name, Const) and name != NONE:
-        yield f'`thread_name="{name.value}"`, and no `num_threads`', "say how many warpgroups there are"
+        yield (
+            f'`thread_name="{name.value}"` without `num_threads`',
+            "say how many warpgroups there are: `num_threads=2`",
+        )
     elif number is not None and number > _MOST_THREADS:
         help_ = "a thread of Mosaic GPU is a warpgroup, 128 threads of CUDA"
-        yield f"`num_threads={number}`, and a block has {_MOST_THREADS} warpgroups at most", help_
+        yield f"`num_threads={number}`, but a block has {_MOST_THREADS} warpgroups at most", help_
 
 
 def _sequence(value: Value | None) -> tuple[Value, ...] | None:

@@ -148,7 +148,7 @@ def _slots(launch: Launch) -> Iterator[tuple[str, str]]:
     if steps is not None and known and len(known) == len(delays) and min(known) >= max(steps, 1):
         slots = "1 slot is" if steps == 1 else f"{steps} slots are"
         yield (
-            f"`delay_release` is {min(known)}, and {slots} too few: `max_concurrent_steps` is to be greater",
+            f"`delay_release` is {min(known)}, for which {slots} too few (`max_concurrent_steps`)",
             f"take `max_concurrent_steps={max(known) + 1}`",
         )
 
@@ -165,7 +165,10 @@ def _delay(spec: Value) -> int | None:
 def _warpgroups(launch: Launch) -> Iterator[tuple[str, str]]:
     compute, memory = integer(launch.argument("num_compute_wgs")), integer(launch.argument("memory_thread_idx"))
     if compute is not None and memory is not None and memory != compute:
-        yield f"`memory_thread_idx` is {memory}, and the last warpgroup is {compute}", "leave it out"
+        yield (
+            f"`memory_thread_idx` is {memory}, but the last warpgroup is {compute}",
+            "leave it out: the last warpgroup moves memory",
+        )
     axis = launch.argument("wg_axis")
     for trace, first, last in launch.spans:
         outer = trace.launch
@@ -182,8 +185,8 @@ def _warpgroups(launch: Launch) -> Iterator[tuple[str, str]]:
         )
         if compute is not None and threads is not None and threads != compute + 1 and alone:
             yield (
-                f"the launch has {threads} warpgroups, and this pipeline needs {compute + 1}: it computes in {compute} "
-                "and moves memory in one",
+                f"the launch has {threads} warpgroups, but this pipeline needs {compute + 1}: {compute} to compute, "
+                "one to move memory",
                 f"launch it with `num_threads={compute + 1}`",
             )
         return

@@ -132,7 +132,7 @@ class GridTooLarge(Rule):
                 yield context.finding(
                     launch.called_at,
                     f"grid {sizes} needs {blocks} blocks in CUDA's first dimension: the limit is {_MOST_X - 1}",
-                    help="use larger blocks, or loop in the kernel",
+                    help="use larger blocks, or loop in the kernel with `lax.fori_loop`",
                 )
             return
         parallel = _launched(grid, sizes, launch)
@@ -147,7 +147,7 @@ class GridTooLarge(Rule):
         yield context.finding(
             launch.called_at,
             f"grid {sizes} has {size} blocks in CUDA's dimension {name}: the limit is {limit}",
-            help=f"the {'first' if _is_first_x(failing[-1]) else 'last'} axis of the grid may be the long one",
+            help=f"make the {'first' if _is_first_x(failing[-1]) else 'last'} grid axis the long one: it is CUDA's x",
             severity=Severity.ERROR if len(failing) == len(context.versions) else Severity.WARNING,
             version_dependent=not context.everywhere(lambda v: all(_excess(d) for d in _cuda(parallel, cluster, v))),
             versions=failing if len(failing) < len(context.versions) else None,

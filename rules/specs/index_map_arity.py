@@ -158,7 +158,7 @@ class IndexMapArity(Rule):
         yield context.finding(
             where,
             message,
-            help="a parameter for each grid dimension, then one for each scalar-prefetch operand; `*_` takes the rest",
+            help="one parameter for each grid axis, then one for each scalar-prefetch operand: `lambda i, j, *_: ...`",
             severity=None if index_map.sure else Severity.WARNING,
             related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
             fixes=_fixes(index_map, rank + prefetch, context),

@@ -100,16 +100,16 @@ class IndexMapElementOffset(Rule):
             if inside and any(moves for moves, _, _ in known):
                 continue  # one block in so many is meant
             site = index_map.site_of(node)
-            fixes = []
+            fixes, wanted = [], "the number of the block"
             if isinstance(node, nodes.BinaryOperation):
-                kept = node.left if factor == "right" else node.right
-                edit = context.replace(site, index_map.site_of(kept).code)
-                fixes.append(context.safe("drop the block size from the index map", edit))
+                kept = index_map.site_of(node.left if factor == "right" else node.right).code
+                wanted = f"`{kept}`"
+                fixes.append(context.safe("drop the block size from the index map", context.replace(site, kept)))
             spelled = index_map.site_of(node).code
             yield context.finding(
                 site,
                 f"index map returns `{spelled}` for a dimension in blocks: Pallas multiplies by the block size itself",
-                help=f"return the block index for dimension {at}, or make it `pl.Element(...)` for element offsets",
+                help=f"return {wanted}, or make dimension {at} of the block `pl.Element(...)` for offsets in elements",
                 severity=Severity.WARNING if inside else Severity.ERROR,
                 related=[(index_map.spec.site, "block shape given here")],
                 fixes=fixes,

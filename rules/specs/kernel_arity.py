@@ -134,7 +134,7 @@ class KernelArity(Rule):
                 return  # `out_shape=x` is more than one output where x is a tuple
             gets = f"{wanted.count} ({wanted.spelled()})" if wanted.count or wanted.keywords else "none"
             message = f"{name} takes {signature.spelled()}, but the launch passes {gets}"
-            help_text = "one parameter for each prefetch operand, input, output and scratch, in that order"
+            help_text = "give it one parameter for each prefetch operand, input, output and scratch, in that order"
         else:
             return
         node = func.node if isinstance(func.node, nodes.Lambda) else func.node.name

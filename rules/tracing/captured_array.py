@@ -159,7 +159,7 @@ class CapturedArray(Rule):
                 yield context.finding(
                     found.site,
                     found.message,
-                    help=_PASS,
+                    help=found.help,
                     severity=severity,
                     version_dependent=not always,
                     versions=None if always else versions,
@@ -210,6 +210,7 @@ class _Found:
     site: Site
     message: str
     severity: Severity
+    help: str = _PASS
 
 
 class _Outside:
@@ -254,8 +255,9 @@ class _Outside:
         return _Found(
             operand,
             capture.site if capture is not None else event.site,
-            f"kernel captures `{name}`, an operand of its own launch: read it through its ref",
+            f"kernel captures `{name}`, an operand of its own launch",
             severity,
+            "read it through its ref: each operand comes as a parameter of the kernel",
         )
 
     def _traced(self, value: Sym, event: Event) -> _Found | None:

@@ -112,7 +112,7 @@ class KernelReturnsValue(Rule):
         yield context.finding(
             site,
             f"kernel returns {what}: it has to return None",
-            help="store the result into an output ref",
+            help="store the result into an output ref: `o_ref[...] = result`",
             severity=Severity.WARNING if isinstance(trace.returned, OneOf) else Severity.ERROR,
             fixes=[fix] if fix is not None else [],
         )

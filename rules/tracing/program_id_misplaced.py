@@ -170,7 +170,7 @@ class ProgramIdMisplaced(Rule):
             yield context.finding(
                 op.site,
                 "`pl.program_id` in an index map: the TPU lowering has no grid there",
-                help="the grid indices are the index map's arguments",
+                help="use the parameters of the index map: they are the grid indices",
                 severity=Severity.ERROR if index_map.launch.backend == "tpu" else Severity.WARNING,
                 op=op,
             )
@@ -188,7 +188,7 @@ class ProgramIdMisplaced(Rule):
             return context.finding(
                 op.site,
                 f"`pl.{_short(op)}({axis.value})`, but {limit}",
-                help="axes count from 0" if rank else "pass `grid=` to the launch",
+                help=f"axes count from 0: the last one is {rank - 1}" if rank else "pass `grid=` to the launch",
                 op=op,
                 related=[(launch.called_at, "launched here")],
             )
@@ -197,7 +197,7 @@ class ProgramIdMisplaced(Rule):
             return context.finding(
                 op.site,
                 f"`pl.program_id({axis.value})`: the TPU lowering takes no negative axis",
-                help=f"axis {axis.value + rank} is meant",
+                help=f"write `pl.program_id({axis.value + rank})`",
                 severity=Severity.ERROR if launch.backend == "tpu" else Severity.WARNING,
                 op=op,
                 fixes=[argument] if argument is not None else [],

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
 from pallas_lint.kernels.library.concretizations import demands
-from pallas_lint.kernels.model.called import last_part
-from pallas_lint.kernels.model.values import Array
+from pallas_lint.kernels.model.values import Array, Ref
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _KEYWORDS = {
 }  # fmt: skip
 _HELP = {
     "if": "use `@pl.when(condition)` for stores, `jnp.where` or `lax.cond` for values",
-    "while": "use `lax.while_loop`",
+    "while": "use `lax.while_loop(condition, body, init)`",
     "assert": "use `pl.debug_check`, or assert on shapes and other static values only",
     "ternary": "use `jnp.where(condition, a, b)`",
     "and": "use `jnp.logical_and(a, b)` or `(a) & (b)`",
@@ -33,8 +32,8 @@ _HELP = {
     "not": "use `jnp.logical_not(a)`",
     "chain": "write `(a < b) & (b < c)`",
     "in": "compare with each element and join with `|`",
-    "match": "use `lax.switch`",
-    "filter": "use `jnp.where`",
+    "match": "use `lax.switch(index, branches)`",
+    "filter": "use `jnp.where(condition, a, b)`",
     "index": "use `lax.switch`, or one ref with a leading dimension that is indexed",
     "slice": "use `pl.ds(start, size)` with a static size",
     "size": "take a block of static size and mask what is too much",
@@ -43,12 +42,12 @@ _HELP = {
     "format": "print with `pl.debug_print`; a format spec needs a number",
 }
 _CALLS = {
-    "range": "use `lax.fori_loop` or `pl.loop`",
+    "range": "use `lax.fori_loop(start, stop, body, init)`",
     "int": "use `.astype(jnp.int32)`",
     "float": "use `.astype(jnp.float32)`",
     "bool": "use a comparison, and `pl.when` or `jnp.where` on it",
-    "max": "use `jnp.maximum`",
-    "min": "use `jnp.minimum`",
+    "max": "use `jnp.maximum(a, b)`",
+    "min": "use `jnp.minimum(a, b)`",
     "any": "join the conditions with `|`",
     "all": "join the conditions with `&`",
     "sorted": "use `jnp.minimum` and `jnp.maximum`",
@@ -56,7 +55,7 @@ _CALLS = {
 
 
 class PythonControlFlow(Rule):
-    """Python asks for the value of something that is only traced.
+    """Python's `if`, `range` or `int`, or numpy, asks for the value of something that is only traced.
 
     A kernel's Python code runs once, while jax traces it; loads, `pl.program_id`, loop indices and whatever jnp makes
     of them have no value then. `if`, `while`, `assert`, `and`, `range(n)`, `int(x)`, `max(a, b)`, a list's index and
@@ -191,10 +190,12 @@ class PythonControlFlow(Rule):
     def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
         trace = index_map.run() if index_map.launch is not None and index_map.launch.is_pallas else None
         if trace is not None:
-            yield from self._report(trace, context, sure=index_map.sure)
+            yield from self._report(trace, context, sure=index_map.sure, given="a grid index")
 
-    def _report(self, trace: KernelTrace, context: Context, *, sure: bool) -> Iterator[Finding]:
-        asked = demands(trace)
+    def _report(
+        self, trace: KernelTrace, context: Context, *, sure: bool, given: str = "what the loop or branch passes on"
+    ) -> Iterator[Finding]:
+        asked = demands(trace, given)
         told = set()  # a helper that is called often asks each time
         for demand, sources in asked:
             if demand.kind == "shown":
@@ -208,7 +209,7 @@ class PythonControlFlow(Rule):
             yield context.finding(
                 demand.site,
                 _message(demand, sources),
-                help=_HELP.get(demand.kind) or _CALLS.get(last_part(demand.name), _call_help(demand.name)),
+                help=_HELP.get(demand.kind) or _call_help(demand),
                 severity=severity if demand.certain else severity.lowered(),
                 fixes=_fixes(demand, [other for other, _ in asked], context),
             )
@@ -216,14 +217,19 @@ class PythonControlFlow(Rule):
 
 def _message(demand: Concretization, sources: list[str]) -> str:
     origin = f", which comes from {' and '.join(sources[:2])}" if sources else ""
-    value = "a traced value" if isinstance(demand.value, Array) else "a ref"
+    value = "a traced value"
+    if not isinstance(demand.value, Array):
+        value, origin = f"the ref {sources[0]}" if sources else "a ref", ""
     name = demand.name.removeprefix("builtins.")
     if demand.kind == "chain":
         return f"a chained comparison is Python's `and`: it asks for {value}{origin}"
     if demand.kind == "call":
-        return f"`{name.replace('jax.numpy', 'jnp')}` has to know {value}{origin}"
+        spelled = name.replace("jax.numpy", "jnp").replace("numpy.", "np.")
+        if spelled.startswith(("np.", "math.")):
+            return f"`{spelled}` computes while the kernel is traced, and is given {value}{origin}"
+        return f"`{spelled}` needs Python numbers, and is given {value}{origin}"
     if demand.kind == "method":
-        return f"`.{name}()` has to know {value}{origin}"
+        return f"`.{name}()` asks for the number behind {value}{origin}"
     if demand.kind == "index":
         return f"a Python container is indexed by {value}{origin}"
     if demand.kind == "slice":
@@ -237,10 +243,12 @@ def _message(demand: Concretization, sources: list[str]) -> str:
     return f"Python `{_KEYWORDS[demand.kind]}` on {value}{origin}"
 
 
-def _call_help(name: str) -> str:
-    module, _, short = name.rpartition(".")
+def _call_help(demand: Concretization) -> str:
+    module, _, short = demand.name.rpartition(".")
     if module in ("numpy", "math"):
-        return f"use `jnp.{short}`"
+        return f"use `jnp.{short}`{' on what the ref holds: `ref[...]`' if isinstance(demand.value, Ref) else ''}"
+    if short in _CALLS:
+        return _CALLS[short]
     return "sizes have to be Python numbers" if module.startswith("jax") else "compute with jnp instead"
 
 

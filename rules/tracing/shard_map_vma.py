@@ -165,7 +165,10 @@ class _Silence:
     def help(self) -> str:
         if self.keyword is None:
             return "pass `check_rep=False` to `shard_map`"
-        return f"write `{self.keyword}=` with that of the operands, or pass `check_vma=False` to `shard_map`"
+        return (
+            f"write `{self.keyword}=jax.typeof(x).{self.keyword}` with an operand `x`, "
+            "or pass `check_vma=False` to `shard_map`"
+        )
 
     def since(self, context: Context) -> str:
         return "" if self.always else f" in jax {context.spelled_versions(self.versions)}"

@@ -160,7 +160,7 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
             yield context.finding(
                 access.site,
                 f"`{stored.parameter}` itself is stored into `{name}`, not what it holds",
-                help="load it first: `[...]`",
+                help=f"load it first: `{stored.parameter}[...]`",
                 op=access,
                 fixes=_loaded(access, context),
             )
@@ -174,7 +174,9 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
             yield context.finding(
                 access.site,
                 f"shape {_text(given)} is stored where `{name}` has {_text(target)}: stores do not broadcast",
-                help="store a value of exactly that shape" if given else f"fill it: `jnp.full({_text(target)}, ...)`",
+                help="store a value of that shape: `jnp.broadcast_to(x, ref.shape)`, a reduction with `keepdims=True`"
+                if given
+                else f"fill it: `jnp.full({_text(target)}, ...)`",
                 severity=severity,
                 op=access,
                 fixes=_filled(access, target, given, context),

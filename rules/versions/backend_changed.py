@@ -145,7 +145,7 @@ class BackendChanged(Rule):
             launch.called_at,
             message,
             help=(
-                f"name the backend in `compiler_params`, here {_TITLES[wanted]}"
+                f"name the backend: `compiler_params=plgpu.CompilerParams()` of {_TITLES[wanted]}"
                 if wanted == "triton"
                 else "launch with `plgpu.kernel`"
             ),

@@ -8,7 +8,7 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, reached
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.fixes.migration import Migration
+from pallas_lint.fixes.migration import Migration, advice
 from pallas_lint.fixes.rewrites import loaded_index, replacing
 from pallas_lint.rule import Example, Rule
 
@@ -126,7 +126,7 @@ class DeprecatedApi(Rule):
             return
         replacement = compat.replacement(name.name, version=context.versions[-1])
         until = f" and gone in {history.removed}" if history.removed is not None else ""
-        help_ = replacement.note if replacement is not None else history.message or ""
+        help_ = advice(replacement) if replacement is not None else history.message or ""
         fix = replacing(Migration(name, context))
         yield context.finding(
             name.use.span_of(name.node),

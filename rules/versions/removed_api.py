@@ -8,7 +8,7 @@ from pallas_lint import compat
 from pallas_lint.api_names import PALLAS, api_name, because, keywords, positions, reached
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.fixes.migration import Migration, short
+from pallas_lint.fixes.migration import Migration, advice, short
 from pallas_lint.fixes.rewrites import (
     BY_BACKEND,
     KEYWORDS,
@@ -196,7 +196,7 @@ class RemovedApi(Rule):
             return
         gone = _gone(history.spans(), failing[0])
         replacement = compat.replacement(name.name, version=failing[-1])
-        help_ = replacement.note if replacement is not None else history.message or ""
+        help_ = advice(replacement) if replacement is not None else history.message or ""
         fix = replacing(Migration(name, context))
         yield context.finding(
             name.use.span_of(name.node),
@@ -224,7 +224,7 @@ class RemovedApi(Rule):
             yield context.finding(
                 keyword.span,
                 f"`{name.spelled}` takes no {named}{when}: {because(context, failing)}",
-                help=replacement.note if replacement is not None else "",
+                help=advice(replacement) if replacement is not None else "",
                 severity=Severity.INFO if context.assumed and since else Severity.ERROR,
                 versions=failing,
                 fixes=[fix] if fix is not None else [],
@@ -330,7 +330,7 @@ class RemovedApi(Rule):
                 yield context.finding(
                     keyword.site,
                     f"`{keyword.spelled}` takes no `{keyword.name}`{when}: {because(context, failing)}",
-                    help=replacement.note if replacement is not None else "",
+                    help=advice(replacement) if replacement is not None else "",
                     severity=Severity.INFO if context.assumed and since else Severity.ERROR,
                     versions=failing,
                 )
@@ -366,7 +366,7 @@ class RemovedApi(Rule):
             yield context.finding(
                 use.span,
                 f"`{use.spelled}` is gone since before jax {replacement.gone_before}",
-                help=replacement.note,
+                help=advice(replacement),
                 versions=versions,
                 fixes=fixes,
             )

@@ -82,6 +82,9 @@ class TestRule:
             assert "\n" not in message and len(message) <= 160, message
             assert not re.search(r"\b(please|should|consider)\b", message, re.IGNORECASE), message
             assert finding.help or finding.fixes, f"{message}: says nothing of what to do"
+            assert not re.match(r"[A-Z][a-z]", finding.help), finding.help
+            assert not finding.help.endswith((".", "!")) and finding.help.count("`") % 2 == 0, finding.help
+            assert len(finding.help) <= 200, finding.help
             assert all(fix.title[0].islower() or fix.title[0] == "`" for fix in finding.fixes)
 
 

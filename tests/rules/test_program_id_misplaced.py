@@ -21,7 +21,11 @@ CODE = """
 
 @pytest.mark.parametrize(
     ("axis", "grid", "meant"),
-    [("-1", "(4,)", "axis 0 is meant"), ("-2", "(4, 2)", "axis 0 is meant"), ("-1", "(4, 2)", "axis 1 is meant")],
+    [
+        ("-1", "(4,)", "write `pl.program_id(0)`"),
+        ("-2", "(4, 2)", "write `pl.program_id(0)`"),
+        ("-1", "(4, 2)", "write `pl.program_id(1)`"),
+    ],
 )
 def test_negative_axes_of_any_grid(axis: str, grid: str, meant: str) -> None:
     (finding,) = lint(CODE.format(axis=axis, grid=grid), "0.10.2", "tpu", select="PAL504")

@@ -127,7 +127,7 @@ def test_of_a_kind_on_tpu(dtype: str, flagged: bool) -> None:
     expression = f"jnp.argmax({dtype}, axis=1, keepdims=True)"
     assert of_kind_found(expression, "tpu", "0.12.0.1") == (["ERROR"] if flagged else [])
     (help_,) = {f.help for f in lint(of_kind(expression, "tpu"), "0.12.0.1", select=CODE)} or {None}
-    assert help_ in (None, "cast to float32 around it, or where the value is loaded")
+    assert help_ in (None, "compute it in float32: `x.astype(jnp.float32)` before, and cast the result back")
 
 
 OPERANDS = ("x", "x / 2", "x * 2.0", "k", "k + 1", "w", "jnp.exp(x)", "x > 0", "jnp.where(x > 0, x, 0.5)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.identity import Same
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
 from pallas_lint.kernels.model.shared_parts import asked_once
-from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
 from pallas_lint.records import define, field
 
@@ -83,6 +83,7 @@ class Traced:
     """Tells, event by event, which values of one kernel are traced ones."""
 
     trace: KernelTrace
+    given: str  # what a value is that nothing in the trace makes
     loads: dict[Same, Access] = field(factory=dict)
     captured: set[Same] = field(factory=set)
 
@@ -112,12 +113,14 @@ class Traced:
         if origin is None:
             load = self.loads.get(Same(value))
             if load is None:
-                return None if value.site is not None else ["a value that the loop or branch passes on"]
+                return None if value.site is not None else [self.given]
             return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
         if origin.name == NUM_PROGRAMS:
             return ["a grid size that is not known before the kernel runs"] if self._grid_is_dynamic(origin) else None
         if origin.name == "jax.lax.psum" and origin.args and isinstance(origin.args[0], Const):
             return None  # `psum(1, axis)` is the size of the axis, a Python number
+        if LOOP_INDEX in origin.name:
+            return ["the loop index"]
         if origin.form == "call" and origin.name not in _TRANSPARENT:
             short = origin.name.removeprefix("jax.experimental.").removeprefix("jax.")
             return [f"`{short.replace('pallas.', 'pl.').replace('numpy.', 'jnp.')}`"]
@@ -155,12 +158,15 @@ def _parts(value: Value) -> list[Value]:
     return list(options(value))
 
 
-def demands(trace: KernelTrace) -> list[tuple[Concretization, list[str]]]:
+def demands(
+    trace: KernelTrace, given: str = "what the loop or branch passes on"
+) -> list[tuple[Concretization, list[str]]]:
     """The demands of a kernel for values that surely are traced, with what makes them so.
 
-    With no source at all the value comes from a parameter of which it is not known to be a ref.
+    With no source at all the value comes from a parameter of which it is not known to be a ref. `given` names what
+    comes from outside of the trace: for an index map, the indices of the grid.
     """
-    traced = Traced(trace)
+    traced = Traced(trace, given)
     found = []
     for event in trace.events:
         if isinstance(event, Concretization):

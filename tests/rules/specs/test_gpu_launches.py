@@ -35,17 +35,17 @@ def run(x):
 
 
 LAUNCHES = {
-    "grid=(4,)": "`grid` has 1 axis, and `grid_names` 0",
-    'grid=(4, 2), grid_names=("m",)': "`grid` has 2 axes, and `grid_names` 1",
-    'grid=[4], grid_names=["m", "n"]': "`grid` has 1 axis, and `grid_names` 2",
-    "cluster=(2,)": "`cluster` has 1 axis, and `cluster_names` 0",
+    "grid=(4,)": "`grid` has 1 axis, but `grid_names` has 0",
+    'grid=(4, 2), grid_names=("m",)': "`grid` has 2 axes, but `grid_names` has 1",
+    'grid=[4], grid_names=["m", "n"]': "`grid` has 1 axis, but `grid_names` has 2",
+    "cluster=(2,)": "`cluster` has 1 axis, but `cluster_names` has 0",
     'cluster=(1, 1, 1, 2), cluster_names=("a", "b", "c", "d")': "`cluster` has 4 axes, of at most 3",
     'cluster=(32,), cluster_names=("c",)': "a cluster of 32 blocks, and GPUs have 16 at most: the launch fails",
     'cluster=(4, 8), cluster_names=("c", "d")': "a cluster of 32 blocks, and GPUs have 16 at most: the launch fails",
-    "num_threads=2": "`num_threads=2`, and no `thread_name`",
-    "num_threads=2, thread_name=None": "`num_threads=2`, and no `thread_name`",
-    'thread_name="wg"': '`thread_name="wg"`, and no `num_threads`',
-    'num_threads=17, thread_name="wg"': "`num_threads=17`, and a block has 16 warpgroups at most",
+    "num_threads=2": "`num_threads=2` without a `thread_name`",
+    "num_threads=2, thread_name=None": "`num_threads=2` without a `thread_name`",
+    'thread_name="wg"': '`thread_name="wg"` without `num_threads`',
+    'num_threads=17, thread_name="wg"': "`num_threads=17`, but a block has 16 warpgroups at most",
 }
 RIGHT_LAUNCHES = (
     "",
@@ -101,19 +101,17 @@ def run(x):
 
 
 _THREE = 'num_threads=3, thread_name="wg"'
-_NEEDS_TWO = "the launch has 3 warpgroups, and this pipeline needs 2: it computes in 1 and moves memory in one"
+_NEEDS_TWO = "the launch has 3 warpgroups, but this pipeline needs 2: 1 to compute, one to move memory"
 PIPELINES = {
     _NEEDS_TWO: pipeline(launch=_THREE),
-    "the launch has 2 warpgroups, and this pipeline needs 3: it computes in 2 and moves memory in one": pipeline(
+    "the launch has 2 warpgroups, but this pipeline needs 3: 2 to compute, one to move memory": pipeline(
         "num_compute_wgs=2"
     ),
     '`wg_axis` is "wg", and the launch\'s `thread_name` "own"': pipeline(launch='num_threads=2, thread_name="own"'),
-    "`memory_thread_idx` is 0, and the last warpgroup is 1": pipeline("memory_thread_idx=0"),
+    "`memory_thread_idx` is 0, but the last warpgroup is 1": pipeline("memory_thread_idx=0"),
     "`memory_registers` is 41, and registers come by eights": pipeline("memory_registers=41"),
-    "`delay_release` is 2, and 2 slots are too few: `max_concurrent_steps` is to be greater": pipeline(
-        block="delay_release=2"
-    ),
-    "`delay_release` is 1, and 1 slot is too few: `max_concurrent_steps` is to be greater": pipeline(
+    "`delay_release` is 2, for which 2 slots are too few (`max_concurrent_steps`)": pipeline(block="delay_release=2"),
+    "`delay_release` is 1, for which 1 slot is too few (`max_concurrent_steps`)": pipeline(
         block="delay_release=1", function="emit_pipeline"
     ),
 }
