@@ -11,7 +11,7 @@ from pallas_lint import compat
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import TROUBLE
 from pallas_lint.compat import answers, question
-from pallas_lint.compat.support import BACKENDS, LEGEND, nearest, short
+from pallas_lint.compat.support import BACKENDS, LEGEND, PALLAS, nearest, short
 from pallas_lint.report.wrapping import width_of
 
 if TYPE_CHECKING:
@@ -46,9 +46,12 @@ def run(
         return terminal.fail("support: name a function or a dtype, too, as in `jnp.cumsum tpu`")
     matches = answers.answer(asked, _backends(target), versions)
     if not matches:
-        close = nearest(asked.names[0] if asked.names else query)
+        name = asked.names[0] if asked.names else query
+        close = nearest(name) if name.count(".") < 2 else []  # of `jnp.linalg.norm` nothing is like `jnp.norm`
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        terminal.say(f"nothing is known about `{asked.names[0] if asked.names else query}`{hint}")
+        terminal.say(
+            f"nothing is known about `{name}`{hint or '; `pallas-lint probe` lowers and compiles your own kernel'}"
+        )
         return TROUBLE
     if output_format == "json":
         print(json.dumps({"version": 1, "query": query, "matches": matches}, indent=2))
@@ -111,9 +114,10 @@ def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     """What is said of a backend: of the dtypes that were asked for first."""
     own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
     told = _sentence(shown, version)
-    if shown["note"]:
-        told = shown["note"] if shown["status"] == "unknown" else f"{told}; {shown['note']}"
-    return f"{own}; in general: {told}" if own else told
+    note = shown["note"]
+    if own:
+        return f"{own}; {note}; in general: {told}" if note else f"{own}; in general: {told}"
+    return told if not note else note if shown["status"] == "unknown" else f"{told}; {note}"
 
 
 def _name(name: str) -> str:
@@ -310,6 +314,8 @@ class _Printer:
             self.line("  " + self.escape("; ".join(parts)), 4)
             for version, status in match["status"].items():
                 self.line(f"  jax {version}: {status}", 4)
+            if not match["name"].startswith(PALLAS):
+                self.line("  whether a kernel can call it was not measured: `pallas-lint probe` tries your own", 4)
             if match["message"]:
                 self.line(f"  jax says: {self.escape(match['message'])}", 4)
         replacement = match.get("replacement")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,27 @@ _MODULES = {
     "special": "jax.scipy.special", "pl": support.PALLAS, "pltpu": f"{support.PALLAS}.tpu",
     "plgpu": f"{support.PALLAS}.mosaic_gpu", "pltriton": f"{support.PALLAS}.triton", "plsc": f"{support.PALLAS}.tpu_sc",
 }  # fmt: skip
+# Words of speech for what has another name.
+_MEANT = {
+    "print": f"{support.PALLAS}.debug_print", "popcount": "jax.lax.population_count", "if": "jax.lax.cond",
+    "if_else": "jax.lax.cond", "for": "jax.lax.fori_loop", "for_loop": "jax.lax.fori_loop",
+    "loop": "jax.lax.fori_loop", "while": "jax.lax.while_loop", "matrix_multiply": "jax.numpy.matmul",
+    "matrix_multiplication": "jax.numpy.matmul", "mma": "jax.numpy.dot", "dot": "jax.numpy.dot",
+    "condition": "jax.lax.cond", "convolution": "jax.lax.conv_general_dilated",
+    "conv2d": "jax.lax.conv_general_dilated", "bool_reduce": "jax.numpy.any", "mask": "jax.numpy.where",
+    "masked_load": f"{support.PALLAS}.triton.load", "masked_store": f"{support.PALLAS}.triton.store",
+    "random_bits": f"{support.PALLAS}.tpu.prng_random_bits",
+}  # fmt: skip
+_LAUNCH = (
+    "this is about the inside of a kernel; jax has no reverse-mode derivative of a launch: `pallas-lint rule PAL505`"
+)
+_INSIDE = {"jax.grad": _LAUNCH, "jax.value_and_grad": _LAUNCH, "jax.vjp": _LAUNCH, "grad": _LAUNCH}
 
 
 def is_name(word: str) -> bool:
     """Whether something is known under a word, or it is written as a name."""
-    return "." in word or "*" in word or bool(support.candidates(word)) or module_named(word) is not None
+    known = word.lower() in _MEANT or bool(support.candidates(word)) or module_named(word) is not None
+    return "." in word or "*" in word or known
 
 
 def answer(question: Question, backends: Sequence[str], versions: Sequence[str]) -> list[dict[str, Any]]:
@@ -47,6 +64,10 @@ def _of_name(name: str, question: Question, backends: Sequence[str], versions: S
     found = [
         support.describe(kind, each, backends, versions, question.devices) for kind, each in support.candidates(own)
     ]
+    if not found and name.isidentifier():
+        return _list(name, _with_word(name.lower()), backends, versions)
+    if "." not in own:  # what is gone is hardly meant by a bare name, as `dot`
+        found.sort(key=_is_gone)
     for match in found:
         if note:
             match["note"] = note
@@ -60,7 +81,12 @@ def _of_name(name: str, question: Question, backends: Sequence[str], versions: S
 
 
 def own_name(name: str) -> tuple[str, str]:
-    """The name that a function of another library has in jax, and what to say of that; the name itself else."""
+    """The name that is meant: what a function of another library is in jax, what a word of speech is; what to say."""
+    meant = _MEANT.get(name.lower())
+    if meant is not None:
+        return meant, f"`{name}` is taken for `{support.short(meant)}`"
+    if name in _INSIDE:
+        return name, _INSIDE[name]
     head, _, rest = name.partition(".")
     module = support.FOREIGN.get(head) if rest else None
     if module is None:
@@ -96,6 +122,19 @@ def _matching(pattern: str) -> list[str]:
     return sorted({name for name in every if fnmatchcase(support.short(name), pattern) or fnmatchcase(name, pattern)})
 
 
+def _with_word(word: str) -> list[str]:
+    """Canonical names of which a word is a part: `prng` of `prng_seed`."""
+    every = {*compat.function_names(), *(name for module in support.PALLAS_MODULES for name in members(module))}
+    return sorted(name for name in every if word in re.split(r"[.:_]", name.lower()))
+
+
+def _is_gone(match: dict[str, Any]) -> bool:
+    """Whether the newest jax that is asked for does not have it any more."""
+    history = compat.api(match["name"])
+    versions = match.get("versions") or (compat.newest(),)
+    return history is not None and history.status(versions[-1]) == "removed"
+
+
 def _list(query: str, names: list[str], backends: Sequence[str], versions: Sequence[str]) -> list[dict[str, Any]]:
     if not names:
         return []
@@ -114,10 +153,12 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
     if function is None or not question.forms:
         return {}
     newest = match["versions"][-1]
+    measured = [each for each in question.dtypes if each in compat.DTYPES]
+    dtype = measured[0] if len(measured) == 1 else None
     return {
         forms.in_words(variant): {
             backend: function.verdict(
-                backend, newest, variant=variant, device=support.device_of(backend, question.devices)
+                backend, newest, dtype=dtype, variant=variant, device=support.device_of(backend, question.devices)
             ).status
             for backend in backends
         }

@@ -87,7 +87,7 @@ def nearest(query: str) -> list[str]:
                 pool.setdefault(name.lower(), f"{module}.{name}")
     import difflib
 
-    return [short(pool[name]) for name in difflib.get_close_matches(last, pool, n=3, cutoff=0.6)]
+    return [short(pool[name]) for name in difflib.get_close_matches(last, pool, n=3, cutoff=0.66)]
 
 
 def short(name: str) -> str:
@@ -134,6 +134,8 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     if backend == "tpu" and others:
         return f"the compiler was asked for {' and '.join(TPU_DEVICES)}, not for {', '.join(others)}"
     told = compat.function(name)
+    if backend == "tpu" and told is not None and device_of(backend, devices) is None:
+        return _generations(told, version)
     if backend == "mosaic_gpu" and told is not None and device_of(backend, devices) is None:
         either = {each: told.verdict(backend, version, device=each).status for each in SEMANTICS}
         if set(either.values()) >= {"supported", "unsupported"} or (
@@ -143,6 +145,23 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
             parts = (f"in {each.capitalize()} semantics {words[status]}" for each, status in either.items())
             return f"{', '.join(parts)} (Warpgroup is the default from jax 0.11 on)"
     return ""
+
+
+def _generations(told: compat.FunctionSupport, version: str) -> str:
+    """The dtypes that one generation of TPUs takes and another does not."""
+    by_answer: dict[tuple[str, ...], list[str]] = {}
+    for dtype in compat.DTYPES:
+        answers = tuple(told.verdict("tpu", version, dtype=dtype, device=each).status for each in TPU_DEVICES)
+        if set(answers) == {"supported", "unsupported"}:
+            by_answer.setdefault(answers, []).append(dtype)
+    parts = []
+    for answers, dtypes in by_answer.items():
+        takes, refuses = (
+            ", ".join(each for each, answer in zip(TPU_DEVICES, answers, strict=True) if answer == wanted)
+            for wanted in ("supported", "unsupported")
+        )
+        parts.append(f"{', '.join(dtypes)} on {takes}, not on {refuses}")
+    return "; ".join(parts)
 
 
 def _function(
@@ -201,7 +220,7 @@ LEGEND = {
     "lowers": "jax lowers it, and no compiler was asked",
     "compiles": "the device's compiler takes it, too",
     "runs": "it ran on an H200 with jax 0.11.2, with the right numbers, and lowers here",
-    "some": "in some forms only",
+    "some": "in some forms, or on some devices, only",
     "no": "in no form that was tried",
     "no load": "blocks of this dtype cannot be loaded",
     "?": "not measured",
