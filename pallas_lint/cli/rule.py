@@ -12,6 +12,8 @@ from pallas_lint.registry import PluginError
 from pallas_lint.report.style import Style, wants_colour
 from pallas_lint.report.wrapping import columns_of, width_of, wrapped
 
+_WIDEST = 100  # columns of a page: longer lines are hard to read
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
@@ -95,23 +97,24 @@ def _explained(infos: Sequence[Any], style: Style) -> Iterator[str]:
             yield "\n"
         title = f"{style.severity(info.severity, info.code)} {style.bold(info.name)} [{_facts(info)}]\n"
         yield title
-        if style.colour:
-            yield _formatted(info.docs())
+        width = width_of(sys.stdout)
+        if style.colour or width is not None:
+            yield _formatted(info.docs(), width or _WIDEST, colour=style.colour)
         else:
             yield f"\n{info.docs().strip()}\n"
 
 
-def _formatted(text: str) -> str:
-    """Markdown as a terminal shows it; only here is rich worth its import."""
+def _formatted(text: str, width: int, *, colour: bool) -> str:
+    """Markdown as a terminal shows it, with colours or without; only here is rich worth its import."""
     import io
 
     from rich.console import Console
     from rich.markdown import Markdown
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=min(Console().width, 100))
+    console = Console(file=io.StringIO(), force_terminal=colour, no_color=not colour, width=min(width, _WIDEST))
     console.print(Markdown(text))
     shown: str = console.file.getvalue()  # type: ignore[attr-defined]
-    return shown
+    return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
 def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:

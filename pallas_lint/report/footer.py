@@ -55,15 +55,19 @@ def _lines(report: Report) -> Iterator[str]:
         )
     for note in report.notes:
         yield f"{style.dim('note:')} {visible(note)}"
-    if not report.findings and (report.kernels or report.seen):
+    if report.seen or (report.kernels and not report.findings):
         yield _judged(report)
 
 
 def _judged(report: Report) -> str:
-    """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with shapes, 1 not followed: src/a.py:40"."""
+    """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with shapes, 1 not followed: src/a.py:40".
+
+    Beside findings it has been said of how many kernels they are.
+    """
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
     judged = ", ".join((*backends, *report.jax))
-    kernels = f"{count(report.kernels, 'kernel')} judged{f' for {judged}' if judged else ''}"
+    subject = "" if report.findings else f"{count(report.kernels, 'kernel')} "
+    kernels = f"{subject}judged{f' for {judged}' if judged else ''}"
     sight = Sight.of(report.seen)
     if not sight.launches:
         return kernels

@@ -174,11 +174,12 @@ LOST = LaunchSight("src/b.py", 40, 4, None, stopped="nothing that runs leads the
         ),
     ],
 )
-def test_what_a_clean_run_has_judged(seen: list[LaunchSight], kernels: int, last: str) -> None:
+def test_what_a_run_has_judged(seen: list[LaunchSight], kernels: int, last: str) -> None:
     out = render("concise", seen=seen, kernels=kernels, jax=["jax 0.10.2 (uv.lock)"])
     assert out.splitlines()[-1] == last
     assert render("concise", seen=seen, kernels=kernels, quiet=True) == ""
-    assert "judged" not in render("concise", FINDING, seen=seen, kernels=kernels)
+    with_findings = render("concise", FINDING, seen=seen, kernels=kernels, jax=["jax 0.10.2 (uv.lock)"])
+    assert with_findings.splitlines()[-1] == last.partition(" ")[2].partition(" ")[2], "how many, it has said before"
 
 
 def test_footer_counts() -> None:
