@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.witness import Witness
 
 Applicability = Literal["safe", "unsafe"]
-DOCS_URL = "https://pallas-lint.readthedocs.io/rules/"
+DOCS_URL = "https://pallas-lint.readthedocs.io/en/stable/rules/"
 
 
 class Severity(enum.Enum):

@@ -1,301 +1,93 @@
-"""Pages of the documentation that are made from the program itself: rules, settings, support tables, upgrades.
+"""Build the documentation: `python tools/site.py`, into build/site; `serve` shows it and follows what is edited.
 
-A hook of mkdocs, called by `mkdocs build` and `mkdocs serve`. Nothing that is made here is kept in the repository.
+The pages of docs/ and those that `site_pages` makes are put together in a temporary folder with the settings of
+mkdocs.yml, and Zensical makes a site of them there. A link, picture or page of the navigation that leads nowhere fails.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-import re
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File
-from pallas_lint import compat
-from pallas_lint.compat import support
-from pallas_lint.cli.rule import markdown
-from pallas_lint.config.settings import Settings, configurable, schema
-from pallas_lint.registry import all_rules
+import yaml
+from site_links import dead_ends
+from site_pages import made, rules_in_navigation
+from watchfiles import watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
-    from mkdocs.structure.pages import Page
-    from pallas_lint.registry import RuleEntry
+    from collections.abc import Sequence
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
-_FAMILIES = {
-    "PAL0": "The file itself",
-    "PAL1": "What cannot be lowered",
-    "PAL2": "Layout and memory",
-    "PAL3": "Grid, specs and signatures",
-    "PAL4": "Right results",
-    "PAL5": "Tracing",
-    "PAL6": "Checks that do not check",
-    "PAL7": "API by version",
-    "PAL9": "What the probe finds",
-}
-_BACKENDS = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
-_LETTERS = {"supported": "y", "unsupported": "n", "depends": "s", "lowers": "l", "unknown": "?"}
+_DOCS = _REPOSITORY / "docs"
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the rules' pages where the navigation says `rules/`."""
-    for entry in config.nav or ():
-        if entry.get("Rules") == "rules/":
-            families: list[dict[str, Any]] = [
-                {
-                    title: [
-                        {f"{code} {rule.name}": f"rules/{code}.md"}
-                        for code, rule in all_rules().items()
-                        if code.startswith(prefix)
-                    ]
-                }
-                for prefix, title in _FAMILIES.items()
-            ]
-            entry["Rules"] = ["rules/index.md", *families]
-    return config
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build or serve; the exit status says whether all links lead somewhere."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("what", nargs="?", choices=["build", "serve"], default="build")
+    parser.add_argument("--to", type=Path, default=_REPOSITORY / "build" / "site", metavar="FOLDER")
+    parser.add_argument("--offline", action="store_true", help="pages that can be opened as files")
+    told = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        _put_together(root, offline=told.offline)
+        return _serve(root) if told.what == "serve" else _build(root, told.to)
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made here."""
-    pages = {
-        "rules/index.md": "".join(_rule_index()),
-        **{f"rules/{code}.md": _rule_page(entry) for code, entry in all_rules().items()},
-        "settings.md": "".join(_settings_page((_REPOSITORY / "docs" / "settings.in.md").read_text(encoding="utf-8"))),
-        "upgrading.md": "".join(_upgrading((_REPOSITORY / "docs" / "upgrading.in.md").read_text(encoding="utf-8"))),
-        "changelog.md": (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
-        "assets/support-data.js": f"window.pallasSupport = {json.dumps(_support(), separators=(',', ':'))};\n",
-    }
-    for name in ("settings.in.md", "upgrading.in.md"):
-        template = files.get_file_from_path(name)
-        if template is not None:
-            files.remove(template)
+def _put_together(root: Path, *, offline: bool) -> None:
+    """Settings and all pages; what has not changed is not written, so that `serve` builds only what has."""
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(_settings(offline=offline), sort_keys=False), encoding="utf-8")
+    pages: dict[str, bytes] = {path: content.encode() for path, content in made().items()}
+    for file in _DOCS.rglob("*"):
+        if file.is_file() and not file.name.endswith(".in.md"):
+            pages[file.relative_to(_DOCS).as_posix()] = file.read_bytes()
     for path, content in pages.items():
-        files.append(File.generated(config, path, content=content))
-    return files
+        page = root / "docs" / path
+        if not page.exists() or page.read_bytes() != content:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_bytes(content)
 
 
-# -- rules -------------------------------------------------------------------------------------------------------------
+def _settings(*, offline: bool) -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load((_REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings["nav"] = [{"Rules": rules_in_navigation()} if "Rules" in entry else entry for entry in settings["nav"]]
+    for extension in settings["markdown_extensions"]:
+        if "pymdownx.snippets" in extension:
+            extension["pymdownx.snippets"]["base_path"] = [str(_REPOSITORY)]
+    if offline:
+        settings["plugins"].append("offline")
+    return settings
 
 
-def _rule_index() -> Iterator[str]:
-    yield "# Rules\n\nEach code is one rule; its page says what goes wrong on the hardware, how to fix it, and when it "
-    yield "is silent. *Safe* fixes keep every result or repair what could not run; a person must look at *unsafe* "
-    yield "ones.\n"
-    for prefix, title in _FAMILIES.items():
-        yield f"\n## {prefix}xx {title}\n\n| code | name | severity | fix | |\n|---|---|---|---|---|\n"
-        for code, entry in all_rules().items():
-            if code.startswith(prefix):
-                fix = entry.fix or ""
-                yield f"| [{code}]({code}.md) | `{entry.name}` | {entry.severity.value} | {fix} "
-                yield f"| {_cell(entry.summary)} |\n"
+def _build(root: Path, target: Path) -> int:
+    made = subprocess.run([*_ZENSICAL, "build", "--strict", "-f", str(root / "mkdocs.yml")], check=False)
+    if made.returncode:
+        return made.returncode
+    wrong = dead_ends(root / "site")
+    if not wrong:
+        if target == _REPOSITORY / "build" / "site":
+            shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(root / "site", target, dirs_exist_ok=True)
+    print("\n".join(wrong) or f"built {target}")
+    return 1 if wrong else 0
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _serve(root: Path) -> int:
+    with subprocess.Popen([*_ZENSICAL, "serve", "-f", str(root / "mkdocs.yml")]) as serving:
+        try:
+            for _ in watch(_DOCS, _REPOSITORY / "CHANGELOG.md", _REPOSITORY / "mkdocs.yml"):
+                _put_together(root, offline=False)
+        finally:
+            serving.terminate()
+    return 0
 
 
-def _rule_page(entry: RuleEntry) -> str:
-    return _linked(markdown(entry), entry.code)
+_ZENSICAL = (sys.executable, "-m", "zensical")
 
-
-def _linked(text: str, own: str) -> str:
-    """Codes of other rules become links, in prose only."""
-    known = all_rules()
-
-    def link(match: re.Match[str]) -> str:
-        code = match[0]
-        return code if code == own or code not in known else f"[{code}]({code}.md)"
-
-    pieces = re.split(r"(```.*?```|`[^`]*`|\[[^\]]*\]\([^)]*\))", text, flags=re.DOTALL)
-    return "".join(piece if number % 2 else re.sub(r"\bPAL\d{3}\b", link, piece) for number, piece in enumerate(pieces))
-
-
-# -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def _settings_page(template: str) -> Iterator[str]:
-    before, _, after = template.partition("<!-- keys -->\n")
-    yield before
-    described = schema()["properties"]
-    defaults = Settings()
-    for key, attribute in configurable().items():
-        default = getattr(defaults, attribute.name)
-        yield f"### `{key}` {{ #{key} }}\n\n{attribute.metadata['doc']}\n\n"
-        yield f"Value: {_kind(described[key])}.  \nDefault: {_default(default)}\n\n"
-    yield after
-
-
-def _kind(described: dict[str, Any]) -> str:
-    """What a value may be, in words."""
-    if "anyOf" in described:
-        return ", or ".join(map(_kind, described["anyOf"]))
-    if "enum" in described:
-        return "one of " + ", ".join(f"`{value}`" for value in described["enum"])
-    if "$ref" in described:
-        return "a rule, prefix of codes, or `ALL`" if described["$ref"].endswith("selector") else "a rule"
-    match described.get("type"):
-        case "array":
-            return f"a list, each item {_kind(described['items'])}"
-        case "object" if "properties" in described:
-            return "a table of " + ", ".join(f"`{name}`" for name in described["properties"])
-        case "object":
-            inner = described.get("additionalProperties")
-            keys = described.get("propertyNames")
-            named = f" from {_kind(keys)}" if keys else ""
-            return f"a table{named}" + (f" to {_kind(inner)}" if isinstance(inner, dict) else "")
-        case list() as several:
-            return " or ".join(f"{_article(each)} {each}" for each in several)
-        case simple:
-            return f"{_article(str(simple))} {simple}"
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"
-
-
-def _default(value: object) -> str:
-    if value is None or value in ((), {}):
-        return "none."
-    if isinstance(value, tuple):
-        return ", ".join(f"`{each}`" for each in value) + "."
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`."
-    return f"`{getattr(value, 'value', value)}`."
-
-
-# -- support -----------------------------------------------------------------------------------------------------------
-
-
-def _support() -> dict[str, Any]:
-    """The compatibility data for the page that is searched in the browser."""
-    backends = support.BACKENDS
-    return {
-        "oldest": compat.oldest(),
-        "versions": list(compat.measured_versions()),
-        "dtypes": list(compat.DTYPES),
-        "backends": {name: _BACKENDS[name] for name in backends},
-        "source": compat.provenance(),
-        "functions": [_function(name, backends) for name in sorted(compat.function_names(), key=support.short)],
-        "apis": list(_apis()),
-    }
-
-
-def _function(name: str, backends: tuple[str, ...]) -> dict[str, Any]:
-    described = support.describe("function", name, backends, ())
-    found: dict[str, Any] = {"name": support.short(name), "full": name, "primitives": described["primitives"], "on": {}}
-    for backend, shown in described["backends"].items():
-        rows = ["".join(_LETTERS[status] for status in row) for row in shown["dtypes"].values()]
-        if set("".join(rows)) == {"?"}:
-            continue
-        on: dict[str, Any] = {"rows": rows}
-        if shown["message"]:
-            on["message"] = f"{shown['outcome']}: {shown['message']}"
-        if shown["fails_for"]:
-            on["fails"] = shown["fails_for"]
-        if shown["instead"] and shown["status"] in ("unsupported", "depends"):
-            on["instead"] = shown["instead"]
-        found["on"][backend] = on
-    return found
-
-
-def _apis() -> Iterator[dict[str, Any]]:
-    """Names of the Pallas modules: since when, until when, and what to use instead."""
-    for module in support.PALLAS_MODULES:
-        names = {name for version in compat.known_versions() for name in compat.names_in(module, version)}
-        for name in sorted(names):
-            full = f"{module}.{name}"
-            history = compat.api(full)
-            if history is None:
-                continue
-            described = support.describe("api", full, (), ())
-            found = {"name": support.short(full), "full": full, "spans": described["spans"]}
-            if described["deprecated"]:
-                found["deprecated"] = described["deprecated"]
-            if described.get("message"):
-                found["message"] = described["message"]
-            if "replacement" in described:
-                found["instead"] = described["replacement"]["note"]
-            yield found
-
-
-# -- upgrading ---------------------------------------------------------------------------------------------------------
-
-
-def _upgrading(template: str) -> Iterator[str]:
-    """For each minor release: what Pallas names went, came and were deprecated, and which functions changed."""
-    before, _, after = template.partition("<!-- versions -->\n")
-    yield before
-    versions = _minors()
-    for old, new in reversed(list(itertools.pairwise(versions))):
-        yield f"### From jax {old} to {new} {{ #jax-{new.replace('.', '-')} }}\n\n"
-        yield from _changed_names(old, new)
-        yield from _changed_functions(old, new)
-    yield after
-
-
-def _minors() -> list[str]:
-    """The last known release of each minor line."""
-    last: dict[tuple[int, ...], str] = {}
-    for version in compat.known_versions():
-        last[compat.parse(version)[:2]] = version
-    return list(last.values())
-
-
-def _changed_names(old: str, new: str) -> Iterator[str]:
-    gone: list[str] = []
-    came: list[str] = []
-    deprecated: list[str] = []
-    for module in support.PALLAS_MODULES:
-        were, are = compat.names_in(module, old), compat.names_in(module, new)
-        gone += [_gone(f"{module}.{name}") for name in sorted(were - are)]
-        came += [f"`{support.short(f'{module}.{name}')}`" for name in sorted(are - were)]
-        for name in sorted(were & are):
-            history = compat.api(f"{module}.{name}")
-            if history is not None and (history.status(old), history.status(new)) == ("present", "deprecated"):
-                deprecated.append(_gone(f"{module}.{name}"))
-    if gone:
-        yield "**Gone**\n\n" + "".join(f"- {each}\n" for each in gone) + "\n"
-    if deprecated:
-        yield "**Deprecated**\n\n" + "".join(f"- {each}\n" for each in deprecated) + "\n"
-    if came:
-        yield f"**New**: {', '.join(came)}\n\n"
-
-
-def _gone(name: str) -> str:
-    instead = compat.replacement(name)
-    return f"`{support.short(name)}`" + (f": {instead.note}" if instead is not None else "")
-
-
-def _changed_functions(old: str, new: str) -> Iterator[str]:
-    """Functions that work or fail otherwise than before, where both releases were measured."""
-    measured = compat.measured_versions()
-    if new not in measured:
-        return
-    earlier = [version for version in measured if compat.parse(version) <= compat.parse(old)]
-    if not earlier:
-        return
-    since = earlier[-1]
-    rows: list[str] = []
-    for backend, title in _BACKENDS.items():
-        pairs = {
-            name: (compat.status(name, backend, since), compat.status(name, backend, new))
-            for name in compat.function_names()
-        }
-        works = sorted(support.short(n) for n, (a, b) in pairs.items() if a == "unsupported" and b == "supported")
-        fails = sorted(support.short(n) for n, (a, b) in pairs.items() if a == "supported" and b == "unsupported")
-        if works:
-            rows.append(f"- {title}, works now: {', '.join(f'`{name}`' for name in works)}\n")
-        if fails:
-            rows.append(f"- {title}, works no longer: {', '.join(f'`{name}`' for name in fails)}\n")
-    if rows:
-        yield f"**Functions in kernels** (measured at {since} and {new})\n\n" + "".join(rows) + "\n"
-
-
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Paths of scripts in raw HTML, which mkdocs leaves alone, for pages that are opened as files."""
-    return markdown if config.use_directory_urls else markdown.replace('src="../assets/', 'src="assets/')
+if __name__ == "__main__":
+    sys.exit(main())

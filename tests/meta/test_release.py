@@ -49,7 +49,9 @@ def test_there_is_one_public_address(name: str) -> None:
 
 
 def test_pages_of_rules_are_in_the_documentation() -> None:
-    assert DOCS_URL.startswith(PROJECT["urls"]["Documentation"])
+    site = yaml.safe_load(read("mkdocs.yml"))["site_url"]
+    assert f"{site}rules/" == DOCS_URL
+    assert site == PROJECT["urls"]["Documentation"] + "en/stable/"
 
 
 def test_there_is_one_version() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from pallas_lint.finding import DOCS_URL
 from pallas_lint.registry import all_rules
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
 
-def build(folder: Path, **environment: str) -> Path:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1", **environment}, check=True)
+def build(folder: Path, *options: str) -> Path:
+    subprocess.run([sys.executable, "tools/site.py", "--to", str(folder), *options], cwd=ROOT, check=True)
     return folder
 
 
@@ -162,6 +162,18 @@ def test_every_rule_has_its_page(page: Page, address: str, site: Path) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("PAL103")
 
 
+def test_search_engines_are_sent_to_the_newest_release(page: Page, address: str) -> None:
+    page.goto(f"{address}/rules/PAL301/")
+    assert page.locator("link[rel=canonical]").get_attribute("href") == f"{DOCS_URL}PAL301/"
+
+
+def test_all_pages_are_searched(page: Page, address: str) -> None:
+    page.goto(address)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("uninitialised-accumulator")
+    expect(page.get_by_role("option", name="PAL401").first).to_be_visible()
+
+
 def test_settings_and_upgrades_are_made_from_the_program(page: Page, address: str) -> None:
     page.goto(f"{address}/settings/")
     expect(page.locator("#jax-version")).to_be_visible()
@@ -170,7 +182,7 @@ def test_settings_and_upgrades_are_made_from_the_program(page: Page, address: st
 
 
 def test_it_can_be_read_as_files(browser: Browser, tmp_path: Path) -> None:
-    place = build(tmp_path / "offline", OFFLINE="true")
+    place = build(tmp_path / "offline", "--offline")
     opened = browser.new_page()
     wrong: list[str] = []
     opened.on("pageerror", lambda error: wrong.append(str(error)))
