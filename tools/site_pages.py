@@ -29,9 +29,18 @@ _FAMILIES = {
     "PAL5": "Tracing",
     "PAL6": "Checks that do not check",
     "PAL7": "API by version",
+    "PAL8": "What it costs",
     "PAL9": "What the probe finds",
 }
 _BACKENDS = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
+# What the page of functions begins with: what people look for.
+_ASKED_FOR = """
+jnp.sort jnp.argsort jnp.cumsum jnp.dot lax.dot_general jnp.exp jnp.where jnp.take jnp.take_along_axis lax.gather
+lax.top_k jnp.argmax jnp.sum jnp.max jnp.tanh lax.erf jax.nn.softmax jax.nn.gelu lax.logistic lax.rsqrt jnp.power
+jnp.einsum jnp.matmul jnp.transpose jnp.reshape jnp.concatenate jnp.pad jnp.roll pltpu.roll jnp.flip jnp.repeat
+jnp.arange lax.broadcasted_iota jnp.astype lax.bitcast_convert_type lax.dynamic_slice lax.dynamic_update_slice
+lax.fori_loop lax.while_loop lax.scan lax.cond lax.switch jax.random.uniform jnp.isnan jnp.clip
+""".split()
 _LETTERS = {"supported": "y", "unsupported": "n", "depends": "s", "lowers": "l", "unknown": "?"}
 
 
@@ -70,20 +79,19 @@ def _rule_index() -> Iterator[str]:
     yield "is silent. *Safe* fixes keep every result or repair what could not run; a person must look at *unsafe* "
     yield "ones.\n"
     for prefix, title in _FAMILIES.items():
-        yield f"\n## {prefix}xx {title}\n\n| code | name | severity | fix | |\n|---|---|---|---|---|\n"
+        yield f'\n## {prefix}xx {title}\n\n<ul class="rules" markdown>\n'
         for code, entry in all_rules().items():
             if code.startswith(prefix):
-                fix = entry.fix or ""
-                yield f"| [{code}]({code}.md) | `{entry.name}` | {entry.severity.value} | {fix} "
-                yield f"| {_cell(entry.summary)} |\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+                severity, fix = entry.severity.value, f"<span>{entry.fix} fix</span>" if entry.fix else ""
+                yield f'<li markdown><span class="facts" markdown>[{code}]({code}.md) `{entry.name}` '
+                yield f'<span class="verdict {severity}">{severity}</span> {fix}</span>\n{entry.summary}</li>\n'
+        yield "</ul>\n"
 
 
 def _rule_page(entry: RuleEntry) -> str:
-    return _linked(markdown(entry), entry.code)
+    severity = entry.severity.value
+    marked = markdown(entry).replace(f"*{severity}, ", f'<span class="verdict {severity}">{severity}</span> *', 1)
+    return _linked(marked, entry.code)
 
 
 def _linked(text: str, own: str) -> str:
@@ -163,9 +171,19 @@ def _support() -> dict[str, Any]:
         "dtypes": list(compat.DTYPES),
         "backends": {name: _BACKENDS[name] for name in backends},
         "source": compat.provenance(),
-        "functions": [_function(name, backends) for name in sorted(compat.function_names(), key=support.short)],
+        "functions": [_function(name, backends) for name in sorted(compat.function_names(), key=_place)],
         "apis": list(_apis()),
     }
+
+
+def _place(name: str) -> tuple[int, bool, str]:
+    """What people look for, other functions, operators."""
+    short = support.short(name)
+    return (
+        _ASKED_FOR.index(short) if short in _ASKED_FOR else len(_ASKED_FOR),
+        not short[0].isalpha() or ":" in short,
+        short,
+    )
 
 
 def _function(name: str, backends: tuple[str, ...]) -> dict[str, Any]:

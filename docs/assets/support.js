@@ -220,5 +220,5 @@
   show();
   openLinked();
   window.addEventListener("hashchange", openLinked);
-  field("count").after(element("p", { className: "source", textContent: data.source }));
+  list.after(element("p", { className: "source", textContent: data.source }));
 })();

@@ -152,12 +152,30 @@ def test_both_schemes_and_a_phone(browser: Browser, address: str, scheme: str, w
     context.close()
 
 
+def test_no_page_scrolls_sideways_on_a_phone(browser: Browser, address: str, site: Path) -> None:
+    opened = browser.new_page(viewport={"width": 390, "height": 844})
+    wide: list[str] = []
+    for file in sorted(site.rglob("*.html")):
+        opened.goto(f"{address}/{file.relative_to(site).as_posix()}")
+        if opened.evaluate("document.documentElement.scrollWidth") > 390:
+            wide.append(file.relative_to(site).as_posix())
+    opened.close()
+    assert wide == []
+
+
+def test_people_find_what_they_look_for_first(page: Page, address: str) -> None:
+    page.goto(f"{address}/support/")
+    first = page.locator("#support-list details").evaluate_all("all => all.slice(0, 12).map((each) => each.id)")
+    assert {"jnp.sort", "jnp.cumsum", "jnp.dot", "jnp.exp", "jnp.where", "lax.gather"} <= set(first)
+
+
 def test_every_rule_has_its_page(page: Page, address: str, site: Path) -> None:
     for code in all_rules():
         assert (site / "rules" / code / "index.html").exists(), code
     page.goto(f"{address}/rules/PAL301/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("index-map-element-offset")
     page.goto(f"{address}/rules/")
+    assert sorted(page.locator("article .rules a").all_text_contents()) == sorted(all_rules())
     page.locator("article a", has_text="PAL103").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("PAL103")
 
