@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import ends_with
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.facts.shared_memory import SPECIALISED, STEPS
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
 from pallas_lint.kernels.model.values import NONE, Const
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
 
-_GPU = f"{PALLAS}.mosaic_gpu"
-_PLAIN, _SPECIALISED = f"{_GPU}.emit_pipeline", f"{_GPU}.emit_pipeline_warp_specialized"
-_STEPS = {_PLAIN: 1, _SPECIALISED: 2}  # `max_concurrent_steps` where it is not given
 _FEWEST, _MOST = 24, 256  # registers of a thread that `setmaxnreg` takes
 
 
@@ -129,10 +127,10 @@ class GpuPipeline(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.api not in _STEPS or launch.open:
+        if launch.api not in STEPS or launch.open:
             return
         found = [*_slots(launch)]
-        if launch.api == _SPECIALISED:
+        if launch.api == SPECIALISED:
             found += [*_warpgroups(launch), *_registers(launch, context)]
         for message, help_ in found:
             level = Severity.ERROR if launch.certain else Severity.WARNING
@@ -142,7 +140,7 @@ class GpuPipeline(Rule):
 def _slots(launch: Launch) -> Iterator[tuple[str, str]]:
     """Inputs that are kept too long: jax compares the smallest of their delays, and looks at none of the outputs'."""
     given = launch.argument("max_concurrent_steps")
-    steps = _STEPS[launch.api] if given is None else integer(given)
+    steps = STEPS[launch.api] if given is None else integer(given)
     delays = [_delay(spec) for spec in launch.in_specs.items] if launch.in_specs and not launch.in_specs.open else []
     known = [delay for delay in delays if delay is not None]
     if steps is not None and known and len(known) == len(delays) and min(known) >= max(steps, 1):

@@ -1,4 +1,4 @@
-"""PAL213: sums of VMEM and SMEM, written limits, and dots beyond shared memory."""
+"""PAL213: sums of VMEM, SMEM and shared memory, written limits, and dots beyond shared memory."""
 
 from __future__ import annotations
 
@@ -156,3 +156,108 @@ def test_triton_dot(k: int, fits: bool) -> None:
     """
     found = [finding.severity for finding in lint(code, "0.8.3", None, CODE)]
     assert found == ([] if fits else [Severity.WARNING])
+
+
+_GPU = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def double(_, x_smem, o_smem, *carry):
+    o_smem[...] = x_smem[...] * 2
+    return carry[0] if carry else None
+
+def block(rows):
+    return plgpu.BlockSpec((rows, 128), lambda i: (i, 0))
+
+first = plgpu.BlockSpec((64, 128), lambda i: (0, 0))
+
+def kernel(x_gmem, o_gmem, *scratch):
+{body}
+    o_gmem[0, 0] = jnp.float32(0)
+
+def run():
+    return plgpu.kernel(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((512, 128), jnp.float32),
+        scratch_shapes=[{scratch}],
+        {threads}
+    )(jnp.zeros((512, 128), jnp.float32))
+"""
+_PLAIN = "plgpu.emit_pipeline(double, grid={grid}, in_specs=[{spec}], out_specs=[{spec}], {steps})(x_gmem, o_gmem)"
+_SPECIALISED = (
+    "plgpu.emit_pipeline_warp_specialized(double, grid={grid}, in_specs=[block(64)], out_specs=[first], "
+    'memory_registers=40, wg_axis="wg", num_compute_wgs=1, {more})(x_gmem, o_gmem)'
+)
+
+
+def scope(inside: str = "pass", rows: object = 64, dtype: str = "float32") -> str:
+    """A `run_scoped` of so many rows around some code."""
+    return f"def body(s):\n    {inside}\npl.run_scoped(body, plgpu.SMEM(({rows}, 256), jnp.{dtype}))".replace(
+        inside, inside.replace("\n", "\n    ")
+    )
+
+
+def plain(steps: str = "max_concurrent_steps=3", grid: str = "(8,)", spec: str = "block(64)") -> str:
+    return _PLAIN.format(steps=steps, grid=grid, spec=spec)
+
+
+def specialised(more: str = "", grid: str = "(8,)") -> str:
+    return _SPECIALISED.format(more=more, grid=grid)
+
+
+# The body, the scratch, and the bytes that jax 0.12.0.1 told for it (Mosaic GPU's `smem_bytes`) when it lowered it.
+SHARED = {
+    "fits": (scope(rows=227), "", None),
+    "a barrier too many": (scope(rows=227), "plgpu.Barrier()", 232456),
+    "five barriers": (scope(rows=227), "plgpu.Barrier(num_arrivals=2, num_barriers=5)", 232488),
+    "an address": (scope(rows=227), "plgpu.TMEM((128, 128), jnp.float32)", 232452),
+    "filled up": (scope(rows=226), "plgpu.SMEM((3, 128), jnp.float16), plgpu.SMEM((3, 128), jnp.float16)", 233472),
+    "scratch and scope": (scope(rows=163), "plgpu.SMEM((130, 128), jnp.float32)", 233472),
+    "one in the other": (scope(scope(rows=164)), "", 233472),
+    "one after the other": (f"{scope(rows=200)}\n{scope(rows=200)}", "", None),
+    "half as wide": (scope(rows=300, dtype="float16"), "", None),
+    "a pipeline": (plain(), "", None),
+    "a slot too many": (plain("max_concurrent_steps=4"), "", 262176),
+    "fewer steps than slots": (plain("max_concurrent_steps=4", "(3,)"), "", None),
+    "steps of two axes": (plain("max_concurrent_steps=4", "(2, 2)", "plgpu.BlockSpec((64, 128), lambda i, j: (i, j))"),
+                          "", 262176),
+    "one slot by default": (plain("", spec="block(256)"), "", 262152),
+    "blocks in main memory": (plain(spec="plgpu.BlockSpec(memory_space=plgpu.GMEM)"), "", None),
+    "a pipeline in a scope": (scope(plain()), "", 262168),
+    "a specialised pipeline": (specialised("max_concurrent_steps=5"), "", None),
+    "seven of its slots": (specialised("max_concurrent_steps=7"), "", 262256),
+    "what does not move": (specialised("max_concurrent_steps=5"), "plgpu.SMEM((64, 128), jnp.float32)", None),
+    "a scope in its context": (specialised("compute_context=lambda run: pl.run_scoped(lambda s: run(()) and None, "
+                                           "plgpu.SMEM((288, 128), jnp.float32), collective_axes=())"), "", 245792),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_memory(name: str) -> None:
+    body, scratch, expected = SHARED[name]
+    assert shared(body, scratch) == ([] if expected is None else [(Severity.ERROR, expected)])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        scope(rows="x_gmem.shape[0] * unknown"),
+        f"if unknown():\n    {scope(rows=300)}".replace("\n", "\n    "),
+        plain("max_concurrent_steps=unknown"),
+        plain(spec="plgpu.BlockSpec((64, 128), lambda i: (i, 0), **unknown)", steps="max_concurrent_steps=4"),
+        plain("max_concurrent_steps=4", "(unknown,)"),
+        specialised("max_concurrent_steps=7").replace("(x_gmem, o_gmem)", "(x_gmem, o_gmem, allocations=unknown)"),
+    ],
+)
+def test_shared_memory_that_is_not_known(body: str) -> None:
+    assert shared(body) == []
+
+
+def shared(body: str, scratch: str = "") -> list[tuple[Severity, int]]:
+    """The severity and the bytes of what is found in a kernel with this body."""
+    threads = 'num_threads=2, thread_name="wg"' if "specialized" in body else ""
+    text = _GPU.format(body="\n".join(f"    {line}" for line in body.split("\n")), scratch=scratch, threads=threads)
+    found = lint(text, "0.8.3", "mosaic_gpu", CODE)
+    return [(each.severity, int(each.message.split()[2].replace(",", ""))) for each in found]

@@ -74,7 +74,9 @@ def spelled(parts: Sequence[Part]) -> str:
 
 
 def size(number: int) -> str:
-    """ "16 MiB", "33.5 MiB", "12 KiB"."""
+    """ "16 MiB", "33.5 MiB", "12 KiB", "8 bytes"."""
+    if number < 1024:
+        return f"{number} bytes"
     unit, name = (MIB, "MiB") if number >= MIB else (1024, "KiB")
     return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
 
@@ -156,23 +158,11 @@ def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def shared_scratch(launch: Launch) -> tuple[Part, ...]:
-    """What the scratch of a Mosaic GPU kernel surely takes of shared memory, without what aligns it."""
-    found: dict[str, Part] = {}
-    for ref in launch.traces[0].refs if launch.traces else ():
-        sizes = [size for size in ref.shape or () if isinstance(size, int)]
-        if ref.role != "scratch" or ref.space != "smem" or ref.optional or ref.dtype in (None, "semaphore", "barrier"):
-            continue
-        if ref.dtype is not None and ref.shape is not None and len(sizes) == len(ref.shape):
-            found[ref.parameter] = Part(ref.parameter, prod(sizes) * bits(ref.dtype) // 8, 1)
-    return tuple(found.values())
-
-
 def _part(block: Block, name: str) -> Part | None:
     if block.role == "scratch":
         if block.space != "vmem":
             return None
-    elif block.space not in (None, "vmem") or _hidden_space(block):
+    elif block.space not in (None, "vmem") or hidden_space(block):
         return None
     shape = block.block_shape
     if shape is None or block.dtype in (None, "semaphore") or not block.sure:
@@ -183,7 +173,8 @@ def _part(block: Block, name: str) -> Part | None:
     return Part(name, padded_bytes(known, block.dtype), _copies(block))
 
 
-def _hidden_space(block: Block) -> bool:
+def hidden_space(block: Block) -> bool:
+    """Whether its spec may put it into a memory that is not known."""
     if block.spec is None or block.space is not None:
         return False
     return block.spec.value.open or block.spec.value.argument("memory_space") not in (None, NONE)

@@ -25,7 +25,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.trace import Guard, refs_in
+from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
 from pallas_lint.kernels.model.values import (
     HEAVIEST,
     NONE,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
+    from pallas_lint.kernels.model.values import Ref
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
@@ -243,6 +244,18 @@ class Interpreter(Recorder):
             yield
         finally:
             self.frame.turns = before
+
+    @contextmanager
+    def holding(self, refs: tuple[Ref, ...] = (), pipeline: Launch | None = None) -> Iterator[None]:
+        """Code within runs while a kernel holds these buffers, or the blocks of this pipeline."""
+        before = self.frame.allocation
+        if self.kernel is not None:
+            self.frame.allocation = Allocation(refs, pipeline, before, self.frame.uncertain == 0)
+            self.kernel.allocations.append(self.frame.allocation)
+        try:
+            yield
+        finally:
+            self.frame.allocation = before
 
     # -- calls -------------------------------------------------------------------------------------------------
 

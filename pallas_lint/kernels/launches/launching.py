@@ -248,7 +248,7 @@ def _run_pipeline_kernel(interp: Interpreter, result: Launch, made: CallResult) 
 def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
     """Run code as part of the kernel that `trace` records."""
     interp.begin()
-    frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, stack=())
+    frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, allocation=None, stack=())
     with interp.inside(frame):
         try:
             trace.returned = run() or UNKNOWN
@@ -277,12 +277,13 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
             if result not in interp.pending:
                 interp.pending.append(result)
             continue
-        for context in options(result.argument("compute_context") or UNKNOWN):
-            if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
-                pipeline = CallResult(PIPELINE, (body,), (), result.site, launch=result)
-                interp.call_function(context, Arguments([pipeline]))
-        if interp.kernel not in result.traces:
-            run_body(interp, result, body)
+        with interp.holding(pipeline=result):
+            for context in options(result.argument("compute_context") or UNKNOWN):
+                if isinstance(context, Func):  # it is handed the pipeline, and runs it amid its own work
+                    pipeline = CallResult(PIPELINE, (body,), (), result.site, launch=result)
+                    interp.call_function(context, Arguments([pipeline]))
+            if interp.kernel not in result.traces:
+                run_body(interp, result, body)
 
 
 def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | None = None) -> Value:

@@ -11,7 +11,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS
 from pallas_lint.kernels.model.launch import ACCUMULATORS, scratch_ref
-from pallas_lint.kernels.model.trace import Guard, Op, loop_index, stepped_index
+from pallas_lint.kernels.model.trace import Guard, Op, loop_index, refs_in, stepped_index
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -180,7 +180,8 @@ def _scoped(interp: Interpreter, body: Value, types: list[Value], named: dict[st
     named = {name: value for name, value in named.items() if name not in ("collective_axes",)}
     refs = [ref(names[at] if at < len(names) else f"#{at}", declared) for at, declared in enumerate(types)]
     keywords = {name: evolve(scratch_ref(name, declared), owner=node) for name, declared in named.items()}
-    return interp.call(body, Arguments(refs, dict(keywords)), node)
+    with interp.holding(tuple(found for value in (*refs, *keywords.values()) for found in refs_in(value))):
+        return interp.call(body, Arguments(refs, dict(keywords)), node)
 
 
 def run_state(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.spreading import Around
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Bindings, Env
-    from pallas_lint.kernels.model.trace import Guard, KernelTrace
+    from pallas_lint.kernels.model.trace import Allocation, Guard, KernelTrace
     from pallas_lint.kernels.model.values import Func
     from pallas_lint.syntax import Piece, Site, nodes
 
@@ -39,6 +39,7 @@ class Frame:
     launch: Launch | None = None  # over whose grid the code runs: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
     uncertain: int = 0  # how many undecided branches or unknown callers enclose the code
+    allocation: Allocation | None = None  # the innermost that is held
     turns: int = 1  # how often the loops around the code run it
     entries: tuple[Entry, ...] = ()  # the calls of `stack`, where callers run
     calling: nodes.Node | None = None  # ... and the call that is being made

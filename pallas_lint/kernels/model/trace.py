@@ -146,6 +146,19 @@ def stepped_index(site: Site, lower: Value, upper: Value, step: Value) -> Array:
     return Array((), "i32", turn.weak, origin=Op("jax.numpy.add", site, (lower, scaled), ()))
 
 
+@frozen(eq=False)
+class Allocation:
+    """What a `run_scoped` or a pipeline holds while its body runs, and what is held around it.
+
+    `certain`: no undecided Python branch stands before it.
+    """
+
+    refs: tuple[Ref, ...]
+    pipeline: Launch | None
+    around: Allocation | None
+    certain: bool
+
+
 @define(eq=False)
 class KernelTrace:
     """One kernel under one launch."""
@@ -161,6 +174,7 @@ class KernelTrace:
     unseen: list[int] = field(factory=list)  # the same for every time that happened
     returned: Value = UNKNOWN
     scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
+    allocations: list[Allocation] = field(factory=list)
 
     def owns(self, ref: Ref) -> bool:
         """Whether the buffer surely lives no longer than the kernel (or a block of it), and all its uses are here."""
