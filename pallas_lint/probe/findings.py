@@ -133,8 +133,8 @@ class _Around(Around):
                 problem["places"],
                 "PAL213",
                 Severity.ERROR,
-                f"the kernel needs {_size(shared[0])} of shared memory, and {_device(stage) or 'the device'} "
-                f"gives it {_size(shared[1])}",
+                f"the kernel needs {shared[0]:,} bytes of shared memory, and {_device(stage) or 'the device'} "
+                f"gives it {shared[1]:,}",
                 "use smaller blocks or fewer stages",
                 backend=_backend(stage),
                 device=_device(stage),

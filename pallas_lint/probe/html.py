@@ -201,7 +201,8 @@ def _memory(facts: Memory | None) -> str:
         for at, part in enumerate(facts["parts"])
     )
     return (
-        f"<h3>VMEM on {escape(facts['device'])}</h3><p>{facts['bytes']:,} of {facts['limit']:,} bytes, at least</p>"
+        f"<h3>{escape(facts['space'].upper())} on {escape(facts['device'])}</h3>"
+        f"<p>{facts['bytes']:,} of {facts['limit']:,} bytes, at least</p>"
         f'{pictures.memory(facts)}<ul class="parts">{rows}</ul>'
     )
 

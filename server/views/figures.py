@@ -9,6 +9,7 @@ from pallas_lint.server.probing.probed import launches_at
 
 from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
+from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.values import Sym
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.finding import Span
-    from pallas_lint.kernels.facts.memory_budget import Budget
+    from pallas_lint.kernels.facts.memory_budget import Budget, Part
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref, Shape
@@ -71,7 +72,9 @@ def _probed_grid(probed: LaunchResult | None) -> str | None:
 
 def _probed_memory(probed: LaunchResult | None) -> str | None:
     known = probed.facts.get("memory") if probed is not None else None
-    return f"VMEM {size(known['bytes'])} of {size(known['limit'])} ({known['device']})" if known else None
+    if not known:
+        return None
+    return f"{known['space'].upper()} {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
 
 
 def budget_of(launch: Launch, judged: Judged) -> Budget | None:
@@ -81,6 +84,14 @@ def budget_of(launch: Launch, judged: Judged) -> Budget | None:
         return None
     budgets = budgets_of(launch, judged.judgement.analysis)
     return budgets[0] if budgets and budgets[0].total else None
+
+
+def shared_of(launch: Launch, judged: Judged) -> tuple[Part, ...]:
+    """What the launch surely takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    if launch.backend != "mosaic_gpu" or launch.form.is_inner:
+        return ()
+    return shared_memory(launch, judged.judgement.analysis)
 
 
 def limits(budget: Budget, judged: Judged) -> dict[str, int]:
@@ -99,6 +110,9 @@ def memory_text(launch: Launch, judged: Judged, probed: LaunchResult | None) -> 
     known = _probed_memory(probed)
     if known is not None:
         return known
+    shared = sum(part.total for part in shared_of(launch, judged))
+    if shared:
+        return f"SMEM at least {size(shared)} of {size(SHARED)}"
     budget = budget_of(launch, judged)
     if budget is None:
         return None

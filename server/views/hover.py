@@ -18,6 +18,7 @@ from pallas_lint.server.views.figures import (
     limits,
     memory_text,
     operand_of,
+    shared_of,
     steps,
     summary,
 )
@@ -28,6 +29,7 @@ from pallas_lint.server.views.support_text import support_text
 from pallas_lint.compat import support
 from pallas_lint.finding import Position, Span
 from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.probe.perf.figures import line_text
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding
+    from pallas_lint.kernels.facts.memory_budget import Part
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref
@@ -158,18 +161,25 @@ def _launch_text(launch: Launch, judged: Judged) -> str:
     number = steps(launch, probed)
     if number is not None and launch.has_grid:
         parts[0] += f", {number:,} steps"
-    budget = budget_of(launch, judged)
+    budget, shared = budget_of(launch, judged), shared_of(launch, judged)
     if budget is not None:
-        rows = [f"| {part.name} | {part.count} x {size(part.bytes)} |" for part in budget.parts]
-        table = ["| VMEM, at least | |", "|---|---|", *rows, f"| **sum** | **{size(budget.total)}** |"]
-        allowed = limits(budget, judged)
-        for device, limit in allowed.items():
-            share = f"{'over' if budget.total > limit else f'{100 * budget.total / limit:.0f} % of'} {size(limit)}"
-            table.append(f"| {device or 'limit of the launch'} | {share} |")
-        parts.append("\n".join(table))
+        parts.append(_memory_table("VMEM", budget.parts, limits(budget, judged)))
+    elif shared:
+        parts.append(_memory_table("SMEM", shared, {"a block of threads": SHARED}))
     if probed is not None:
         known = memory_text(launch, judged, probed) if probed.facts.get("memory") else None
         grid = probed.facts["grid"]
         told = [*([f"grid {bracketed(grid)}"] if grid else []), *([known] if known else [])]
         parts.append(f"as probed: {plain(', '.join(told) or 'no grid')}")
     return "\n\n".join(parts)
+
+
+def _memory_table(space: str, parts: tuple[Part, ...], allowed: dict[str, int]) -> str:
+    """What a launch takes of a memory, part by part, and of how much there is."""
+    total = sum(part.total for part in parts)
+    rows = [f"| {part.name} | {part.count} x {size(part.bytes)} |" for part in parts]
+    table = [f"| {space}, at least | |", "|---|---|", *rows, f"| **sum** | **{size(total)}** |"]
+    for device, limit in allowed.items():
+        share = f"{'over' if total > limit else f'{100 * total / limit:.0f} % of'} {size(limit)}"
+        table.append(f"| {device or 'limit of the launch'} | {share} |")
+    return "\n".join(table)

@@ -164,6 +164,16 @@ def test_launches_are_described() -> None:
     assert launch["line"] > line_of("def matmul(")
 
 
+def test_shared_memory_is_told(worker: Worker) -> None:
+    """Two blocks of 16 KiB for as many steps, one of scratch, and a barrier for each step."""
+    probed = Probed(worker, "mosaic_gpu.py::pipeline_of_inputs", "f32[256,64]", stage="trace")
+    (launch,) = probed.launches
+    memory = launch.facts["memory"]
+    assert memory is not None
+    told = (memory["space"], memory["bytes"], memory["limit"], memory["device"])
+    assert told == ("smem", 3 * 64 * 64 * 4 + 2 * 8, 232448, "sm90")
+
+
 def test_memory_is_judged_before_the_compiler_is_asked(worker: Worker) -> None:
     assert "PAL213" in Probed(worker, "too_large", "f32[4096,4096]", targets=("tpu:v5e",), stage="compile").codes
 

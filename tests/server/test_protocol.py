@@ -196,6 +196,31 @@ async def test_hover(client: LanguageClient, uri: str, text: str, told: list[str
     assert await client.text_document_hover_async(lsp.HoverParams(document(uri), lsp.Position(6, 0))) is None
 
 
+async def test_shared_memory(client: LanguageClient, uri: str) -> None:
+    code = """import jax
+import jax.numpy as jnp
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def kernel(o_gmem, s_smem, b):
+    o_gmem[...] = s_smem[...]
+
+def run():
+    return plgpu.kernel(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+        scratch_shapes=[plgpu.SMEM((64, 128), jnp.float32), plgpu.Barrier()],
+    )()
+"""
+    open_document(client, uri, code)
+    shown = await client.text_document_hover_async(lsp.HoverParams(document(uri), lsp.Position(8, 20)))
+    assert shown is not None and isinstance(shown.contents, lsp.MarkupContent)
+    for each in ("| SMEM, at least |", "| s_smem | 1 x 32 KiB |", "| b | 1 x 8 bytes |", "| 14 % of 227 KiB |"):
+        assert each in shown.contents.value
+    everything = lsp.Range(lsp.Position(0, 0), lsp.Position(20, 0))
+    hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everything))
+    assert "SMEM at least 32 KiB of 227 KiB" in [each.label for each in hints or []]
+
+
 async def test_hints_and_lenses(client: LanguageClient, uri: str) -> None:
     open_document(client, uri)
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(40, 0))

@@ -26,7 +26,7 @@ from . import devices, environment
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, sanitizer, verify
+from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, sanitizer, shared_memory, verify
 from .stages import together as on_devices
 from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
@@ -147,9 +147,13 @@ class _Examination:
         )
 
     def _memory(self, constants: dict[int, bool]) -> Memory | None:
-        """What the launch needs of VMEM, and what the first TPU in question gives it."""
+        """What the launch needs on the chip, and what the first device in question gives it."""
+        targets = [*map(devices.parse, self._targets())]
+        shared, gpus = shared_memory.needed(self.launch), [each for each in targets if each.backend == "mosaic_gpu"]
+        if shared is not None and gpus:
+            return {**shared, "device": gpus[0].device, "limit": shared_memory.LIMIT}
         needed = memory.needed(self.launch, constants) if self.launch.grid is not None else None
-        tpus = [target for target in map(devices.parse, self._targets()) if target.backend == "tpu"]
+        tpus = [target for target in targets if target.backend == "tpu"]
         if needed is None or not tpus:
             return None
         return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
