@@ -46,6 +46,7 @@ class PallasServer(LanguageServer):
         )
         # By whoever started the process; no setting changes it.
         self.probe_allowed, self.run_allowed = allow_probe, allow_probe and allow_run
+        self.trusted = trusted
         self.folders = Folders()
         self.reporter = Reporter(self)
         called = partial(refresh_views, self)

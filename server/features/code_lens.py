@@ -20,4 +20,4 @@ async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.Co
     from pallas_lint.server.views.code_lenses import code_lenses
 
     can = client_commands(ls.initial_settings)
-    return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can)
+    return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can, trusted=ls.trusted)

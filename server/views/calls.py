@@ -68,6 +68,11 @@ def shown_traces(judged: Judged) -> list[KernelTrace]:
     return list(dict.fromkeys(trace for launch in shown_launches(judged) for trace in launch.traces))
 
 
+def calls_of(judged: Judged, name: str) -> list[Witness]:
+    """The known calls of a function, the nearest first."""
+    return sorted(_calls(judged).get(name, ()), key=_place)
+
+
 def _calls(judged: Judged) -> dict[str, tuple[Witness, ...]]:
     """The calls of each function, in the order in which they are judged: findings name the first that they rest on."""
     assert judged.judgement is not None and judged.judgement.analysis is not None

@@ -11,9 +11,9 @@ from pallas_lint.server.probing.probe_targets import NoFunction, launching_funct
 from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.calls import launchers, shown_launches
-from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary
+from pallas_lint.server.views.costs import cost_before, cost_text
+from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary, verdicts
 
-from pallas_lint.probe.perf.figures import device_of, headline, microseconds
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
@@ -30,19 +30,29 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 CHOOSE = "pallasLint.chooseWitness"
+_MOST_LAUNCHERS = 3
 _LONGEST = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
 
 
-def code_lenses(judged: Judged, codec: PositionCodec, client_commands: frozenset[str]) -> list[lsp.CodeLens]:
-    """The lenses of a document; those that only some clients can follow where this one says it can."""
+def code_lenses(
+    judged: Judged, codec: PositionCodec, client_commands: frozenset[str], *, trusted: bool = True
+) -> list[lsp.CodeLens]:
+    """The lenses of a document; those that only some clients can follow where this one says it can.
+
+    None that runs code in a workspace that is not `trusted`.
+    """
     if judged.judgement is None or judged.judgement.analysis is None or not judged.client.code_lens:
         return []
     analysis = judged.judgement.analysis
     lenses: list[lsp.CodeLens] = []
     for place in _places(judged, analysis):
         where = range_of(judged.source, place.span, codec)
-        commands = _commands(judged, place, where.start, client_commands)
+        commands = [
+            each
+            for each in _commands(judged, place, where.start, client_commands)
+            if trusted or each.command != "pallasLint.probe"
+        ]
         lenses += [lsp.CodeLens(range=where, command=command) for command in commands]
     for launcher in sorted(launchers(judged), key=lambda launcher: launcher.span):
         where = range_of(judged.source, launcher.span, codec)
@@ -69,6 +79,7 @@ class _Place:
     kernel: str | None  # the one that is passed to the launch, of which the analysis follows another
     probed: list[LaunchResult]
     function: str | None  # by which it is probed
+    launched_by: tuple[str, ...] = ()  # of a kernel: who launches it, where all is told there
 
 
 def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
@@ -90,6 +101,7 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
                 known = kernels[body.piece.span(body.node.name)]
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
+    told: set[Launch] = {next((each for each in mine if each.bodies), mine[0]) for mine in launches.values()}
     seen: set[int] = set()
     for span, mine in sorted({**{span: [each.launch] for span, each in passed.items()}, **kernels, **launches}.items()):
         if span.start.line in seen:
@@ -100,9 +112,23 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
         if span in launches or span in kernels:
             first = next((launch for launch in mine if launch.bodies), mine[0])
             function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
-            yield _Place(span, [first] if span in launches else mine, None, probed, function)
+            told_there = span not in launches and told.issuperset(mine)
+            yield _Place(
+                span,
+                [first] if span in launches else mine,
+                None,
+                probed,
+                function,
+                _scopes(mine) if told_there else (),
+            )
         else:
             yield _Place(span, mine, passed[span].name, probed, passed[span].function)
+
+
+def _scopes(launches: Iterable[Launch]) -> tuple[str, ...]:
+    """The functions that launch, in the order of their launches."""
+    scopes = (each.scope for each in sorted(launches, key=lambda each: each.called_at.span))
+    return tuple(dict.fromkeys(scope for scope in scopes if scope))
 
 
 def _function(analysis: Analysis, launch: Launch) -> str | None:
@@ -115,7 +141,14 @@ def _function(analysis: Analysis, launch: Launch) -> str | None:
 def _commands(
     judged: Judged, place: _Place, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
+    told = {"uri": judged.uri, "function": place.function, "line": start.line}
+    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
     # What only tells something has no command: clients show its title.
+    if place.launched_by:
+        yield lsp.Command(title=f"launched by {_listed(place.launched_by)}", command="")
+        if place.function is not None:
+            yield run
+        return
     if place.kernel is not None:
         title = passed_summary(place.kernel, place.launches[0], next(iter(place.probed), None))
     elif len(place.launches) == 1:
@@ -132,8 +165,7 @@ def _commands(
     if costs:
         yield lsp.Command(title=costs, command="")
     if place.function is not None:
-        told = {"uri": judged.uri, "function": place.function, "line": start.line}
-        yield lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
+        yield run
         if _maybe_for_tpu(judged, place.launches):
             yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**told, "perf": True}])
     if place.probed and SHOW_LAYOUT in client_commands:
@@ -141,37 +173,14 @@ def _commands(
         yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    """ "`run`, `whole` and 3 more"."""
+    shown = ", ".join(f"`{name}`" for name in names[:_MOST_LAUNCHERS])
+    return f"{shown} and {len(names) - _MOST_LAUNCHERS} more" if len(names) > _MOST_LAUNCHERS else shown
+
+
 def _maybe_for_tpu(judged: Judged, launches: Iterable[Launch]) -> bool:
     """Whether one may run on a TPU: what others cost is not told."""
     targets = judged.settings.target if judged.settings is not None else ()
     wanted = not targets or any(target.backend == "tpu" for target in targets)
     return any(launch.backend == "tpu" or (launch.backend is None and wanted) for launch in launches)
-
-
-def cost_text(launches: Iterable[LaunchResult]) -> str:
-    """ "v5e 776 µs · compute-bound · MXU 93 %, v6e 372 µs": what a launch costs, of the first target in full."""
-    known = next((launch.costs for launch in launches if launch.costs), [])
-    return ", ".join(headline(cost, brief=at > 0) for at, cost in enumerate(known))
-
-
-def cost_before(judged: Judged, function: str | None) -> str:
-    """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
-    took: dict[str, float] = defaultdict(float)
-    run = next((run for run in reversed(judged.probed_before) if function and run.function == function), None)
-    for cost in (cost for launch in run.launches for cost in launch.costs) if run is not None else ():
-        took[device_of(cost)] += cost["microseconds"] or 0.0
-    told = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
-    return f"was {told} before the edit" if told else ""
-
-
-def verdicts(launches: Iterable[LaunchResult]) -> str:
-    """ "✓ tpu:v5e  ✗ triton: lower  ✗ grid": each target with the stage that failed; what holds on any by itself."""
-    found: dict[str, str] = {}
-    for launch in launches:
-        for stage in launch.stages:
-            name = stage.target or stage.stage
-            if stage.ok is False:
-                found[name] = f"✗ {stage.target}: {stage.stage}" if stage.target else f"✗ {stage.stage}"
-            elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
-                found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
-    return "probed: " + ("  ".join(found.values()) if found else "✓")

@@ -1,17 +1,19 @@
-"""What lines cost, as predicted of the schedules of their kernels."""
+"""What launches and their lines cost, as predicted of the schedules of their kernels."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.probe.perf.figures import device_of, line_text
+from pallas_lint.probe.perf.figures import device_of, headline, line_text, microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.probe.cost.told import Cost, LineCost
+    from pallas_lint.probe.results import LaunchResult
 
 _LEAST = 0.005  # of the time
 
@@ -51,3 +53,19 @@ def heat(judged: Judged) -> dict[str, Any] | None:
             for device, lines in devices.items()
         ]
     }
+
+
+def cost_text(launches: Iterable[LaunchResult]) -> str:
+    """ "v5e 776 µs · compute-bound · MXU 93 %, v6e 372 µs": what a launch costs, of the first target in full."""
+    known = next((launch.costs for launch in launches if launch.costs), [])
+    return ", ".join(headline(cost, brief=at > 0) for at, cost in enumerate(known))
+
+
+def cost_before(judged: Judged, function: str | None) -> str:
+    """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
+    took: dict[str, float] = defaultdict(float)
+    run = next((run for run in reversed(judged.probed_before) if function and run.function == function), None)
+    for cost in (cost for launch in run.launches for cost in launch.costs) if run is not None else ():
+        took[device_of(cost)] += cost["microseconds"] or 0.0
+    told = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
+    return f"was {told} before the edit" if told else ""

@@ -13,7 +13,7 @@ from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.values import Sym
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.server.workspace.judged import Judged
 
@@ -136,10 +136,29 @@ def steps(launch: Launch, probed: LaunchResult | None) -> int | None:
     return prod(sizes)
 
 
+def steps_text(launch: Launch, probed: LaunchResult | None) -> str | None:
+    """ "1 step", "4,096 steps"; None where that is not known."""
+    number = steps(launch, probed)
+    return None if number is None else f"{number:,} step{'' if number == 1 else 's'}"
+
+
 def aval(shape: Shape | None, dtype: str | None) -> str:
-    """ "f32[8, n]", with ? for what is not known."""
-    sizes = "?" if shape is None else ", ".join("?" if size is None else _dim(size) for size in shape)
-    return f"{dtype or '?'}[{sizes}]"
+    """ "f32[8, n]"; what is not known is left out, and a dimension "_": "[8, _]", "f32", "" where nothing is."""
+    sizes = "" if shape is None else f"[{', '.join('_' if size is None else _dim(size) for size in shape)}]"
+    return f"{dtype or ''}{sizes}"
+
+
+def verdicts(launches: Iterable[LaunchResult]) -> str:
+    """ "✓ tpu:v5e  ✗ triton: lower  ✗ grid": each target with the stage that failed; what holds on any by itself."""
+    found: dict[str, str] = {}
+    for launch in launches:
+        for stage in launch.stages:
+            name = stage.target or stage.stage
+            if stage.ok is False:
+                found[name] = f"✗ {stage.target}: {stage.stage}" if stage.target else f"✗ {stage.stage}"
+            elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
+                found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
+    return "probed: " + ("  ".join(found.values()) if found else "✓")
 
 
 def _size(value: object) -> str:

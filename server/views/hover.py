@@ -12,24 +12,17 @@ from pallas_lint.server.views.costs import costs_of_lines
 from pallas_lint.server.views.figures import (
     aval,
     bracketed,
-    budget_of,
     known_of,
     launch_name,
-    limits,
-    memory_text,
     operand_of,
-    shared_of,
-    steps,
-    summary,
 )
+from pallas_lint.server.views.launch_text import launch_text
 from pallas_lint.server.views.markdown import code, plain
 from pallas_lint.server.views.navigation import inside, ref_at
 from pallas_lint.server.views.support_text import support_text
 
 from pallas_lint.compat import support
 from pallas_lint.finding import Position, Span
-from pallas_lint.kernels.facts.memory_budget import size
-from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.probe.perf.figures import line_text
 
@@ -40,7 +33,6 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.facts.memory_budget import Part
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref
@@ -77,7 +69,7 @@ def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
     for launch in shown_launches(judged):
         span = launch.called_at.span
         if inside(span, judged, position):
-            return span, _launch_text(launch, judged)
+            return span, launch_text(launch, judged)
     for use in analysis.module.uses.all:
         if use.name.startswith("jax.") and not use.imported and inside(use.span, judged, position):
             text = support_text(use.name, judged)
@@ -131,8 +123,8 @@ def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple
 def _op_text(op: Op, launch: Launch, judged: Judged) -> str:
     parts = [f"**`{support.short(op.name)}`** in kernel `{launch_name(launch)}`"]
     shape, dtype = getattr(op.result, "shape", None), getattr(op.result, "dtype", None)
-    if dtype is not None or shape is not None:
-        parts[0] += f" gives `{aval(shape, dtype)}`"
+    if given := aval(shape, dtype):
+        parts[0] += f" gives `{given}`"
     parts.append(support_text(op.name, judged, launch.backend))
     return "\n\n".join(part for part in parts if part)
 
@@ -146,40 +138,11 @@ def _ref_text(ref: Ref, probed: LaunchResult | None) -> str:
     role = _ROLES.get(ref.role or "", "ref")
     number = f" {ref.index}" if ref.index is not None and ref.role in ("in", "out") else ""
     space = f" in {ref.space.upper()}" if ref.space else ""
-    text = f"**`{ref.parameter}`**: {role}{number}, block `{aval(ref.shape, ref.dtype)}`{space}"
+    block = aval(ref.shape, ref.dtype)
+    text = f"**`{ref.parameter}`**: {role}{number}{f', block `{block}`' if block else ''}{space}"
     operand = operand_of(probed, ref)
     if operand is None:
         return text
     block = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {bracketed(operand['block'])}"
     where = f" in {plain(operand['memory_space'].upper())}" if operand["memory_space"] else ""
     return f"{text}\n\nas probed: {code(operand['dtype'] + bracketed(operand['shape']))}{block}{where}"
-
-
-def _launch_text(launch: Launch, judged: Judged) -> str:
-    probed = known_of(judged, launch)
-    parts = [f"**`{launch.api.rpartition('.')[2]}`** of `{launch_name(launch)}`: {summary(launch)}"]
-    number = steps(launch, probed)
-    if number is not None and launch.has_grid:
-        parts[0] += f", {number:,} steps"
-    budget, shared = budget_of(launch, judged), shared_of(launch, judged)
-    if budget is not None:
-        parts.append(_memory_table("VMEM", budget.parts, limits(budget, judged)))
-    elif shared:
-        parts.append(_memory_table("SMEM", shared, {"a block of threads": SHARED}))
-    if probed is not None:
-        known = memory_text(launch, judged, probed) if probed.facts.get("memory") else None
-        grid = probed.facts["grid"]
-        told = [*([f"grid {bracketed(grid)}"] if grid else []), *([known] if known else [])]
-        parts.append(f"as probed: {plain(', '.join(told) or 'no grid')}")
-    return "\n\n".join(parts)
-
-
-def _memory_table(space: str, parts: tuple[Part, ...], allowed: dict[str, int]) -> str:
-    """What a launch takes of a memory, part by part, and of how much there is."""
-    total = sum(part.total for part in parts)
-    rows = [f"| {part.name} | {part.count} x {size(part.bytes)} |" for part in parts]
-    table = [f"| {space}, at least | |", "|---|---|", *rows, f"| **sum** | **{size(total)}** |"]
-    for device, limit in allowed.items():
-        share = f"{'over' if total > limit else f'{100 * total / limit:.0f} % of'} {size(limit)}"
-        table.append(f"| {device or 'limit of the launch'} | {share} |")
-    return "\n".join(table)

@@ -14,7 +14,7 @@ from pallas_lint.server.views.figures import (
     memory_text,
     operand_of,
     ref_parameters,
-    steps,
+    steps_text,
 )
 
 from pallas_lint.finding import Position
@@ -65,12 +65,13 @@ def _ref_hint(
     """The type from the text or a known call; where that leaves something open, as probed; with where it comes from."""
     label = aval(ref.shape, ref.dtype)
     operand = operand_of(probed, ref)
-    if operand is not None and ("?" in label or any(not isinstance(each, int) for each in ref.shape or ())):
+    known = ref.dtype is not None and ref.shape is not None and all(isinstance(each, int) for each in ref.shape)
+    if operand is not None and not known:
         seen = f"{operand['dtype']}{bracketed(operand['block'] or operand['shape'])}"
         space = operand["memory_space"]
         return (f"{seen} {space}" if space and space not in ("vmem", ref.space) else seen), "as probed"
     told = None if call is None else call.told(judged.source.path)
-    return (label, told) if ref.shape is not None or ref.dtype is not None else None
+    return (label, told) if label else None
 
 
 def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) -> Iterator[lsp.InlayHint]:
@@ -85,10 +86,10 @@ def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) 
             continue
         seen.add(line)
         probed = known_of(judged, launch)
-        number = steps(launch, probed) if client.inlay_grid_steps else None
+        number = steps_text(launch, probed) if client.inlay_grid_steps else None
         memory = memory_text(launch, judged, probed) if client.inlay_vmem else None
         told = [
-            *([f"{number:,} steps"] if number is not None and launch.has_grid else []),
+            *([number] if number is not None and launch.has_grid else []),
             *([memory] if memory else []),
         ]
         if told:

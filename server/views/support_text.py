@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
@@ -44,14 +44,25 @@ def _support_table(told: dict[str, Any], version: str, backend: str | None) -> s
         for column in range(len(versions))
     ]
     alike = [list(group) for _, group in groupby(range(len(versions)), key=marks.__getitem__)]
-    ranges = [versions[group[0]] + (f" to {versions[group[-1]]}" if group[1:] else "") for group in alike]
+    # As code: editors draw no lines between the heads of a table.
+    ranges = [f"`{versions[group[0]]}" + (f" to {versions[group[-1]]}`" if group[1:] else "`") for group in alike]
     rows = [f"| | jax {versions[at]} | {' | '.join(ranges)} |", f"|---|---|{':-:|' * len(ranges)}"]
     for number, (name, each) in enumerate(shown.items()):
         mark = " (this kernel)" if name == backend else ""
         dtypes = {dtype: row[at] for dtype, row in each["dtypes"].items()}
         cells = [marks[group[0]][number] for group in alike]
         rows.append(f"| {BACKENDS[name]}{mark} | {_dtypes_text(dtypes)} | {' | '.join(cells)} |")
+    gaps = [_between(versions[one[-1]], versions[next_[0]]) for one, next_ in pairwise(alike)]
+    if any(gaps):
+        rows.append(f"\nnot measured, between the columns: jax {', '.join(filter(None, gaps))}")
     return "\n".join(rows)
+
+
+def _between(version: str, later: str) -> str:
+    """ "0.4.36 to 0.6.1": the releases between two that were measured."""
+    known = compat.known_versions()
+    inside = known[known.index(version) + 1 : known.index(later)]
+    return f"{inside[0]} to {inside[-1]}" if inside[1:] else "".join(inside)
 
 
 def _over_dtypes(statuses: list[str]) -> str:

@@ -148,13 +148,14 @@ async def session(
     options: object = None,
     configuration: Mapping[str, Any] | None = None,
     allow_probe: bool = False,
+    trusted: bool = True,
     change: Callable[[PallasServer], None] | None = None,
 ) -> AsyncIterator[Editor]:
     """A session from `initialize` to `shutdown`.
 
     `configuration` is what the client answers for a folder's URI ("" for all others), below `pallasLint`.
     """
-    server, client = create(allow_probe=allow_probe), make_test_lsp_client()
+    server, client = create(allow_probe=allow_probe, trusted=trusted), make_test_lsp_client()
     for each in (server, client):
         each.protocol._converter = _converter()
     editor = Editor(client, server)

@@ -90,7 +90,9 @@ async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.title == f"2 witnesses · {SECOND} ▾"
         (kernel, *_) = await lenses(editor, uri, "def kernel")
-        assert "grid (16)" in kernel.title
+        assert kernel.title == "launched by `rows`"
+        (launch, *_) = await lenses(editor, uri, "    return pl.pallas_call")
+        assert "grid (16)" in launch.title
 
 
 async def test_another_call_is_picked(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ async def test_without_calls_hints_have_what_the_text_tells(tmp_path: Path) -> N
     uri = project(tmp_path, "")
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
-        assert (await hints(editor, uri))[": ?[bm, x.shape[1]]"] is None
+        assert (await hints(editor, uri))[": [bm, x.shape[1]]"] is None
         assert await lenses(editor, uri, "def rows") == []
 
 
@@ -141,6 +143,19 @@ async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, ob
         assert await choose(editor, uri=uri, function="kernel") == []
         told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
         assert [each["shown"] for each in told] == [False, True]
+
+
+async def test_the_hover_of_a_launch_has_its_calls(tmp_path: Path) -> None:
+    uri = project(tmp_path)
+    line = next(at for at, text in enumerate(CODE.splitlines()) if "pl.pallas_call(" in text)
+    place = lsp.Position(line, CODE.splitlines()[line].index("pallas_call"))
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        await called(editor, uri)
+        shown = await editor.client.text_document_hover_async(lsp.HoverParams(document(uri), place))
+    assert shown is not None and isinstance(shown.contents, lsp.MarkupContent)
+    assert f"called with {SECOND}, as in " in shown.contents.value.replace("\\", "")
+    assert f"- `{FIRST}` in " in shown.contents.value
 
 
 async def test_an_annotation_is_no_call(tmp_path: Path) -> None:

@@ -68,8 +68,43 @@ async def test_each_kernel_that_a_launcher_gets_has_its_own(tmp_path: Path) -> N
             line = PASSED.splitlines()[lens.range.start.line].strip()
             shown.setdefault(line.partition("(")[0], []).append((lens.command.title, told))
     assert shown == {
-        "def first": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
+        "def first": [("launched by `launch`", None), ("Run probe", "run")],
         "def second": [("second: backend not known, grid (4)", None), ("Run probe", "doubled")],
         "def third": [("third: backend not known, launched through `launch`", None), ("Run probe", "scaled")],
         "return pl.pallas_call": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
     }
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_nothing_is_offered_to_be_run_where_the_workspace_is_not_trusted(tmp_path: Path, trusted: bool) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path, trusted=trusted) as editor:
+        editor.open(uri, PASSED)
+        found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
+        commands = {lens.command.command for lens in found or () if lens.command is not None}
+    assert commands == ({"", "pallasLint.probe"} if trusted else {""})
+
+
+MANY = """\
+import jax
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+""" + "\n\n".join(
+    f"def run{at}(x):\n    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(x)\n"
+    for at in range(5)
+)
+
+
+async def test_what_is_told_of_a_launch_is_not_told_over_its_kernel_again(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path, options={"target": "triton"}) as editor:
+        editor.open(uri, MANY)
+        found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
+        titles = [lens.command.title for lens in found or () if lens.command is not None]
+    assert titles[:2] == ["launched by `run0`, `run1`, `run2` and 2 more", "Run probe"]
+    assert titles[2:] == ["kernel: backend not known", "Run probe"] * 5

@@ -1,0 +1,159 @@
+"""A launch in full, as Markdown: its blocks, what they take of memory and what there is, calls, what probes found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.server.views.calls import calls_of
+from pallas_lint.server.views.costs import cost_text
+from pallas_lint.server.views.figures import (
+    aval,
+    bracketed,
+    budget_of,
+    known_of,
+    launch_name,
+    limits,
+    memory_text,
+    shared_of,
+    steps_text,
+    summary,
+    verdicts,
+)
+from pallas_lint.server.views.markdown import code, plain
+
+from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.kernels.facts.shared_memory import SHARED
+from pallas_lint.kernels.grid.blocks import blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.server.workspace.judged import Judged
+
+    from pallas_lint.kernels.facts.memory_budget import Budget, Part
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.probe.results import LaunchResult
+
+_MOST_CALLS = 5
+_LONGEST_MAP = 48  # characters of an index map
+_LONGEST_CALL = 80
+
+
+def launch_text(launch: Launch, judged: Judged) -> str:
+    """All that is known of a launch."""
+    probed, budget = known_of(judged, launch), budget_of(launch, judged)
+    title = f"**`{launch.api.rpartition('.')[2]}`** of `{launch_name(launch)}`: {summary(launch)}"
+    parts = [
+        f"{title}, {told}" if (told := steps_text(launch, probed)) is not None and launch.has_grid else title,
+        "\n".join(_table(launch, judged, budget)),
+        _vmem(budget, judged) if budget is not None else _smem(shared_of(launch, judged)),
+        "\n".join(_calls(launch, judged)),
+        "\n".join(_probed(launch, judged, probed)) if probed is not None else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(launch: Launch, judged: Judged, budget: Budget | None) -> Iterator[str]:
+    """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    blocks = blocks_of(launch, judged.judgement.analysis)
+    if blocks is None:
+        return
+    refs = [ref for trace in launch.traces[:1] for ref in trace.refs]
+    names = {(ref.role, ref.index): ref.parameter for ref in refs}
+    scratch = [ref.parameter for ref in refs if ref.role == "scratch"]
+    if len(scratch) == len(blocks.scratch or ()):
+        names |= {("scratch", at): name for at, name in enumerate(scratch)}
+    takes = {part.name: part for part in budget.parts} if budget is not None else {}
+    rows = []
+    for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
+        if block is None:
+            continue
+        fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
+        name = names.get((block.role, block.index), fallback)
+        part = takes.get(name) or takes.get(fallback)
+        memory = "" if part is None else f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"
+        cells = (f"`{name}`", block.role, *map(_cell, _of_block(block)), memory)
+        rows.append(f"| {' | '.join(cells)} |")
+    if rows:
+        yield "| ref | | block | of | index map | VMEM |"
+        yield "|---|---|---|---|---|--:|"
+        yield from rows
+
+
+def _of_block(block: Block) -> tuple[str, str, str]:
+    """The block, the array that it is cut out of, and the text of the index map; empty where that is not known."""
+    array = aval(block.array_shape, block.dtype) if block.array_shape is not None else ""
+    if block.dims is None:
+        cut = ""
+    else:
+        sizes = tuple(dim.size for dim in block.dims if dim.kind != "squeezed")
+        cut = aval(sizes, block.dtype)
+    if block.space not in (None, "vmem"):
+        cut = f"{cut} {block.space}".strip()
+    index_map = ""
+    if block.index_map is not None:
+        function = block.index_map.func
+        span = function.piece.span(function.node)
+        source = function.piece.source
+        text = " ".join(source.text[source.offset(span.start) : source.offset(span.end)].split())
+        index_map = text if len(text) <= _LONGEST_MAP and text.startswith("lambda") else function.name
+    return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
+
+
+def _cell(text: str) -> str:
+    return code(text).replace("|", r"\|") if text else ""
+
+
+def _vmem(budget: Budget, judged: Judged) -> str:
+    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for."""
+    by_limit: dict[int, list[str]] = {}
+    for device, limit in limits(budget, judged).items():
+        by_limit.setdefault(limit, []).append(device or "`vmem_limit_bytes` of the launch")
+    shares = [f"{_share(budget.total, limit)} ({', '.join(whose)})" for limit, whose in by_limit.items()]
+    return f"VMEM: at least {', '.join([f'**{size(budget.total)}**', *shares])}"
+
+
+def _smem(parts: tuple[Part, ...]) -> str:
+    """ "SMEM: at least 64 KiB, 28 % of 227 KiB: `x_smem` 2 x 32 KiB, …"; empty where it takes none."""
+    if not parts:
+        return ""
+    total = sum(part.total for part in parts)
+    told = ", ".join(
+        f"{code(part.name)} {f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}" for part in parts
+    )
+    return f"SMEM: at least **{size(total)}**, {_share(total, SHARED)}: {told}"
+
+
+def _share(total: int, limit: int) -> str:
+    if total > limit:
+        return f"over {size(limit)}"
+    share = 100 * total / limit
+    return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {size(limit)}"
+
+
+def _calls(launch: Launch, judged: Judged) -> Iterator[str]:
+    """The call that is shown, then others of the same function."""
+    if launch.witness is None:
+        return
+    yield f"called {plain(launch.witness.told(judged.source.path))}"
+    others = [each for each in calls_of(judged, launch.witness.name) if each != launch.witness]
+    if others:
+        yield "\nalso called:\n"
+        yield from (f"- {code(each.brief(_LONGEST_CALL))} in {plain(each.source)}" for each in others[:_MOST_CALLS])
+        if len(others) > _MOST_CALLS:
+            yield f"- and {len(others) - _MOST_CALLS} more"
+
+
+def _probed(launch: Launch, judged: Judged, probed: LaunchResult) -> Iterator[str]:
+    grid, known = probed.facts["grid"], probed.facts.get("memory")
+    told = [
+        *([f"grid {bracketed(grid)}"] if grid else []),
+        *([text] if known and (text := memory_text(launch, judged, probed)) else []),
+    ]
+    yield f"as probed: {plain(', '.join(told) or 'no grid')}\n"
+    yield plain(verdicts([probed]))
+    costs = cost_text([probed])
+    if costs:
+        yield f"\ncost: {plain(costs)}"

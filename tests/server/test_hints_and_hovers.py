@@ -1,0 +1,111 @@
+"""What stands behind refs and launches, and what a launch says of itself in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from lsprotocol import types as lsp
+
+from tests.server.clients import document, everywhere, session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.asyncio
+CODE = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(index_ref, x_ref, y_ref, o_ref, acc_ref):
+    acc_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+    o_ref[...] = acc_ref[...] + y_ref[...]
+
+
+def run(x, poly, bm=128):
+    return pl.pallas_call(
+        kernel,
+        grid=(1,),
+        in_specs=[
+            pl.BlockSpec((poly.shape[0], 1, 8), lambda i: (0, 0, i)),
+            pl.BlockSpec((bm, 128), lambda i: (i, 0)),
+            pl.BlockSpec((None, 8, 128), lambda i: (i, 0, 0)),
+        ],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 1)),
+        out_shape=jax.ShapeDtypeStruct((64, 256), jnp.bfloat16),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+        compiler_params=pltpu.CompilerParams(vmem_limit_bytes=64 * 1024 * 1024),
+    )(poly.astype(jnp.int32), x, x)
+
+
+def whole(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def run_whole(x):
+    return pl.pallas_call(whole, out_shape=jax.ShapeDtypeStruct((32, 256), jnp.float32))(x)
+"""
+
+
+async def hovered(folder: Path, text: str) -> str:
+    """What the hover over the first place with a text says."""
+    uri = (folder / "k.py").as_uri()
+    before = CODE[: CODE.index(text)].split("\n")
+    async with session("pull", folder, options={"jax-version": "0.10.2"}) as editor:
+        editor.open(uri, CODE)
+        place = lsp.Position(len(before) - 1, len(before[-1]) + 1)
+        shown = await editor.client.text_document_hover_async(lsp.HoverParams(document(uri), place))
+    assert shown is not None and isinstance(shown.contents, lsp.MarkupContent)
+    return shown.contents.value
+
+
+async def test_hints_have_what_is_known_and_nothing_else(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
+    assert [each.label for each in sorted(found or (), key=lambda hint: hint.position.line)] == [
+        ": i32[poly.shape[0], 1, 8]",
+        ": [bm, 128]",
+        ": [8, 128]",
+        ": bf16[8, 128]",
+        ": f32[8, 128]",
+        "1 step, VMEM at least 6 KiB of 64 MiB",
+        ": f32[32, 256]",
+        "VMEM at least 32 KiB of 16 MiB",
+    ]
+
+
+async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
+    told = await hovered(tmp_path, "pallas_call(\n        kernel")
+    assert told.splitlines() == [
+        "**`pallas_call`** of `kernel`: TPU, grid (1), 1 step",
+        "",
+        "| ref | | block | of | index map | VMEM |",
+        "|---|---|---|---|---|--:|",
+        "| `index_ref` | in | `i32[poly.shape[0], 1, 8]` |  | `i: (0, 0, i)` |  |",
+        "| `x_ref` | in | `[bm, 128]` |  | `i: (i, 0)` |  |",
+        "| `y_ref` | in | `[8, 128]` |  | `i: (i, 0, 0)` |  |",
+        "| `o_ref` | out | `bf16[8, 128]` | `bf16[64, 256]` | `i: (i, 1)` | 2 KiB |",
+        "| `acc_ref` | scratch | `f32[8, 128]` |  |  | 4 KiB |",
+        "",
+        "VMEM: at least **6 KiB**, under 1 % of 64 MiB (`vmem_limit_bytes` of the launch)",
+    ]
+
+
+async def test_without_a_limit_of_its_own_it_is_that_of_each_device(tmp_path: Path) -> None:
+    told = await hovered(tmp_path, "pallas_call(whole")
+    assert "under 1 % of 16 MiB (v4, v5e, v5p), under 1 % of 32 MiB (v6e, tpu7x)" in told
+
+
+async def test_heads_of_tables_stand_apart_and_what_lies_between_is_named(tmp_path: Path) -> None:
+    told = await hovered(tmp_path, "cumsum")
+    assert "| | jax 0.10.2 | `0.4.35` | `0.6.2 to 0.12.0.1` |" in told
+    assert "\n\nnot measured, between the columns: jax 0.4.36 to 0.6.1" in told
+
+
+async def test_of_a_ref_without_block_and_type_its_role_is_told(tmp_path: Path) -> None:
+    assert await hovered(tmp_path, "x_ref[...]\n\n\ndef run_whole") == "**`x_ref`**: input 0"
