@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 async def status(ls: PallasServer, params: Any) -> dict[str, Any]:
+    await ls.documents.ready.wait()  # not by settings that are about to be others
     uri = argument(params).get("uri")
     first = next(iter(ls.folders), ls.folders.rest)
     file = Documents.path(uri) if uri else first.path / "untitled.py"

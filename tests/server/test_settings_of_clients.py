@@ -159,8 +159,8 @@ async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: py
         await asyncio.wait_for(taken(), LIMIT)
 
 
-async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    may_answer = asyncio.Event()
+def answers_when(may_answer: asyncio.Event, monkeypatch: pytest.MonkeyPatch) -> Callable[[PallasServer], None]:
+    """Has answers of the client, to what the server asks, arrive when they may."""
     may_answer.set()
 
     def slow(server: PallasServer) -> None:
@@ -173,6 +173,12 @@ async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypa
 
         monkeypatch.setattr(server.protocol, "send_request_async", asked)
 
+    return slow
+
+
+async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_answer = asyncio.Event()
+    slow = answers_when(may_answer, monkeypatch)
     uri = (tmp_path / "k.py").as_uri()
     given = {"jaxVersion": "0.10.2"}
     async with session(
@@ -191,6 +197,23 @@ async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypa
         assert codes(await asked) == ["PAL101", "PAL301"]
         editor.save(uri)
         assert codes(await editor.pulled(uri)) == ["PAL101"]
+
+
+async def test_the_status_is_that_of_settings_that_are_just_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_answer = asyncio.Event()
+    slow = answers_when(may_answer, monkeypatch)
+    given, asked = {"target": ["tpu:v5e"]}, {"uri": (tmp_path / "k.py").as_uri()}
+    async with session("pull", tmp_path, configuration={tmp_path.as_uri(): given}, change=slow) as editor:
+        assert (await editor.request("pallasLint/status", asked)).targets == ["tpu:v5e"]
+        may_answer.clear()
+        editor.client.set_configuration({"pallasLint": {"target": []}}, scope_uri=tmp_path.as_uri())
+        editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
+        status = asyncio.ensure_future(editor.request("pallasLint/status", asked))
+        await asyncio.sleep(0.05)
+        may_answer.set()
+        assert (await status).targets == []
 
 
 async def test_unknown_settings_are_told_once_with_the_nearest(tmp_path: Path) -> None:
