@@ -14,7 +14,13 @@ import {
   State,
 } from "vscode-languageclient/node";
 
-import { folderOf, type Interpreter, type Interpreters } from "./interpreter";
+import {
+  folderOf,
+  type Interpreter,
+  type Interpreters,
+  openInterpreterSetting,
+  selectInterpreter,
+} from "./interpreter";
 import { chooseLaunch, describe, type Launch, LaunchError, serverScript } from "./launch";
 import { SerialQueue } from "./queue";
 import { launchSettings, type LaunchSettings, SECTION, serverSettings, type Variables } from "./settings";
@@ -33,6 +39,9 @@ export const SELECTOR = [
   { scheme: "vscode-notebook-cell", language: "python" },
   { scheme: "file", language: "toml", pattern: "**/{pallas-lint,pyproject}.toml" },
 ];
+
+/** What one may do about something, and the text of its button. */
+type Remedy = readonly [string, () => Promise<void> | void];
 
 /** Commands of this extension that the server may put into code lenses. */
 const CLIENT_COMMANDS = ["pallasLint.runProbe", "pallasLint.showLayout"];
@@ -153,7 +162,10 @@ export class Server {
         throw error;
       }
       await this.stop();
-      this.fail(error.message);
+      this.fail(error.message, [
+        [vscode.l10n.t("Select Interpreter"), selectInterpreter],
+        [vscode.l10n.t("Open Setting"), openInterpreterSetting],
+      ]);
       return;
     }
     const identity = JSON.stringify(launch);
@@ -288,17 +300,22 @@ export class Server {
     }
   }
 
-  private fail(message: string): void {
+  /** `remedies`: what the user may do about it, by the text of a button. */
+  private fail(message: string, remedies: readonly Remedy[] = []): void {
     this.become({ kind: "failed", message });
     this.log.error(message);
-    this.say(message);
+    this.say(message, remedies);
   }
 
-  private say(message: string): void {
+  private say(message: string, remedies: readonly Remedy[] = []): void {
     const showLogs = vscode.l10n.t("Show Logs");
-    void vscode.window.showErrorMessage(`pallas-lint: ${message}`, showLogs).then((answer) => {
-      if (answer === showLogs) {
-        this.output.show();
+    const show = (): void => {
+      (remedies.length > 0 ? this.log : this.output).show(); // a server that was never started has said nothing
+    };
+    const all = new Map<string, Remedy[1]>([...remedies, [showLogs, show]]);
+    void vscode.window.showErrorMessage(`pallas-lint: ${message}`, ...all.keys()).then((answer) => {
+      if (answer !== undefined) {
+        void all.get(answer)?.();
       }
     });
   }

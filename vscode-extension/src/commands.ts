@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { DISABLE_FILE, DISABLE_LINE, DISABLE_PROJECT, disableRule, fixAll } from "./actions";
 import type { Server } from "./client";
 import { debugInformation } from "./debug";
-import { folderOf, type Interpreters } from "./interpreter";
+import { folderOf, type Interpreters, selectInterpreter } from "./interpreter";
 import { Pages } from "./pages";
 import product from "./product.json";
 import { type RuleParams, type RuleResult, SERVER_COMMANDS } from "./protocol";
@@ -42,6 +42,7 @@ export function registerCommands({ context, server, interpreters, log }: Parts):
     lintAllFiles: () => execute(server, SERVER_COMMANDS.lintWorkspace, []),
     openExample: () => openExample(context.extensionUri),
     openDocs: () => vscode.env.openExternal(vscode.Uri.parse(DOCUMENTATION)),
+    selectInterpreter,
     showMenu,
   };
   return vscode.Disposable.from(
@@ -135,6 +136,7 @@ async function showMenu(): Promise<void> {
   const entries: [string, string, string][] = [
     ["circuit-board", vscode.l10n.t("Select targets…"), "selectTarget"],
     ["versions", vscode.l10n.t("Select jax version…"), "selectJaxVersion"],
+    ["snake", vscode.l10n.t("Select interpreter…"), "selectInterpreter"],
     ["settings-gear", vscode.l10n.t("Create settings file"), "createConfigFile"],
     ["book", vscode.l10n.t("Explain a rule…"), "explainRule"],
     ["debug-restart", vscode.l10n.t("Restart the server"), "restart"],

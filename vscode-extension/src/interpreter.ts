@@ -187,3 +187,28 @@ export function folderOf(resource: vscode.Uri | undefined): vscode.WorkspaceFold
   const own = resource === undefined ? undefined : vscode.workspace.getWorkspaceFolder(resource);
   return own ?? vscode.workspace.workspaceFolders?.[0];
 }
+
+/** Let the user choose an interpreter: through a Python extension where there is one, else as a file. */
+export async function selectInterpreter(): Promise<void> {
+  if ((await vscode.commands.getCommands(true)).includes("python.setInterpreter")) {
+    await vscode.commands.executeCommand("python.setInterpreter");
+    return;
+  }
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const [chosen] =
+    (await vscode.window.showOpenDialog({
+      title: vscode.l10n.t("Select a Python interpreter"),
+      openLabel: vscode.l10n.t("Select Interpreter"),
+      ...(folder === undefined ? {} : { defaultUri: folder }),
+    })) ?? [];
+  if (chosen !== undefined) {
+    // A workspace that is not trusted has no say in it.
+    const { Global, Workspace } = vscode.ConfigurationTarget;
+    const where = folder !== undefined && vscode.workspace.isTrusted ? Workspace : Global;
+    await vscode.workspace.getConfiguration(SECTION).update("interpreter", chosen.fsPath, where);
+  }
+}
+
+export async function openInterpreterSetting(): Promise<void> {
+  await vscode.commands.executeCommand("workbench.action.openSettings", `@id:${SECTION}.interpreter`);
+}

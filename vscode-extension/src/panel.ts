@@ -4,13 +4,15 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 
 import type { Server } from "./client";
+import { selectInterpreter } from "./interpreter";
 import { fromPage, type Need, type PageCommand, pageState, type ToPage } from "./panelMessages";
-import { openProbeSetting, type Probe, selectInterpreter } from "./probe";
+import { openProbeSetting, type Probe } from "./probe";
 import type { ReportResult } from "./protocol";
 import { SECTION } from "./settings";
 
 const VIEW_TYPE = "pallasLint.layout";
 const HAS_REPORT = "pallasLint.hasReport";
+const TITLE = vscode.l10n.t("Pallas layout"); // while there is no layout of anything
 const DELAY = 150; // ms that the cursor rests before the panel follows
 
 /** The panel beside the editor that shows what the probe found of the launch or kernel under the cursor. */
@@ -35,16 +37,23 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     this.subscriptions = [
       vscode.window.registerWebviewPanelSerializer(VIEW_TYPE, this),
       vscode.window.onDidChangeActiveTextEditor((editor) => {
-        this.follow(editor);
+        this.follow(editor?.document);
+      }),
+      // In a notebook one may be at a cell and not in its text: there is no text editor then.
+      vscode.window.onDidChangeActiveNotebookEditor((editor) => {
+        this.follow(selectedCell(editor));
+      }),
+      vscode.window.onDidChangeNotebookEditorSelection(({ notebookEditor }) => {
+        this.follow(selectedCell(notebookEditor));
       }),
       vscode.window.onDidChangeVisibleTextEditors(() => {
         // Where the panel itself is the active one, no editor ever becomes it.
         if (this.panel !== undefined && this.document === undefined) {
-          this.follow(visiblePython());
+          this.follow(visiblePython()?.document);
         }
       }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
-        this.follow(textEditor);
+        this.follow(textEditor.document);
       }),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration(SECTION)) {
@@ -75,7 +84,7 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     this.line = line;
     if (this.panel === undefined) {
       const column = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
-      this.adopt(vscode.window.createWebviewPanel(VIEW_TYPE, vscode.l10n.t("Pallas layout"), column));
+      this.adopt(vscode.window.createWebviewPanel(VIEW_TYPE, TITLE, column));
     } else {
       this.panel.reveal(undefined, true);
     }
@@ -178,9 +187,9 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
 
-  private follow(editor: vscode.TextEditor | undefined): void {
-    if (editor?.document.languageId === "python" && configured<boolean>("autoRefresh", true)) {
-      this.document = editor.document.uri;
+  private follow(document: vscode.TextDocument | undefined): void {
+    if (document?.languageId === "python" && configured<boolean>("autoRefresh", true)) {
+      this.document = document.uri;
       this.line = undefined;
       this.soon();
     }
@@ -224,6 +233,7 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
       const empty = await this.empty(uri);
       if (turn === this.newest) {
         this.shown = undefined;
+        this.entitle(undefined);
         this.post(empty);
       }
     }
@@ -235,10 +245,16 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     const message = { type: "report", uri: uri.toString(), html, current, stale: false, maxTiles } as const;
     const same = before?.uri === message.uri && before.html === html && before.maxTiles === maxTiles;
     this.shown = { uri, message };
-    if (this.panel !== undefined) {
-      this.panel.title = vscode.l10n.t("Layout of {0}", title);
-    }
+    this.entitle(title);
     this.post(message, same ? { type: "current", current, stale: false } : undefined);
+  }
+
+  /** The title of the tab: of what is shown in it. */
+  private entitle(name: string | undefined): void {
+    const title = name === undefined ? TITLE : vscode.l10n.t("Layout of {0}", name);
+    if (this.panel !== undefined && this.panel.title !== title) {
+      this.panel.title = title;
+    }
   }
 
   /** Tell the page; `short` is enough for one that shows the rest already. */
@@ -281,6 +297,12 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     if (uri === undefined) {
       const text = vscode.l10n.t("Open a Python file that launches a Pallas kernel.");
       return message(vscode.l10n.t("No file"), text);
+    }
+    if (uri.scheme === "vscode-notebook-cell") {
+      const text = vscode.l10n.t(
+        "The probe runs modules, not cells of a notebook. Put the kernel and what launches it into a Python file.",
+      );
+      return message(vscode.l10n.t("Nothing probed in {0}", path.posix.basename(uri.path)), text);
     }
     const status = await this.probe.status(uri.toString()).catch(() => undefined);
     const needs = needsOf(
@@ -349,6 +371,12 @@ function configured<T>(name: string, otherwise: T): T {
 function pythonEditor(): vscode.TextEditor | undefined {
   const editor = vscode.window.activeTextEditor;
   return editor?.document.languageId === "python" ? editor : undefined;
+}
+
+/** The cell of a notebook that is selected, or the first one with code where that is a text. */
+function selectedCell(editor: vscode.NotebookEditor | undefined): vscode.TextDocument | undefined {
+  const cells = editor?.notebook.getCells().filter(({ document }) => document.languageId === "python");
+  return (cells?.find(({ index }) => index === editor?.selection.start) ?? cells?.[0])?.document;
 }
 
 function visiblePython(): vscode.TextEditor | undefined {

@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 import { ExecuteCommandRequest, type Middleware, WorkDoneProgress } from "vscode-languageclient/node";
 
 import type { Server } from "./client";
+import { selectInterpreter } from "./interpreter";
 import { type Parameter, remarkOn } from "./probeArguments";
 import {
   type ProbeRequest,
@@ -384,12 +385,4 @@ async function allowProbe(): Promise<void> {
 
 export async function openProbeSetting(): Promise<void> {
   await vscode.commands.executeCommand("workbench.action.openSettings", `@id:${SECTION}.probe.enable`);
-}
-
-/** Through a Python extension where there is one, else by the setting. */
-export async function selectInterpreter(): Promise<void> {
-  const known = await vscode.commands.getCommands(true);
-  await (known.includes("python.setInterpreter")
-    ? vscode.commands.executeCommand("python.setInterpreter")
-    : vscode.commands.executeCommand("workbench.action.openSettings", `@id:${SECTION}.interpreter`));
 }

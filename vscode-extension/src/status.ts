@@ -30,7 +30,6 @@ export class Status implements vscode.Disposable {
     this.item.name = "pallas-lint";
     this.item.command = { command: "pallasLint.showMenu", title: vscode.l10n.t("Menu") };
     this.target.name = vscode.l10n.t("Pallas target");
-    this.target.command = "pallasLint.selectTarget";
     const update = (): void => void this.update();
     this.subscriptions = [
       this.item,
@@ -68,10 +67,12 @@ export class Status implements vscode.Disposable {
       if (asked !== this.asked) {
         return; // a newer question is on its way
       }
-      if (status === undefined) {
-        this.target.hide();
-      } else {
+      if (status !== undefined) {
         this.showStatus(status);
+      } else if (this.server.state.kind === "failed") {
+        this.showFailure(this.server.state.message);
+      } else {
+        this.target.hide();
       }
     } catch (error) {
       this.log.warn(`no status: ${String(error)}`);
@@ -118,6 +119,16 @@ export class Status implements vscode.Disposable {
       jax.origin,
     );
     this.target.accessibilityInformation = { label: vscode.l10n.t("Pallas target: {0}", targets) };
+    this.target.command = "pallasLint.selectTarget";
+    this.target.show();
+  }
+
+  /** Where the target would stand: a message goes away, this does not. */
+  private showFailure(message: string): void {
+    this.target.text = vscode.l10n.t("$(error) Pallas: not running");
+    this.target.tooltip = `pallas-lint: ${message}`;
+    this.target.accessibilityInformation = { label: vscode.l10n.t("pallas-lint does not run: {0}", message) };
+    this.target.command = "pallasLint.showMenu";
     this.target.show();
   }
 

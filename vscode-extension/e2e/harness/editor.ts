@@ -187,14 +187,17 @@ function scratch(): { root: string; remove: () => void } {
 interface Shared {
   /** Unpacked extensions of `e2e/extensions` that are installed besides the one under test. */
   extensions: string[];
+  /** Variables of its environment that are other ones than those of the tests. */
+  environment: Record<string, string>;
   /** One code-server for all tests with these extensions; after a test that failed, a new one. */
   server: CodeServer;
 }
 
 export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }, Shared>({
   extensions: [[], { option: true, scope: "worker" }],
+  environment: [{}, { option: true, scope: "worker" }],
   server: [
-    async ({ extensions }, use) => {
+    async ({ extensions, environment }, use) => {
       const { root, remove } = scratch();
       const place = path.join(root, "extensions");
       fs.cpSync(process.env.PALLAS_LINT_E2E_EXTENSIONS!, place, { recursive: true });
@@ -205,7 +208,7 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
         installed: process.env.PALLAS_LINT_E2E_INSTALLED!,
         data: path.join(root, "data"),
         extensions: place,
-        environment: { PYTHONPATH: undefined },
+        environment: { PYTHONPATH: undefined, ...environment },
       });
       await use(server);
       await server.stop();

@@ -1,0 +1,23 @@
+import { expect, test } from "../harness/editor";
+import { jaxPython } from "../harness/programs";
+
+test.use({ environment: { PATH: "/nowhere" } });
+
+test("without any Python it is said what to do, and the status stays until one is chosen", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("matmul.py");
+  const toast = editor.page.locator(".notification-toast", { hasText: "no Python found" });
+  await expect(toast.getByRole("button", { name: "Open Setting" })).toBeVisible();
+  const status = editor.page.locator(".statusbar-item", { hasText: "Pallas: not running" });
+  await expect(status).toBeVisible();
+  await editor.picture("no-python");
+
+  await toast.getByRole("button", { name: "Select Interpreter" }).click();
+  const dialog = editor.page.locator(".quick-input-widget");
+  await dialog.locator("input.input").fill(jaxPython());
+  await dialog.getByRole("button", { name: "Select Interpreter" }).click();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await expect(status).toHaveCount(0);
+  await expect(editor.page.locator(".statusbar-item", { hasText: "Pallas: auto" })).toBeVisible();
+  expect(editor.onDisk(".vscode/settings.json")).toContain(jaxPython());
+});
