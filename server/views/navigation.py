@@ -12,7 +12,8 @@ from pallas_lint.server.views.figures import launch_name, ref_parameters, summar
 from pygls import uris
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.syntax import nodes
+from pallas_lint.syntax import Site, nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Func, Ref
-    from pallas_lint.syntax import Site
 
 
 def definitions(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
-    """Of a ref in a kernel: the spec, scratch or barrier that it is made of; where there is none, the launch."""
+    """Of a ref in a kernel: the spec, scratch or barrier that it is made of, and the operand that is passed for it.
+
+    Where there is neither, the launch.
+    """
     if judged.judgement is None or judged.judgement.analysis is None:
         return []
     position = from_lsp(judged.source, place, codec)
@@ -35,20 +39,42 @@ def definitions(judged: Judged, place: lsp.Position, codec: PositionCodec) -> li
         known = ref_at(trace, judged, position)
         if known is not None:
             _, ref = known
-            found.append(ref.declared.site if ref.declared is not None else trace.launch.called_at)
+            made_of = [ref.declared.site] if ref.declared is not None else []
+            operand = _operand(trace.launch, ref)
+            found += [*made_of, *([operand] if operand is not None else [])] or [trace.launch.called_at]
     return _locations(found, codec)
 
 
+def _operand(launch: Launch, ref: Ref) -> Site | None:
+    """Where the launch's result is called: the argument that is passed for an input, if it can be told."""
+    prefetch = launch.prefetch_count
+    if ref.index is None or prefetch is None or ref.role not in ("in", "prefetch"):
+        return None
+    at = ref.index + (prefetch if ref.role == "in" else 0)
+    calls = [
+        node
+        for statement in launch.site.piece.body
+        for node in walk(statement)
+        if isinstance(node, nodes.Call) and node.func is launch.site.node
+    ]
+    if len(calls) != 1 or any(each.star or each.keyword is not None for each in calls[0].args[: at + 1]):
+        return None
+    return Site(launch.site.piece, calls[0].args[at].value) if at < len(calls[0].args) else None
+
+
 def launches_of(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
-    """The launches of the kernel whose name stands there."""
+    """The launches of the kernel whose name stands there, or of the one that is launched there."""
     if judged.judgement is None or judged.judgement.analysis is None:
         return []
     position = from_lsp(judged.source, place, codec)
-    launches = [
-        launch
-        for launch in shown_launches(judged)
-        if any(inside(_name(body), judged, position) for body in launch.bodies)
-    ]
+    every = shown_launches(judged)
+    meant = {
+        _name(body)
+        for launch in every
+        for body in launch.bodies
+        if inside(_name(body), judged, position) or inside(launch.called_at.span, judged, position)
+    }
+    launches = [launch for launch in every if any(_name(body) in meant for body in launch.bodies)]
     return _locations((launch.called_at for launch in launches), codec)
 
 

@@ -127,6 +127,11 @@ class Notebooks:
                 runs_modules = each.command is not None and each.command.command == _PROBE
                 if _is_in(each.range.start, cell) and not runs_modules:
                     kept.append(attrs.evolve(each, range=moved(each.range, up)))
+            elif isinstance(each, lsp.Location):
+                kept.append(self._location(each))
+            elif isinstance(each, lsp.DocumentSymbol):
+                if _is_in(each.selection_range.start, cell):
+                    kept.append(moved(each, up))
             elif not isinstance(each, lsp.InlayHint) or _is_in(each.position, cell):
                 kept.append(moved(each, up))
         return kept
@@ -139,13 +144,15 @@ class Notebooks:
         return [self.located(attrs.evolve(each, range=moved(each.range, 1 - cell.first))) for each in inside]
 
     def located(self, value: T) -> T:
-        """Diagnostics, or a report of them, that point into cells where they would point into a notebook."""
+        """Places, diagnostics, or a report of them, that point into cells where they would point into a notebook."""
         if not self._by_cell:
             return value
         if isinstance(value, list):
             return [self.located(each) for each in value]  # type: ignore[return-value]
         if isinstance(value, lsp.RelatedFullDocumentDiagnosticReport):
             return attrs.evolve(value, items=self.located(list(value.items)))
+        if isinstance(value, lsp.Location):
+            return self._location(value)  # type: ignore[return-value]
         if not isinstance(value, lsp.Diagnostic) or not value.related_information:
             return value
         related = [attrs.evolve(each, location=self._location(each.location)) for each in value.related_information]

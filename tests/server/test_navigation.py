@@ -66,8 +66,8 @@ async def test_from_refs_to_what_they_are_made_of(tmp_path: Path) -> None:
             assert isinstance(found, list)
             return texts(found)
 
-        # The first launch has specs; the other one has none, and is told itself.
-        assert await leads("x_ref") == ["pl.BlockSpec((8, 128), lambda i: (i, 0))],", CODE.splitlines()[-1][11:]]
+        # To the spec and to the operand; the other launch has no specs.
+        assert await leads("x_ref") == ["pl.BlockSpec((8, 128), lambda i: (i, 0))],", "x)", "x)"]
         assert (await leads("o_ref", 1))[0] == "pl.BlockSpec((8, 128), lambda i: (i, 1)),"
         assert [text[:10] for text in await leads("acc_ref[...]", 1)] == ["pltpu.VMEM", "pltpu.VMEM"]
         assert await leads("jnp.float32") == []
@@ -80,6 +80,9 @@ async def test_from_a_kernel_to_its_launches_and_an_outline(tmp_path: Path) -> N
         asked = lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=False), document(uri), place("kernel("))
         found = await editor.client.text_document_references_async(asked)
         assert [text.partition("(")[0] for text in texts([*(found or [])])] == ["pl.pallas_call", "pl.pallas_call"]
+        # The same from one of them: what else launches its kernel.
+        asked.position = place("pallas_call(kernel")
+        assert await editor.client.text_document_references_async(asked) == found
         symbols = await editor.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document(uri)))
         told = [(each.name, each.detail) for each in symbols or [] if isinstance(each, lsp.DocumentSymbol)]
         assert told == [

@@ -211,6 +211,25 @@ async def test_hover_hints_lenses_and_completion(tmp_path: Path) -> None:
         assert first.text_edit.range == lsp.Range(place("PAL9", kernel), place("PAL9", kernel, 4))
 
 
+async def test_ways_between_cells(tmp_path: Path) -> None:
+    async with session("visual-studio-code", tmp_path, options=OPTIONS) as editor:
+        cells = Cells(editor, tmp_path / "n.ipynb", IMPORTS, KERNEL, LAUNCH)
+        client, kernel, launch = editor.client, *cells.names[1:]
+        spec = await client.text_document_definition_async(
+            lsp.DefinitionParams(document(kernel), place("x_ref", KERNEL, 1))
+        )
+        assert isinstance(spec, list)
+        assert (spec[0].uri, spec[0].range.start) == (launch, place("pl.BlockSpec", LAUNCH))
+        asked = lsp.ReferenceParams(lsp.ReferenceContext(True), document(kernel), place("kernel(", KERNEL, 1))
+        (found,) = await client.text_document_references_async(asked) or []
+        assert (found.uri, found.range.start) == (launch, place("pl.pallas_call", LAUNCH))
+        outlines = [
+            await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document(cell)))
+            for cell in cells.names
+        ]
+        assert [[each.name for each in outline or ()] for outline in outlines] == [[], ["kernel"], ["launch of kernel"]]
+
+
 async def test_fixes_and_suppressions_edit_cells(tmp_path: Path) -> None:
     async with session("visual-studio-code", tmp_path, options=OPTIONS) as editor:
         first = f"%%time\n{IMPORTS}"
