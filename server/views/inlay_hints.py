@@ -9,7 +9,6 @@ from pallas_lint.server.protocol.positions import to_lsp
 from pallas_lint.server.views.calls import shown_launches, shown_traces
 from pallas_lint.server.views.figures import (
     aval,
-    bracketed,
     known_of,
     memory_text,
     operand_of,
@@ -18,6 +17,9 @@ from pallas_lint.server.views.figures import (
 )
 
 from pallas_lint.finding import Position
+from pallas_lint.kernels.model.known_names import is_spec
+from pallas_lint.kernels.model.values import Sym
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
-    from pallas_lint.kernels.model.values import Ref
+    from pallas_lint.kernels.model.values import Ref, Shape
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.witnesses.witness import Witness
 
@@ -35,43 +37,71 @@ def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[
     if judged.judgement is None or judged.judgement.analysis is None or not judged.client.inlay_hints:
         return []
     first, last = asked.start.line + 1, asked.end.line + 1
-    hints: dict[Position, tuple[str, str | None] | None] = {}
+    hints: dict[Position, _Type] = {}
     for trace in shown_traces(judged) if judged.client.inlay_dtype else ():
         probed = known_of(judged, trace.launch)
         for ref, span in ref_parameters(trace, judged):
             if first <= span.start.line <= last:
-                label = _ref_hint(ref, probed, trace.launch.witness, judged)
-                # A kernel of several launches has the hint only where they agree.
-                if label is not None:
-                    hints[span.end] = label if hints.get(span.end, label) == label else None
+                seen = _type_of(ref, probed, trace.launch.witness, judged)
+                hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
     found = [
         lsp.InlayHint(
             position=to_lsp(judged.source, position, codec),
-            label=f": {hint[0]}",
+            label=f": {hint.label}",
             kind=lsp.InlayHintKind.Type,
-            tooltip=hint[1],
+            tooltip=hint.told,
             padding_left=False,
             padding_right=False,
         )
-        for position, hint in sorted(hints.items())
-        if hint is not None
+        for position, hint in sorted(hints.items(), key=lambda each: each[0])
+        if hint.label
     ]
     return [*found, *_launch_hints(judged, (first, last), codec)]
 
 
-def _ref_hint(
-    ref: Ref, probed: LaunchResult | None, call: Witness | None, judged: Judged
-) -> tuple[str, str | None] | None:
-    """The type from the text or a known call; where that leaves something open, as probed; with where it comes from."""
-    label = aval(ref.shape, ref.dtype)
+@frozen
+class _Type:
+    """What is known of a ref; `told`: where from."""
+
+    shape: Shape | None
+    dtype: str | None
+    space: str | None = None  # where that is worth telling
+    told: str | None = None
+
+    @property
+    def label(self) -> str:
+        says_nothing = self.shape is None or (self.shape != () and all(size is None for size in self.shape))
+        shape = None if self.dtype is None and says_nothing else self.shape
+        return f"{aval(shape, self.dtype)} {self.space or ''}".strip()
+
+    def joined(self, other: _Type) -> _Type:
+        """What holds in both of two launches of a kernel."""
+        mine, theirs = self.shape, other.shape
+        if mine is None or theirs is None or len(mine) != len(theirs):
+            shape: Shape | None = None
+        else:
+            shape = tuple(one if one == two else None for one, two in zip(mine, theirs, strict=True))
+        return _Type(
+            shape,
+            self.dtype if self.dtype == other.dtype else None,
+            self.space if self.space == other.space else None,
+            self.told if self.told == other.told else "in all of its launches",
+        )
+
+
+def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, judged: Judged) -> _Type:
+    """The type from the text or a known call; where that leaves something open, as probed."""
     operand = operand_of(probed, ref)
     known = ref.dtype is not None and ref.shape is not None and all(isinstance(each, int) for each in ref.shape)
     if operand is not None and not known:
-        seen = f"{operand['dtype']}{bracketed(operand['block'] or operand['shape'])}"
         space = operand["memory_space"]
-        return (f"{seen} {space}" if space and space not in ("vmem", ref.space) else seen), "as probed"
-    told = None if call is None else call.told(judged.source.path)
-    return (label, told) if label else None
+        unusual = space if space and space not in ("vmem", ref.space) else None
+        return _Type(tuple(operand["block"] or operand["shape"]), operand["dtype"], unusual, "as probed")
+    shape = ref.shape
+    block = ref.declared.argument("block_shape", 0) if shape is None and is_spec(ref.declared) else None
+    if isinstance(block, Sym):  # `BlockSpec(w.shape, …)`, of which not even the rank is known
+        shape = (Sym(f"*{block.text}", block.owner),)
+    return _Type(shape, ref.dtype, told=None if call is None else call.told(judged.source.path))
 
 
 def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) -> Iterator[lsp.InlayHint]:

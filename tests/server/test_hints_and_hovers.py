@@ -79,6 +79,44 @@ async def test_hints_have_what_is_known_and_nothing_else(tmp_path: Path) -> None
     ]
 
 
+async def types(folder: Path, code: str) -> list[object]:
+    """The hints behind parameters."""
+    uri = (folder / "k.py").as_uri()
+    async with session("pull", folder) as editor:
+        editor.open(uri, code)
+        found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
+    return [each.label for each in found or () if str(each.label).startswith(": ")]
+
+
+ANY = """\
+import jax
+from jax.experimental import pallas as pl
+
+
+def kernel(w_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...] + w_ref[...]
+
+
+def run(w, x):
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(w.shape, lambda: (0, 0)), pl.BlockSpec((8, 128), lambda: (0, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, "float32"),
+    )(w, x)
+"""
+SECOND = ANY[ANY.index("def run") :].replace("def run", "def again").replace("w.shape", "(8, 128)")
+
+
+async def test_a_block_of_which_not_even_the_rank_is_known_is_told_as_it_is_written(tmp_path: Path) -> None:
+    assert await types(tmp_path, ANY) == [": [*w.shape]", ": [8, 128]", ": f32[8, 128]"]
+
+
+async def test_of_several_launches_hints_have_what_holds_in_all(tmp_path: Path) -> None:
+    other = SECOND.replace("BlockSpec((8, 128), lambda: (0, 0))],", "BlockSpec((8, 256), lambda: (0, 0))],")
+    assert await types(tmp_path, f"{ANY}\n\n{other}") == [": [8, _]", ": f32[8, 128]"]
+
+
 async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
     told = await hovered(tmp_path, "pallas_call(\n        kernel")
     assert told.splitlines() == [
