@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pallas_lint.finding import Severity
 from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.mesh import charts
@@ -175,6 +176,31 @@ def test_a_place_that_is_asked_for_outside_of_the_kernel(worker: Worker) -> None
 
 def test_what_another_device_writes_is_not_known(worker: Worker) -> None:
     assert "how much is signalled hangs on data (line" in why_not(worker, "overheard", "f32[8,512]")
+
+
+@pytest.mark.parametrize(
+    ("semantics", "defect", "targets", "codes"),
+    [
+        ("parallel", "", (), set()),
+        ("parallel", "one place", (), {"PAL905"}),
+        ("parallel", "begun once", ("tpu:v5p",), {"PAL910"}),
+        ("parallel", "begun once", ("tpu:v5e",), set()),
+        ("arbitrary", "one place", (), set()),
+        ("arbitrary", "begun once", (), set()),
+    ],
+)
+def test_two_cores_share_a_parallel_axis(
+    worker: Worker, semantics: str, defect: str, targets: tuple[str, ...], codes: set[str]
+) -> None:
+    words = ("shared.py::copied", "f32[4,8,128]", f"semantics={semantics!r}", f"defect={defect!r}")
+    result, found = probe(worker, *words, stage="verify", targets=targets)
+    assert {finding.code for finding in found} == codes
+    assert all(finding.severity is Severity.WARNING for finding in found)
+    stage = result.launches[0].stage("verify")
+    assert stage is not None
+    assert stage.ok is not bool(codes)
+    both = semantics == "parallel" and targets != ("tpu:v5e",)
+    assert ("two cores" in (stage.detail or "")) == both
 
 
 def test_the_example_of_the_documentation(worker: Worker) -> None:

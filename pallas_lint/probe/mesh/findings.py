@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # By kind: code, severity where it is sure and where it is not, what to do.
 _FINDINGS = {
-    "deadlock": ("PAL910", Severity.ERROR, Severity.ERROR, ""),
+    "deadlock": ("PAL910", Severity.ERROR, Severity.WARNING, ""),
     "device-race": (
         "PAL911", Severity.ERROR, Severity.WARNING, "wait for the copy, or signal who may go on, between the two",
     ),

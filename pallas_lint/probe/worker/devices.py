@@ -36,6 +36,7 @@ _TPU = {
     "v6e": ("v6e:2x2", "TPU v6 lite"),
     "tpu7x": ("tpu7x:2x2x1", "TPU7x"),
 }
+TWO_CORES = ("v4", "v5p")  # of which one device has both, which share parallel axes of grids
 _GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
 _DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
 

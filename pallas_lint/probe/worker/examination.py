@@ -208,7 +208,9 @@ class _Examination:
             )  # fmt: skip
 
     def _verify(self) -> Outcome:
-        outcome = verify.examine(self.launch, self.terms["promela"], self.at)
+        targets = [devices.parse(text).device for text in self.terms["targets"]]
+        two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
+        outcome = verify.examine(self.launch, self.terms["promela"], self.at, two_cores=two_cores)
         self.hangs = any(problem["kind"] == "deadlock" for problem in outcome.get("problems", ()))
         return outcome
 

@@ -16,6 +16,7 @@ from .recorder import Record
 DimensionKind = Literal["blocked", "squeezed", "element"]
 # Operations that no other backend has.
 _ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
+_SHARED = ("parallel", "core_parallel")  # axes whose points cores may share out
 _AT = re.compile(r"^(.*) at (.*):(\d+)$", re.DOTALL)
 
 
@@ -113,6 +114,12 @@ class Launch:
     def cores(self) -> int:
         """How many cores show whether points of parallel axes get into each other's way."""
         return 2 if any("parallel" in each for each in self.semantics or ()) else 1
+
+    @property
+    def shared_axis(self) -> int | None:
+        """The axis of the grid that chips with two cores, v4 and v5p, may share out between these."""
+        sizes = zip(self.semantics or (), self.grid or ())
+        return next((at for at, (kind, size) in enumerate(sizes) if kind in _SHARED and size > 1), None)
 
     @property
     def guessed(self) -> list[str]:

@@ -8,7 +8,7 @@ from ...devices.events import Lines
 from ...devices.promela import model
 from ...devices.system import TooMuch
 from ...devices.told import Verdict
-from ...devices.verdicts import judge
+from ...devices.verdicts import Verdicts, judge
 from ...protocol import OnDevices, Outcome
 from .. import devices
 from ..launches.launch import Launch
@@ -24,10 +24,13 @@ def concerns(launch: Launch) -> bool:
     return launch.backend in (None, "tpu") and any("semaphore" in name or "dma" in name for name in launch.primitives)
 
 
-def examine(launch: Launch, folder: str | None, at: int) -> Outcome:
-    """The verdicts; with a `folder`, the model is left there for spin. Raises Missing where there is no model."""
+def examine(launch: Launch, folder: str | None, at: int, *, two_cores: bool) -> Outcome:
+    """The verdicts; with a `folder`, the model is left there for spin. Raises Missing where there is no model.
+
+    `two_cores`: whether it may run on a chip that has two, and that share the points of a parallel axis out.
+    """
     try:
-        return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at)
+        return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at, two_cores)
     except Unmodelled as error:
         raise devices.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
     except TooMuch as error:
@@ -43,7 +46,7 @@ def _where(error: Unmodelled, launch: Launch) -> str:
     return f" (line {place['line']})" if near else f" ({Path(place['file']).name}, line {place['line']})"
 
 
-def _on_devices(launch: Launch, folder: str | None, at: int) -> Outcome:
+def _on_devices(launch: Launch, folder: str | None, at: int, two_cores: bool) -> Outcome:
     lines = lines_of(launch)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -51,7 +54,21 @@ def _on_devices(launch: Launch, folder: str | None, at: int) -> Outcome:
         Path(folder, f"{name}.pml").write_text(model(lines, name), encoding="utf-8")
     found = judge(lines)
     mesh = " x ".join(f"{name} = {size}" for name, size in lines.axes.items()) or "one device"
-    return _told(found.found, f"{mesh}: {_looked_at(lines)}", found.steps)
+    detail = f"{mesh}: {_looked_at(lines)}"
+    # What the barrier and copies to other devices mean there is not known.
+    if two_cores and launch.shared_axis is not None and not (found.found or lines.axes or lines.has_barrier):
+        found = _on_two_cores(launch, launch.shared_axis)
+        detail += "; two cores, too"
+    return _told(found.found, detail, found.steps)
+
+
+def _on_two_cores(launch: Launch, axis: int) -> Verdicts:
+    """The verdicts where two cores share an axis of the grid: never sure, since many chips have one core."""
+    found = judge(lines_of(launch, shared=axis))
+    for each in found.found:
+        each.message = f"where two cores (v4, v5p) share axis {axis} of the grid, which is parallel: {each.message}"
+        each.sure = False
+    return found
 
 
 def _on_gpu(launch: Launch) -> Outcome:

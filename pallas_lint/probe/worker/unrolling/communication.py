@@ -164,7 +164,7 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     there = to if target.buffer.home == run.home.line else to - run.core.number
     ends = (source.region(),), (target.region(there),)
     run.tell(Copy(place, run.step, *ends, source.bytes, semaphore, given))
-    if to != run.line or target.buffer.home != run.line:
+    if to != run.line or (run.core.count > 1 and target.buffer.space in ("any", "hbm")):
         run.sent.add(target.buffer.key)
     if to == run.line and target.buffer.values is not None:
         _store(target, _integers(run, source, source.shape))

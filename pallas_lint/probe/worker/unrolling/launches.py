@@ -18,21 +18,24 @@ MOST_LINES = 64
 MOST_EVENTS = 200_000  # of all lines
 
 
-def lines_of(launch: Launch) -> Lines:
-    """What each device of the launch's mesh does. Raises Unmodelled."""
+def lines_of(launch: Launch, *, shared: int | None = None) -> Lines:
+    """What each device of the launch's mesh does; with two cores where these share an axis of the grid.
+
+    Raises Unmodelled.
+    """
+    cores = _cores(launch) if shared is None else [Core(number, 2, None, shared) for number in range(2)]
     lost: frozenset[Any] = frozenset()
     while True:  # until no line relies on what is in memory that another one writes
-        lines, runs = _lines(launch, lost)
+        lines, runs = _lines(launch, cores, lost)
         sent = {key for run in runs for key in run.sent} - lost
         if not any(run.relied & sent for run in runs):
             return lines
         lost |= sent
 
 
-def _lines(launch: Launch, lost: frozenset[Any]) -> tuple[Lines, list[Unroller]]:
+def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Lines, list[Unroller]]:
     """What each device does where nothing is known of what is in some buffers. Raises Unmodelled."""
     axes = launch.record.axes
-    cores = _cores(launch)
     count = math.prod(axes.values()) * len(cores)
     if count > MOST_LINES:
         raise Unmodelled(f"a mesh of {count} devices, more than {MOST_LINES}")
@@ -111,6 +114,8 @@ def _unroll(run: Unroller, launch: Launch) -> None:
     run.scopes = {(0, at): buffer.name for at, buffer in enumerate(known)}
     points = itertools.product(*map(range, run.grid)) if run.work is None else (run.point,)
     for point in points:
+        if not run.core.runs(point, run.grid):
+            continue
         run.point = point
         run.run(jaxpr, list(buffers), outer)
 

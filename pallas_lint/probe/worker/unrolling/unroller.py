@@ -51,6 +51,11 @@ class Core:
     number: int
     count: int
     axis: str | None
+    shared: int | None = None  # the axis of the grid whose points the cores share out among them
+
+    def runs(self, point: tuple[int, ...], grid: tuple[int, ...]) -> bool:
+        """Whether a point of the grid is one of its own."""
+        return self.shared is None or point[self.shared] * self.count // grid[self.shared] == self.number
 
 
 class Home(NamedTuple):
