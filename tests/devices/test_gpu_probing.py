@@ -31,12 +31,14 @@ OPERANDS = {
     "handed_on": ["f32[64,128]"],
     "ring": ["f32[512,128]"],
     "warps": ["f32[64,128]"],
+    "stored_by_warps": ["f32[64,128]"],
     "scopes": ["f32[256,128]"],
     "multicast": ["f32[128,128]", "f32[128,128]"],
+    "written_twice": ["f32[64,128]"],
 }
 # Function, defect, and what is found. Errors are what cannot come right, or what an H100 got wrong.
 DEFECTS = [
-    *((name, "", {}) for name in OPERANDS),
+    *((name, "", {}) for name in OPERANDS if name != "written_twice"),
     ("total", "no wait", {"PAL905": "error"}),
     ("total", "one arrival", {"PAL905": "error", "PAL912": "warning"}),
     ("total", "three arrivals", {"PAL910": "error"}),
@@ -51,6 +53,10 @@ DEFECTS = [
     ("ring", "waits for too few", {"PAL905": "warning"}),
     ("ring", "no wait at the end", {"PAL905": "warning"}),
     ("warps", "no wait", {"PAL905": "error"}),
+    ("stored_by_warps", "no wait", {"PAL905": "warning"}),
+    ("stored_by_warps", "waits for too few", {"PAL905": "warning"}),
+    ("written_twice", "", {"PAL905": "warning"}),
+    ("written_twice", "differ", {"PAL905": "error"}),
     ("scopes", "no wait", {"PAL905": "error"}),
     ("multicast", "refilled for both", {"PAL905": "error"}),
 ]

@@ -178,6 +178,52 @@ def warps(x, defect=""):
     return launch(kernel, x.shape, x.dtype, plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier())(x)
 
 
+def stored_by_warps(x, defect=""):
+    """Two warps store, each its half, and the warpgroup waits for both after they have joined."""
+
+    def kernel(x_gmem, o_gmem, smem):
+        smem[...] = x_gmem[...]
+        plgpu.commit_smem()
+
+        @pl.core_map(plgpu.WarpMesh(axis_name="warp"))
+        def _():
+            for half, warp in ((0, 1), (1, 3)):
+
+                @pl.when(lax.axis_index("warp") == warp)
+                def _(first=half * 32):
+                    rows = pl.ds(first, 32)
+                    plgpu.copy_smem_to_gmem(smem.at[rows], o_gmem.at[rows])
+
+        if defect != "no wait":
+            plgpu.wait_smem_to_gmem(1 if defect == "waits for too few" else 0)
+
+    return launch(kernel, x.shape, x.dtype, plgpu.SMEM(x.shape, x.dtype))(x)
+
+
+def written_twice(x, defect=""):
+    """Two warpgroups store the same values in one line, and one of them stores them in main memory."""
+
+    def kernel(x_gmem, o_gmem, smem, written):
+        if defect == "differ":
+
+            @pl.when(lax.axis_index("wg") == 0)
+            def _():
+                smem[...] = x_gmem[...] * 2
+
+        smem[...] = x_gmem[...]
+        plgpu.commit_smem()
+        plgpu.barrier_arrive(written)
+        plgpu.barrier_wait(written)
+
+        @pl.when(lax.axis_index("wg") == 0)
+        def _():
+            plgpu.copy_smem_to_gmem(smem, o_gmem)
+            plgpu.wait_smem_to_gmem(0)
+
+    scratch = [plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier(num_arrivals=2)]
+    return launch(kernel, x.shape, x.dtype, *scratch, num_threads=2, thread_name="wg")(x)
+
+
 def multicast(x, y, defect=""):
     """Two blocks of a cluster that need the same rows: each fetches a half for both."""
 

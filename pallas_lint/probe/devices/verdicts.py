@@ -246,6 +246,9 @@ class _Court(Runs):
             )
         if not sure:
             message += ", if a copy that began later arrives first"
+        alike = one.part is other.part is None and one.writes and first.where == second.where is not None
+        if alike:
+            message += ", which is right only if both write the same"
         places = second.places + first.places
         held = self.hold(one.moment, one.part, sure=sure) if one.part is not None else None
         stop = other.moment if other.part is None else None
@@ -257,7 +260,9 @@ class _Court(Runs):
         told = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
             told.append(chart.row(self.lines, other.moment, "too early"))
-        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), told)
+        return Verdict(
+            "device-race", message, places, sure and not alike and not _often_harmless(first, one, other), told
+        )
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 

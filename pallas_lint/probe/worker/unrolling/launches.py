@@ -9,7 +9,7 @@ from typing import Any
 
 from ...devices.events import Lines
 from ..launches.launch import Launch, Operand, kernel_jaxpr
-from . import communication, control, warpgroups  # noqa: F401  they say what operations do
+from . import communication, control, forks, warpgroups  # noqa: F401  they say what operations do
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled
 from .scopes import MOST_VALUES, allocate
 from .unroller import Core, Unroller

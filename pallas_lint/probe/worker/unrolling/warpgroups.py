@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ...devices.events import Copy, Event, Fence, Region, Semaphore, Signal, Wait
+from .. import environment
 from .communication import access, part
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
 from .scopes import scoped
 from .unroller import Core, Home, Unroller, rule
 
-_WARPS = 4  # of a warpgroup
 _LOADS, _STORES, _WGMMA, _TCGEN05 = "loads", "stores", "wgmma", "tcgen05"
 # Who is done in order: with wgmma each warpgroup's products, in tensor memory all of a block.
 _ORDERED: dict[str, Literal["", "line", "device"]] = {_LOADS: "", _STORES: "", _WGMMA: "line", _TCGEN05: "device"}
@@ -115,8 +115,18 @@ class Work:
             found |= set(along)
         return sorted(found)
 
+    def take_over(self, warps: list[Work]) -> None:
+        """What warps have stored: from now on all of their threads commit and wait together."""
+        most = max(len(warp.groups) for warp in warps)
+        from_last = range(most, 0, -1)
+        self.groups = [
+            [store for warp in warps if len(warp.groups) >= back for store in warp.groups[-back]] for back in from_last
+        ]
+        self.stores = [store for warp in warps for store in warp.stores]
 
-def _work(run: Unroller, place: Any) -> Work:
+
+def work_of(run: Unroller, place: Any) -> Work:
+    """What the line has begun. Raises Unmodelled where it is not one of a GPU."""
     work: Work | None = run.work
     if work is None:
         raise Unmodelled("an operation of GPUs", place)
@@ -150,7 +160,7 @@ class _Given:
 @rule("barrier_arrive")
 def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 1)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     view = given.view(0, "transforms_treedef")
     for block in work.arrives_at(view.buffer.barrier) if given.happens else ():
         run.tell(Signal(given.place, run.step, work.barrier(view, given.place, block), work.cluster.size))
@@ -160,7 +170,7 @@ def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 @rule("barrier_wait")
 def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 1)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     barrier = work.barrier(given.view(0, "transforms_treedef"), given.place)
     work.waits[barrier] += 1
     run.tell(Wait(given.place, run.step, barrier, work.waits[barrier] * barrier.phase, takes=False))
@@ -181,7 +191,7 @@ def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if not equation.params.get("has_barrier", True):
         raise Unmodelled("a copy to shared memory without a barrier", run.place(equation))
     given = _Given(run, equation, values, 3)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     source, target = given.view(0, "src_transforms_treedef"), given.view(1, "dst_transforms_treedef")
     barrier = given.view(2, "barrier_transforms_treedef")
     axes = equation.params.get("collective_axes")
@@ -194,6 +204,10 @@ def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     for block in ([work.block] if tracked else group) if given.happens else ():
         signalled = work.barrier(barrier, given.place, group[0] if tracked else block)
         _begin(run, given.place, [source], [(target, block)], signalled, unit=_LOADS, size=share)
+    if not given.happens and environment.version() < (0, 12):  # it arrives all the same
+        if axes:
+            raise Unmodelled("a copy for several blocks that a predicate leaves out", given.place)
+        run.tell(Signal(given.place, run.step, work.barrier(barrier, given.place), share))
     return []
 
 
@@ -210,7 +224,7 @@ def _share(view: View, at: int, count: int) -> View:
 @rule("copy_smem_to_gmem")
 def _store(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 2)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     source, target = given.view(0, "src_transforms_treedef"), given.view(1, "dst_transforms_treedef")
     if given.happens:
         read, done = work.semaphore(run.line, "copies read"), work.semaphore(run.line, "copies done")
@@ -224,7 +238,7 @@ def _store(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("commit_group")
 def _close(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    work = _work(run, run.place(equation))
+    work = work_of(run, run.place(equation))
     work.groups.append(work.stores)
     work.stores = []
     return []
@@ -233,7 +247,7 @@ def _close(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 @rule("wait_smem_to_gmem")
 def _wait_for_stores(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = run.place(equation)
-    work = _work(run, place)
+    work = work_of(run, place)
     left = equation.params.get("n", values[0] if values else 0)
     if isinstance(left, Unknown):
         raise Unmodelled("how many copies are waited for hangs on data", place)
@@ -260,7 +274,7 @@ def _begin(
     size: int = 1,
 ) -> None:
     """Tell a work. `writes`: with the blocks whose memory it is."""
-    cluster = _work(run, place).cluster
+    cluster = work_of(run, place).cluster
     source = tuple(view.region() for view in reads)
     target = tuple(_of_block(cluster, view, block) for view, block in writes)
     run.vague += sum(not region.exact for region in (*source, *target))
@@ -278,7 +292,7 @@ def _of_block(cluster: Cluster, view: View, block: int) -> Region:
 @rule("wgmma_ref")
 def _multiply(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 3)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     views = [given.view(0, "acc_transforms_tree")]
     for at, tree in ((1, "a_transforms_tree"), (2, "b_transforms_tree")):
         if isinstance(given.refs[at], Buffer | View):  # the first may lie in registers
@@ -297,7 +311,7 @@ def _wait_for_products(run: Unroller, equation: Any, values: list[Any]) -> list[
 
 
 def _wait_for_all_but(run: Unroller, left: int, place: Any) -> None:
-    products = _work(run, place).products
+    products = work_of(run, place).products
     over = len(products) - left
     if over > 0:  # they are done in order
         run.tell(Wait(place, run.step, products[over - 1], 1, takes=False))
@@ -331,7 +345,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
     views = [given.view(at, f"{name}_transforms_tree") for at, name in enumerate(("acc", "a", "b"))]
     again = given.refs[3]  # whether it adds to what is there
     reads = views[1:] + ([] if not isinstance(again, Unknown) and not again else views[:1])
-    work = _work(run, place)
+    work = work_of(run, place)
     for block in blocks:
         own = [_moved(work.cluster, view, block) for view in reads]
         done = work.semaphore(run.line, "tcgen05_mma")
@@ -343,7 +357,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
 
 def _doing(run: Unroller, axis: str | None, place: Any) -> list[int]:
     """The blocks that a work of the matrix unit is for: with an axis it is the first one's, for all along it."""
-    work = _work(run, place)
+    work = work_of(run, place)
     if axis is None:
         return [work.block]
     along = work.cluster.along(work.block, axis)
@@ -359,7 +373,7 @@ def _moved(cluster: Cluster, view: View, block: int) -> View:
 
 def _tell_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None:
     """Arrive at a barrier of these blocks when all is done that the unit was told before."""
-    work = _work(run, place)
+    work = work_of(run, place)
     for block in blocks:
         barrier = work.barrier(view, place, block)
         _begin(run, place, [], [], barrier, unit=_TCGEN05, what="commit", size=work.cluster.size)
@@ -377,7 +391,7 @@ def _commit(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 @rule("async_copy_smem_to_tmem", "async_copy_scales_to_tmem", "async_copy_sparse_metadata_to_tmem")
 def _copy_to_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = _Given(run, equation, values, 2)
-    work = _work(run, given.place)
+    work = work_of(run, given.place)
     source, target = given.view(0, "smem_tree"), given.view(1, "tmem_tree")
     for block in _doing(run, equation.params.get("collective_axis"), given.place):
         done = work.semaphore(run.line, "copies to TMEM")
@@ -423,43 +437,12 @@ def _seen_by_nobody(run: Unroller, equation: Any, values: list[Any]) -> list[Any
     return [UNKNOWN] * len(equation.outvars)
 
 
-# -- warps and registers -----------------------------------------------------------------------------------------------
+@rule("get_global")
+def _global(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+    raise Unmodelled("a semaphore in main memory", run.place(equation))
 
 
-@rule("mpmd_map", "core_map")
-def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    """A warpgroup forks into its warps, and goes on when all of them are through."""
-    place = run.place(equation)
-    work = _work(run, place)
-    meshes = equation.params.get("meshes") or (equation.params.get("mesh"),)
-    jaxprs = equation.params.get("jaxprs") or (equation.params.get("jaxpr"),)
-    if len(meshes) != 1 or type(meshes[0]).__name__ != "WarpMesh" or run.axes.get(meshes[0].axis_name):
-        raise Unmodelled("a kernel in a kernel", place)
-    jaxpr = getattr(jaxprs[0], "jaxpr", jaxprs[0])
-    axis = meshes[0].axis_name
-    fork, join = work.semaphore(run.line, "warps begin"), work.semaphore(run.line, "warps end")
-    run.tell(Signal(place, run.step, fork, 1))
-    waits: dict[Semaphore, int] = defaultdict(int)
-    for warp in range(_WARPS):
-        own = work.cluster.line(
-            work.block, f"{work.cluster.names[run.line]}, warp {warp}", run.core,
-            {**run.axes, axis: _WARPS}, {**run.coordinates, axis: warp},
-        )  # fmt: skip
-        own.within(run)
-        assert own.work is not None
-        own.work.waits.update(work.waits)
-        own.tell(Wait(place, run.step, fork, 1, takes=False))
-        if jaxpr.constvars:
-            own.run(jaxpr, [], values)
-        else:
-            own.run(jaxpr, values)
-        own.tell(Signal(place, run.step, join, 1))
-        work.cluster.vague += own.vague
-        for barrier, count in own.work.waits.items():
-            waits[barrier] = max(waits[barrier], count)
-    work.waits.update(waits)
-    run.tell(Wait(place, run.step, join, _WARPS, takes=False))
-    return [UNKNOWN] * len(equation.outvars)
+# -- registers -----------------------------------------------------------------------------------------------
 
 
 @rule("run_state")
