@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.texts import Texts
+from pallas_lint.server.workspace.client_settings import client_commands
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
@@ -125,6 +126,9 @@ class Session(LanguageServerProtocol):
         made = self.workspace
         folders = list(made.folders.values())
         self._workspace = Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
+        if client_commands(params.initialization_options):
+            # VS Code has one extension answer for the whole hierarchy: that of all Python functions is worth more.
+            result.capabilities.call_hierarchy_provider = None
         if params.process_id is not None and self.started is not None:
             self.started(params.process_id)
         return result

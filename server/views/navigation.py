@@ -69,12 +69,12 @@ def launches_of(judged: Judged, place: lsp.Position, codec: PositionCodec) -> li
     position = from_lsp(judged.source, place, codec)
     every = shown_launches(judged)
     meant = {
-        _name(body)
+        name_of(body)
         for launch in every
         for body in launch.bodies
-        if inside(_name(body), judged, position) or inside(launch.called_at.span, judged, position)
+        if inside(name_of(body), judged, position) or inside(launch.called_at.span, judged, position)
     }
-    launches = [launch for launch in every if any(_name(body) in meant for body in launch.bodies)]
+    launches = [launch for launch in every if any(name_of(body) in meant for body in launch.bodies)]
     return _locations((launch.called_at for launch in launches), codec)
 
 
@@ -86,7 +86,7 @@ def outline(judged: Judged, codec: PositionCodec) -> list[lsp.DocumentSymbol]:
     found: dict[Span, lsp.DocumentSymbol] = {}
     for launch in sorted(shown_launches(judged), key=lambda each: each.called_at.span):
         for body in launch.bodies:
-            span, name = body.piece.span(body.node), _name(body)
+            span, name = body.piece.span(body.node), name_of(body)
             if span.path == source.path and name not in found:
                 kind, told = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
                 found[name] = _symbol(
@@ -129,7 +129,7 @@ def _word_at(judged: Judged, position: Position) -> tuple[str, Span] | None:
     return None
 
 
-def _name(body: Func) -> Span:
+def name_of(body: Func) -> Span:
     """Where a kernel's name stands; of a lambda all of it."""
     return body.piece.span(body.node.name if isinstance(body.node, nodes.FunctionDef) else body.node)
 

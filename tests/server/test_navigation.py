@@ -90,3 +90,55 @@ async def test_from_a_kernel_to_its_launches_and_an_outline(tmp_path: Path) -> N
             ("launch of kernel", "TPU, grid (4)"),
             ("launch of kernel", "TPU"),
         ]
+
+
+CALLERS = """\
+
+
+def first():
+    x = jnp.ones((32, 256))
+    return run(x) + whole(x)
+"""
+
+
+async def test_the_hierarchy_of_calls_that_lead_to_a_kernel(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    code = CODE + CALLERS
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, code)
+        client = editor.client
+
+        async def prepared(text: str) -> lsp.CallHierarchyItem:
+            asked = lsp.CallHierarchyPrepareParams(document(uri), place(text))
+            (item,) = await client.text_document_prepare_call_hierarchy_async(asked) or []
+            return item
+
+        kernel = await prepared("kernel(")
+        assert (kernel.name, kernel.detail) == ("kernel", "kernel: TPU, grid (4)")
+        assert await prepared("pallas_call(kernel") == kernel
+        found = await client.call_hierarchy_incoming_calls_async(lsp.CallHierarchyIncomingCallsParams(kernel)) or []
+        lines = code.split("\n")
+        told = [
+            (each.from_.name, [lines[at.start.line][at.start.character :] for at in each.from_ranges]) for each in found
+        ]
+        assert told == [("run", ["pl.pallas_call("]), ("whole", [CODE.splitlines()[-1][11:]])]
+        (above,) = (
+            await client.call_hierarchy_incoming_calls_async(lsp.CallHierarchyIncomingCallsParams(found[0].from_)) or []
+        )
+        assert (above.from_.name, above.from_ranges[0].start.line) == (
+            "first",
+            lines.index("    return run(x) + whole(x)"),
+        )
+        below = (
+            await client.call_hierarchy_outgoing_calls_async(lsp.CallHierarchyOutgoingCallsParams(above.from_)) or []
+        )
+        assert [each.to.name for each in below] == ["run", "whole"]
+        nothing = lsp.CallHierarchyPrepareParams(document(uri), place("import jax"))
+        assert not await client.text_document_prepare_call_hierarchy_async(nothing)
+
+
+@pytest.mark.parametrize("commands", [[], ["pallasLint.showLayout"]])
+async def test_the_hierarchy_is_left_to_others_where_only_one_may_answer(tmp_path: Path, commands: list[str]) -> None:
+    async with session("pull", tmp_path, options={"clientCommands": commands}) as editor:
+        offered = editor.server.server_capabilities.call_hierarchy_provider
+    assert bool(offered) is not bool(commands)

@@ -119,5 +119,7 @@ test("in a dark theme", async ({ start }) => {
   await expect(editor.page.locator(".monaco-workbench.vs-dark")).toBeVisible();
   const hover = await editor.hover(editor.word("pallas_call"));
   await expect(hover).toContainText("matmul_kernel");
+  await expect(hover.locator("table")).toContainText("index map");
+  await expect(hover.locator("tr", { hasText: "acc_ref" })).toContainText("f32[bm, bn]");
   await editor.picture("launch-dark");
 });

@@ -5,6 +5,9 @@ test("a notebook: a finding in a cell, fixed and saved", async ({ start }) => {
   await editor.openNotebook("glu.ipynb");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
+  await editor.lens("launched by");
+  await editor.lens("grid (x.shape[0]//rows)");
+  await expect(editor.line("def glu_kernel")).toContainText("w_ref: [*w.shape]");
   await editor.picture("notebook");
   await editor.click(editor.squiggles().first());
   await (await editor.fixes("PAL106: Accumulate in float32")).click();

@@ -21,6 +21,14 @@ test("the walkthrough", async ({ start }) => {
   await row.click();
   const page = editor.page.locator(".gettingStartedContainer");
   await expect(page).toContainText("pallas-lint");
+  for (const step of ["Fix on save", "Suppress what you know better", "Open a kernel"]) {
+    await page.getByText(step).click();
+    // None of the code beside it is cut off.
+    const code = editor.webview().locator("pre").first();
+    await expect(code).toBeVisible();
+    expect(await code.evaluate((pre) => pre.scrollWidth - pre.clientWidth)).toBeLessThanOrEqual(0);
+    await editor.picture(`walkthrough-${step.split(" ")[0]!.toLowerCase()}`);
+  }
   await page.getByText("See a finding").click();
   // An SVG lies in a page of its own above the editor.
   await expect(editor.webview().locator("svg").first()).toBeVisible();

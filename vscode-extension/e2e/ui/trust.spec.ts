@@ -41,6 +41,8 @@ test("a workspace that is not trusted runs nothing of its own", async ({ start }
   expect(editor.log()).toContain("starting (bundled)");
   expect(editor.log()).not.toContain("--allow-probe");
   expect(editor.log()).toContain("--untrusted");
+  await editor.lens("launched by");
+  await expect(editor.page.locator(".codelens-decoration", { hasText: /probe|cost/i })).toHaveCount(0);
   await editor.picture("untrusted");
 
   await editor.click(editor.line("def matmul("));
