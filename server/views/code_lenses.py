@@ -174,8 +174,8 @@ def _commands(
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    """ "`run`, `whole` and 3 more"."""
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST_LAUNCHERS])
+    """ "run, whole, again and 3 more"."""
+    shown = ", ".join(names[:_MOST_LAUNCHERS])
     return f"{shown} and {len(names) - _MOST_LAUNCHERS} more" if len(names) > _MOST_LAUNCHERS else shown
 
 

@@ -50,7 +50,7 @@ def passed_summary(kernel: str, launch: Launch, probed: LaunchResult | None) -> 
 
     Grid and memory of that one need not be its own.
     """
-    through = f"launched through `{launch.scope}`" if launch.scope else ""
+    through = f"launched through {launch.scope}" if launch.scope else ""
     told = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
     return f"{kernel}: {', '.join(filter(None, told))}"
 

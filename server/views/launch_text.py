@@ -9,7 +9,6 @@ from pallas_lint.server.views.costs import cost_text
 from pallas_lint.server.views.figures import (
     aval,
     bracketed,
-    budget_of,
     known_of,
     launch_name,
     limits,
@@ -21,7 +20,7 @@ from pallas_lint.server.views.figures import (
 )
 from pallas_lint.server.views.markdown import code, plain
 
-from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.kernels.facts.memory_budget import budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.grid.blocks import blocks_of
 
@@ -42,19 +41,22 @@ _LONGEST_CALL = 80
 
 def launch_text(launch: Launch, judged: Judged) -> str:
     """All that is known of a launch."""
-    probed, budget = known_of(judged, launch), budget_of(launch, judged)
+    assert judged.judgement is not None and judged.judgement.analysis is not None
+    probed = known_of(judged, launch)
+    budgets = budgets_of(launch, judged.judgement.analysis) if launch.backend in (None, "tpu") else ()
     title = f"**`{launch.api.rpartition('.')[2]}`** of `{launch_name(launch)}`: {summary(launch)}"
     parts = [
         f"{title}, {told}" if (told := steps_text(launch, probed)) is not None and launch.has_grid else title,
-        "\n".join(_table(launch, judged, budget)),
-        _vmem(budget, judged) if budget is not None else _smem(shared_of(launch, judged)),
+        "\n".join(_table(launch, judged, budgets)),
+        *(_vmem(budget, judged) for budget in budgets if budget.total),
+        _smem(shared_of(launch, judged)),
         "\n".join(_calls(launch, judged)),
         "\n".join(_probed(launch, judged, probed)) if probed is not None else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(launch: Launch, judged: Judged, budget: Budget | None) -> Iterator[str]:
+def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Iterator[str]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     blocks = blocks_of(launch, judged.judgement.analysis)
@@ -65,8 +67,8 @@ def _table(launch: Launch, judged: Judged, budget: Budget | None) -> Iterator[st
     scratch = [ref.parameter for ref in refs if ref.role == "scratch"]
     if len(scratch) == len(blocks.scratch or ()):
         names |= {("scratch", at): name for at, name in enumerate(scratch)}
-    takes = {part.name: part for part in budget.parts} if budget is not None else {}
-    rows = []
+    takes = {part.name: part for part in budgets[0].parts} if budgets else {}
+    rows = [("ref", "", "block", "of", "index map", "VMEM")]
     for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
         if block is None:
             continue
@@ -74,12 +76,13 @@ def _table(launch: Launch, judged: Judged, budget: Budget | None) -> Iterator[st
         name = names.get((block.role, block.index), fallback)
         part = takes.get(name) or takes.get(fallback)
         memory = "" if part is None else f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"
-        cells = (f"`{name}`", block.role, *map(_cell, _of_block(block)), memory)
-        rows.append(f"| {' | '.join(cells)} |")
-    if rows:
-        yield "| ref | | block | of | index map | VMEM |"
-        yield "|---|---|---|---|---|--:|"
-        yield from rows
+        block_text, array, index_map = map(_cell, _of_block(block))
+        rows.append((f"`{name}`", block.role, block_text, array, index_map, memory))
+    if rows[1:]:
+        # Without the columns in which nothing is known.
+        shown = [column for column in zip(*rows, strict=True) if any(column[1:])]
+        head, *lines = (f"| {' | '.join(cells)} |" for cells in zip(*shown, strict=True))
+        yield from (head, f"|{':--|' * len(shown)}", *lines)
 
 
 def _of_block(block: Block) -> tuple[str, str, str]:
@@ -107,12 +110,18 @@ def _cell(text: str) -> str:
 
 
 def _vmem(budget: Budget, judged: Judged) -> str:
-    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for."""
+    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
+
+    What rests on defaults of parameters says so.
+    """
     by_limit: dict[int, list[str]] = {}
     for device, limit in limits(budget, judged).items():
         by_limit.setdefault(limit, []).append(device or "`vmem_limit_bytes` of the launch")
     shares = [f"{_share(budget.total, limit)} ({', '.join(whose)})" for limit, whose in by_limit.items()]
-    return f"VMEM: at least {', '.join([f'**{size(budget.total)}**', *shares])}"
+    taken = f"**{size(budget.total)}**"
+    if not budget.assumed:
+        return f"VMEM: at least {', '.join([taken, *shares])}"
+    return f"VMEM: {taken} if {plain(', '.join(budget.assumed))}{': ' if shares else ''}{', '.join(shares)}"
 
 
 def _smem(parts: tuple[Part, ...]) -> str:

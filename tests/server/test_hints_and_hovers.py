@@ -122,8 +122,8 @@ async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
     assert told.splitlines() == [
         "**`pallas_call`** of `kernel`: TPU, grid (1), 1 step",
         "",
-        "| ref | | block | of | index map | VMEM |",
-        "|---|---|---|---|---|--:|",
+        "| ref |  | block | of | index map | VMEM |",
+        "|:--|:--|:--|:--|:--|:--|",
         "| `index_ref` | in | `i32[poly.shape[0], 1, 8]` |  | `i: (0, 0, i)` |  |",
         "| `x_ref` | in | `[bm, 128]` |  | `i: (i, 0)` |  |",
         "| `y_ref` | in | `[8, 128]` |  | `i: (i, 0, 0)` |  |",
@@ -131,6 +131,9 @@ async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
         "| `acc_ref` | scratch | `f32[8, 128]` |  |  | 4 KiB |",
         "",
         "VMEM: at least **6 KiB**, under 1 % of 64 MiB (`vmem_limit_bytes` of the launch)",
+        "",
+        "VMEM: **40 KiB** if bm=128, x\\_ref is bf16, y\\_ref is bf16:"
+        " under 1 % of 64 MiB (`vmem_limit_bytes` of the launch)",
     ]
 
 

@@ -90,7 +90,7 @@ async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.title == f"2 witnesses · {SECOND} ▾"
         (kernel, *_) = await lenses(editor, uri, "def kernel")
-        assert kernel.title == "launched by `rows`"
+        assert kernel.title == "launched by rows"
         (launch, *_) = await lenses(editor, uri, "    return pl.pallas_call")
         assert "grid (16)" in launch.title
 

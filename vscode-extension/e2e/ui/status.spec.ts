@@ -27,7 +27,6 @@ test("the walkthrough", async ({ start }) => {
     const code = editor.webview().locator("pre").first();
     await expect(code).toBeVisible();
     expect(await code.evaluate((pre) => pre.scrollWidth - pre.clientWidth)).toBeLessThanOrEqual(0);
-    await editor.picture(`walkthrough-${step.split(" ")[0]!.toLowerCase()}`);
   }
   await page.getByText("See a finding").click();
   // An SVG lies in a page of its own above the editor.
