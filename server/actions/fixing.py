@@ -14,7 +14,7 @@ from pallas_lint.records import evolve
 from pallas_lint.run import fixer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
@@ -24,14 +24,18 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 
-def fixed(judged: Judged, project: Project, *, cell: int | None = None) -> Source | None:
+def fixed(
+    judged: Judged, project: Project, *, cell: int | None = None, is_stale: Callable[[], bool] = lambda: False
+) -> Source | None:
     """The document with all its safe fixes; None where nothing changes.
 
     With `cell` those that change that cell only: editors fix the cells of a notebook side by side, each by itself.
 
+    Raises Abandoned soon after `is_stale` says that nobody waits for it any more.
+
     Called on the judging thread. `project` has the open documents; what it has of this one is put back.
     """
-    from pallas_lint.lint import lint_source
+    from pallas_lint import lint
 
     settings = judged.settings
     if settings is None or not judged.findings:
@@ -41,7 +45,7 @@ def fixed(judged: Judged, project: Project, *, cell: int | None = None) -> Sourc
 
     def relint(sources: Mapping[str, Source], _: frozenset[str]) -> list[Finding]:
         project.overlay = {**overlay, file: sources[path]}
-        return _wanted(lint_source(sources[path], settings, project).findings, sources[path], cell)
+        return _wanted(lint.judge(sources[path], settings, project, is_stale).result.findings, sources[path], cell)
 
     try:
         outcome = fixer.fix({path: judged.source}, _wanted(judged.findings, judged.source, cell), relint)

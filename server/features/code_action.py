@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
@@ -35,6 +37,12 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
     if judged.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
         line = params.range.start.line + 1
         cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
-        after = await ls.documents.on_thread(fixing.fixed, judged, ls.documents.project_apart(), cell=cell)
+        cancelled = threading.Event()
+        project = ls.documents.project_apart()
+        try:
+            after = await ls.documents.on_thread(fixing.fixed, judged, project, cell=cell, is_stale=cancelled.is_set)
+        except asyncio.CancelledError:
+            cancelled.set()  # it may take rounds; the thread is wanted for what somebody waits for
+            raise
         found += code_actions.fix_all(judged, after, asked.codec)
     return found

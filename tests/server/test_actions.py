@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from lsprotocol import types as lsp
 
+from pallas_lint import lint
+from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.registry import all_rules
-from tests.server.clients import applied, codes, everywhere, session
+from tests.server.clients import LIMIT, applied, codes, document, everywhere, session
 from tests.server.test_protocol import CODE, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.config.settings import Settings
+    from pallas_lint.lint import Judgement
+    from pallas_lint.run.project import Project
+    from pallas_lint.text.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {"jaxVersion": "0.10.2"}
@@ -82,6 +94,32 @@ async def test_all_of_a_rule_at_once(tmp_path: Path) -> None:
         found = await editor.actions(uri, at("i * 8"), "quickfix")
         (every,) = [each for each in found if each.title.startswith("PAL301: Fix all")]
         assert "i * 8" not in changed(TWICE, every, uri)
+
+
+async def test_fixing_all_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended, judge = threading.Event(), threading.Event(), lint.judge
+
+    def endless(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+        if "i * 8" in source.text:
+            return judge(source, settings, project, is_stale)
+        begun.set()
+        while not is_stale():
+            pass
+        ended.set()
+        raise Abandoned
+
+    monkeypatch.setattr(lint, "judge", endless)
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path, options=OPTIONS) as editor:
+        editor.open(uri, CODE)
+        await editor.pulled(uri)
+        context = lsp.CodeActionContext(diagnostics=[], only=["source.fixAll"])
+        params = lsp.CodeActionParams(document(uri), everywhere(), context)
+        editor.client.protocol.send_request(lsp.TEXT_DOCUMENT_CODE_ACTION, params, msg_id="all")
+        assert await asyncio.to_thread(begun.wait, LIMIT)
+        editor.client.cancel_request(lsp.CancelParams(id="all"))
+        assert await asyncio.to_thread(ended.wait, LIMIT)
+        assert codes(await editor.pulled(uri)) == ["PAL101", "PAL301"]
 
 
 @pytest.mark.parametrize("kind", ["disableLine", "disableFile"])
