@@ -41,7 +41,7 @@ jnp.einsum jnp.matmul jnp.transpose jnp.reshape jnp.concatenate jnp.pad jnp.roll
 jnp.arange lax.broadcasted_iota jnp.astype lax.bitcast_convert_type lax.dynamic_slice lax.dynamic_update_slice
 lax.fori_loop lax.while_loop lax.scan lax.cond lax.switch jax.random.uniform jnp.isnan jnp.clip
 """.split()
-_LETTERS = {"supported": "y", "unsupported": "n", "depends": "s", "lowers": "l", "unknown": "?"}
+_LETTERS = {"lowers": "l", "compiles": "c", "runs": "r", "some": "s", "no": "n", "no load": "x", "?": "?"}
 
 
 def made() -> dict[str, str]:
@@ -51,6 +51,7 @@ def made() -> dict[str, str]:
         **{f"rules/{code}.md": _rule_page(entry) for code, entry in all_rules().items()},
         "settings.md": "".join(_settings_page(_template("settings"))),
         "upgrading.md": "".join(_upgrading(_template("upgrading"))),
+        "support.md": _template("support").replace("<!-- legend -->\n", "".join(_legend())),
         "changelog.md": (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
         "assets/support-data.js": f"window.pallasSupport = {json.dumps(_support(), separators=(',', ':'))};\n",
     }
@@ -124,6 +125,9 @@ def _settings_page(template: str) -> Iterator[str]:
 def _kind(described: dict[str, Any]) -> str:
     """What a value may be, in words."""
     if "anyOf" in described:
+        first, *others = described["anyOf"]
+        if others == [{"type": "array", "items": first}]:
+            return f"{_kind(first)}, or a list of these"
         return ", or ".join(map(_kind, described["anyOf"]))
     if "enum" in described:
         return "one of " + ", ".join(f"`{value}`" for value in described["enum"])
@@ -162,6 +166,11 @@ def _default(value: object) -> str:
 # -- support -----------------------------------------------------------------------------------------------------------
 
 
+def _legend() -> Iterator[str]:
+    for word, meaning in support.LEGEND.items():
+        yield f"{word}\n:   {meaning[0].upper()}{meaning[1:]}.\n\n"
+
+
 def _support() -> dict[str, Any]:
     """The compatibility data for the page that is searched in the browser."""
     backends = support.BACKENDS
@@ -169,6 +178,7 @@ def _support() -> dict[str, Any]:
         "oldest": compat.oldest(),
         "versions": list(compat.measured_versions()),
         "dtypes": list(compat.DTYPES),
+        "words": {letter: word for word, letter in _LETTERS.items()},
         "backends": {name: _BACKENDS[name] for name in backends},
         "source": compat.provenance(),
         "functions": [_function(name, backends) for name in sorted(compat.function_names(), key=_place)],
@@ -190,16 +200,17 @@ def _function(name: str, backends: tuple[str, ...]) -> dict[str, Any]:
     described = support.describe("function", name, backends, ())
     found: dict[str, Any] = {"name": support.short(name), "full": name, "primitives": described["primitives"], "on": {}}
     for backend, shown in described["backends"].items():
-        rows = ["".join(_LETTERS[status] for status in row) for row in shown["dtypes"].values()]
+        rows = ["".join(_LETTERS[state] for state in row) for row in shown["states"].values()]
         if set("".join(rows)) == {"?"}:
             continue
         on: dict[str, Any] = {"rows": rows}
-        if shown["message"]:
-            on["message"] = f"{shown['outcome']}: {shown['message']}"
-        if shown["fails_for"]:
-            on["fails"] = shown["fails_for"]
-        if shown["instead"] and shown["status"] in ("unsupported", "depends"):
-            on["instead"] = shown["instead"]
+        if {row[-1] for row in rows} & {"n", "s"}:
+            if shown["message"]:
+                on["message"] = f"{shown['outcome']}: {shown['message']}"
+            if shown["fails_for"]:
+                on["fails"] = shown["fails_for"]
+            if shown["instead"]:
+                on["instead"] = shown["instead"]
         found["on"][backend] = on
     return found
 

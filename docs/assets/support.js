@@ -7,8 +7,9 @@
 
   const field = (name) => document.getElementById(`support-${name}`);
   const list = field("list");
-  const WORDS = { y: "yes", n: "no", s: "some", l: "lowers", "?": "?" };
-  const LOOKS = { y: "works", n: "fails", s: "some", l: "works", "?": "unknown" };
+  // Letters of the data, and those of names: there or deprecated.
+  const WORDS = { ...data.words, y: "yes" };
+  const LOOKS = { l: "works", c: "works", r: "works", y: "works", s: "some", n: "fails", x: "fails", "?": "unknown" };
   const backends = Object.keys(data.backends);
 
   const element = (tag, properties = {}, ...children) => {
@@ -47,15 +48,17 @@
     return false;
   };
 
-  /** One letter for a function on a backend, at a version, for one dtype or for all that were measured. */
+  /** One letter for a function on a backend, at a version, for one dtype or for all that can be loaded. */
   const verdict = (entry, backend, version, dtype) => {
     const on = entry.on[backend];
     if (!on) return "?";
     const column = data.versions.indexOf(version);
     const letters = (dtype ? [on.rows[data.dtypes.indexOf(dtype)]] : on.rows).map((row) => row[column]);
     const known = new Set(letters.filter((letter) => letter !== "?"));
+    if (known.size > 1) known.delete("x");
     if (known.size === 0) return "?";
-    return known.size === 1 ? [...known][0] : known.has("n") || known.has("s") ? "s" : "y";
+    if (known.size === 1) return [...known][0];
+    return known.has("n") || known.has("s") ? "s" : [..."lcr"].find((letter) => known.has(letter));
   };
 
   /** Whether a name exists at a version, and whether it is deprecated there. */

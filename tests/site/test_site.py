@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from pallas_lint.compat import support
 from pallas_lint.finding import DOCS_URL
 from pallas_lint.registry import all_rules
 
@@ -89,7 +91,7 @@ def test_search_and_filters(page: Page, address: str) -> None:
     expect(page.locator("#support-list details").first).to_contain_text("jnp.cumsum")
     row = page.locator('[id="jnp.cumsum"]')
     expect(row.locator(".on", has_text="TPU")).to_contain_text("no")
-    expect(row.locator(".on", has_text="Triton")).to_contain_text("yes")
+    expect(row.locator(".on", has_text="Triton")).to_contain_text("runs")
     page.get_by_label("Backend").select_option("triton")
     page.get_by_label("Show").select_option("fails")
     expect(row).to_have_count(0)
@@ -167,6 +169,16 @@ def test_people_find_what_they_look_for_first(page: Page, address: str) -> None:
     page.goto(f"{address}/support/")
     first = page.locator("#support-list details").evaluate_all("all => all.slice(0, 12).map((each) => each.id)")
     assert {"jnp.sort", "jnp.cumsum", "jnp.dot", "jnp.exp", "jnp.where", "lax.gather"} <= set(first)
+
+
+def test_words_are_those_of_the_terminal(page: Page, address: str) -> None:
+    page.goto(f"{address}/support/?query=jnp.exp#jnp.exp")
+    entry = page.locator('[id="jnp.exp"]')
+    # That blocks of float16 cannot be loaded is told for them, and not held against the function.
+    expect(entry.locator("summary .on", has_text="TPU")).to_contain_text("compiles")
+    expect(entry.get_by_role("row", name=re.compile("^f16")).first).to_contain_text("no load")
+    for word in support.LEGEND:
+        expect(page.locator("dt", has_text=re.compile(f"^{re.escape(word)}$"))).to_be_visible()
 
 
 def test_every_rule_has_its_page(page: Page, address: str, site: Path) -> None:
