@@ -91,12 +91,12 @@ class RuleEntry:
         return _without_margin(self.rule.__doc__ or "")
 
 
-_ISSUES = re.compile(r"\bjax\s+issues?\s+\d{4,6}(?:(?:,|\s+and)\s+\d{4,6})*")
+_ISSUES = re.compile(r"(?<![/-])\bjax\s+issues?\s+\d{4,6}(?:(?:\s+\([^)]*\))?(?:,|\s+and)\s+\d{4,6})*")
 
 
 def _linked(issues: re.Match[str]) -> str:
     """ "jax issues 24582 and 24292" with a link at each number."""
-    return re.sub(r"\d{4,6}", r"[\g<0>](https://github.com/jax-ml/jax/issues/\g<0>)", issues[0])
+    return re.sub(r"\b\d{4,6}\b", r"[\g<0>](https://github.com/jax-ml/jax/issues/\g<0>)", issues[0])
 
 
 def _shown(code: str) -> str:

@@ -75,7 +75,7 @@ class MemoryBudget(Rule):
 
     ## References
 
-    - tpu-inference issues 508 and 3194, jax 38988, keras-io 2284, pytorch/xla 8429, sglang-jax 1262, jax 17320.
+    - jax issues 17320 and 38988; tpu-inference 508 and 3194, keras-io 2284, pytorch/xla 8429, sglang-jax 1262.
     - Compiled for v5e and v6e with jax 0.12.0.1: blocks of 4 x 4 MiB compile with the default limit of v5e and 4 x 4.03
       MiB do not; 4 x 8 and 4 x 8.03 on v6e, 4 x 16 and 4 x 16.03 with a limit of 64 MiB on both. Of prefetched int32,
       250000 compile and 262144 do not; (1024, 8) does, (2048, 1) does not: so on v4, v5p and tpu7x, too.

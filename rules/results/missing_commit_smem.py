@@ -61,7 +61,8 @@ class MissingCommitSmem(Rule):
 
     ## References
 
-    - jax documentation, Pallas Mosaic GPU reference, "commit_smem": required before async copies and MMA; issue 27868.
+    - jax documentation, Pallas Mosaic GPU reference, "commit_smem": required before async copies and MMA;
+      jax issue 27868.
     - Lowered for CUDA with jax 0.12.0.1: the proxy fence is there with `commit_smem` and nowhere without.
     - Run with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`): a race without `commit_smem`, none with; a
       race with a ring of two slots and `wait_smem_to_gmem(2)`, none with 1; one with no wait in the loop.

@@ -48,7 +48,7 @@ class RevisitNotConsecutive(Rule):
     ## References
 
     - jax documentation, "Grids and BlockSpecs": on TPU the steps that write one block have to be consecutive; jax
-      20001; `pl.RevisitMode` in jax 0.9: "the buffer state should be considered undefined".
+      issue 20001; `pl.RevisitMode` in jax 0.9: "the buffer state should be considered undefined".
     - Run with jax 0.8.3, 0.10.2 and 0.12.0: `interpret=True` returns the right sums, `pltpu.InterpretParams()` raises
       "Revisited block".
     """

@@ -91,3 +91,9 @@ class TestRule:
 def found(code: str, jax: str | None, target: str | None) -> list[Finding]:
     text = "\n".join(line.rstrip().removesuffix(MARK) for line in inspect.cleandoc(code).splitlines())
     return lint(text, jax, target)
+
+
+@pytest.mark.parametrize("entry", all_rules().values(), ids=lambda entry: entry.code)
+def test_jax_issues_are_links(entry: RuleEntry) -> None:
+    unlinked = re.sub(r"\[\d+\]\([^)]*\)", "", entry.docs())
+    assert not re.search(r"(?<![/-])\bjax\s+(?:issues?\s+)?\d{4,6}\b|; issue \d", unlinked)
