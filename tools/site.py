@@ -80,7 +80,7 @@ def _build(root: Path, target: Path) -> int:
 def _serve(root: Path) -> int:
     with subprocess.Popen([*_ZENSICAL, "serve", "-f", str(root / "mkdocs.yml")]) as serving:
         try:
-            for _ in watch(_DOCS, _REPOSITORY / "CHANGELOG.md", _REPOSITORY / "mkdocs.yml"):
+            for _ in watch(_DOCS, _REPOSITORY / "CHANGELOG.md", _REPOSITORY / "mkdocs.yml", raise_interrupt=False):
                 _put_together(root, offline=False)
         finally:
             serving.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -171,6 +172,7 @@ def _legend() -> Iterator[str]:
         yield f"{word}\n:   {meaning[0].upper()}{meaning[1:]}.\n\n"
 
 
+@functools.cache
 def _support() -> dict[str, Any]:
     """The compatibility data for the page that is searched in the browser."""
     backends = support.BACKENDS
