@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pallas_lint.rules.registry import RULES
+from pallas_lint.rules.registry import OPT_IN, PREVIEW, RULES
 
 from pallas_lint.finding import Finding, Severity
 from pallas_lint.registry import RuleEntry, all_rules
@@ -23,6 +23,10 @@ FAMILIES = {
     "0": "file", "1": "lowering", "2": "layout", "3": "specs", "4": "results", "5": "tracing", "6": "debugging",
     "7": "versions", "8": "cost", "9": "probe", "91": "devices",
 }  # fmt: skip
+
+
+def test_what_is_said_of_rules_is_said_of_rules_that_there_are() -> None:
+    assert set(RULES) >= OPT_IN | PREVIEW
 
 
 def test_the_registry_is_the_files() -> None:
