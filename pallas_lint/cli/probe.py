@@ -20,6 +20,7 @@ from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import Around, Places
 from pallas_lint.probe.report import launch_document
+from pallas_lint.probe.results import judged_for
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
@@ -222,6 +223,7 @@ def _report(
         ),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
+        jax=judged_for(results),
         paragraphs=[
             *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
             *table.paragraphs(documents, style, lines.line, width_of(sys.stdout)),

@@ -160,10 +160,17 @@ class _Around(Around):
             code,
             Severity.WARNING if wordless else Severity.ERROR,
             f"{subject} {verb}: {messages.sentence(problem)}",
-            known.help if known is not None else advice,
+            advice or _help(known, primitive),
             backend=backend,
             device=device if at == "compile" else None,
         )
+
+
+def _help(known: messages.Known | None, primitive: str | None) -> str:
+    """What is known to help, with the name to look up where jax says which one it refused."""
+    if known is None:
+        return ""
+    return known.help.replace(messages.NAME, primitive) if primitive else known.help
 
 
 @define
@@ -363,7 +370,9 @@ class _Launch(_Around):
                 "PAL906",
                 Severity.WARNING if sure else Severity.INFO,
                 f"{share}, on finite operands",
-                messages.sentence(made) if made else self.guessed or advice,
+                f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
+                if made
+                else self.guessed or advice,
             )
         elif problem.get("reaches") is False or (self.guessed and not self._whatever_is_given(problem)):
             yield self.placed(

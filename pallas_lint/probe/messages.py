@@ -26,6 +26,7 @@ class Known:
     stages: tuple[str, ...] = ()
 
 
+NAME = "NAME"  # in a help: the primitive that jax names
 KNOWN: Sequence[Known] = (
     Known("PAL501", "pass the array as an input of the launch", (r"captures constants",), ("trace",)),
     Known(
@@ -81,7 +82,7 @@ KNOWN: Sequence[Known] = (
     ),
     Known(
         "PAL101",
-        "`pallas-lint support NAME` tells where it works and what to use instead",
+        f"`pallas-lint support {NAME}` tells where it works and what to use instead",
         (r"Unimplemented primitive in Pallas", r"[Ll]owering rule for .* not found", r"No lowering rule"),
         ("lower",),
     ),

@@ -9,6 +9,7 @@ With `--pallas-lint-record` the calls that led to launches are written to the sh
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,9 +132,11 @@ class _Examiner:
             terminalreporter.write_line(self.recorded)
         if not self.results:
             return
+        from pallas_lint.probe.results import judged_for
         from pallas_lint.report import Report, render
         from pallas_lint.report.footer import count
         from pallas_lint.report.style import Style
+        from pallas_lint.report.wrapping import width_of
 
         findings, errors, lines = self._findings()
         launches = [launch for result in self.results for launch in result.launches]
@@ -148,13 +151,15 @@ class _Examiner:
         report = Report(
             findings=findings,
             errors=errors,
-            files=len({finding.span.path for finding in findings}),
+            files=len({launch.place["file"] for launch in launches if launch.place is not None}),
             kernels=len({launch.kernel for launch in launches}),
+            jax=judged_for(self.results),
             style=Style(terminalreporter.isatty),
+            width=terminalreporter._tw.fullwidth if terminalreporter.isatty else width_of(sys.stdout),
             source_line=lines.line,
         )
         terminalreporter.section("Pallas launches")
-        terminalreporter.write_line(f"{len(launches)} launches of {report.kernels} kernels examined")
+        terminalreporter.write_line(f"{count(len(launches), 'launch')} of {count(report.kernels, 'kernel')} examined")
         for piece in render("full", report):
             terminalreporter.write(piece)
         for error in errors:

@@ -129,6 +129,16 @@ class ProbeResult:
     modules: list[LeftToCompile] = field(factory=list)  # what is left to be compiled by another process
 
 
+def judged_for(results: Iterable[ProbeResult]) -> list[str]:
+    """The targets that something was lowered or compiled for, and the jax that did it."""
+    targets, versions = set(), set()
+    for result in results:
+        stages = [stage for launch in result.launches for stage in launch.stages]
+        targets |= {stage.target for stage in stages if stage.target and stage.ok is not None}
+        versions |= {f"jax {result.parts['jax']}"} if stages and result.parts.get("jax") else set()
+    return [*sorted(targets), *sorted(versions)]
+
+
 def collect(spec: Spec | None, events: Iterable[Event], timeout: float, into: ProbeResult | None = None) -> ProbeResult:
     """The result that a request's events make up; added to the result `into` of an earlier request where given."""
     result = ProbeResult(spec) if into is None else into

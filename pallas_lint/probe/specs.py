@@ -254,6 +254,8 @@ def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError) as error:
+        spelled = ast.unparse(node)
+        within = "" if spelled == text else f" in '{text}'"
         raise SpecError(
-            f"cannot read '{ast.unparse(node)}' in '{text}': arrays are written f32[8,128], the rest as literals"
+            f"cannot read '{spelled}'{within}: arrays are written f32[8,128], the rest as literals"
         ) from error

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _HEAD = ("", "predicted", "range", "bound by", "of the limit", "moved", "ideal", "busiest units", "spills")
 _MOST_LINES = 5
 _MOST_UNITS = 2
+_WIDEST, _NARROWEST = 70, 12  # characters of code beside a line
 
 
 def paragraphs(
@@ -64,7 +65,7 @@ def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine,
                 *_fitting((f"  {row[0]}: {', '.join(each)}" for row, each in zip(rows, pairs, strict=True)), width)
             ]
         yield from table
-        yield from _lines(told[0], style, source_line)
+        yield from _lines(told[0], style, source_line, width)
     for cost in costs:
         for doubt in cost["doubts"]:
             begin = "" if cost["microseconds"] is not None else "no number: "
@@ -94,7 +95,7 @@ def _table(rows: Sequence[tuple[str, ...]], dim: Any) -> Iterator[str]:
         yield dim(line) if at == 0 else line
 
 
-def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine) -> Iterator[str]:
+def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine, width: int | None) -> Iterator[str]:
     """Where the time goes, on one target."""
     dearest = cost["lines"][:_MOST_LINES]
     if dearest:
@@ -102,8 +103,14 @@ def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine) -> Itera
     for line in dearest:
         if line["share"] < 0.005:
             continue
+        head = f"  {line['share']:>5.0%}  {UNITS.get(line['unit'], line['unit']):<8} "
         where = "the loop over the grid, its copies and waits"
         if line["path"]:
+            head += f"{visible(line['path'])}:{line['line']}  "
             text = (source_line(line["path"], line["line"]) or "").strip()
-            where = f"{visible(line['path'])}:{line['line']}  {visible(text[:70])}"
-        yield f"  {line['share']:>5.0%}  {UNITS.get(line['unit'], line['unit']):<8} {where}"
+            where = _cut(visible(text), _WIDEST if width is None else max(width - columns_of(head), _NARROWEST))
+        yield f"{head}{where}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
