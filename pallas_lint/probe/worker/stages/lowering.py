@@ -165,8 +165,10 @@ def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
             return {}  # 0.8 says so after the GPU compiler is through
+        _no_older_compiler(error)
         raise
     except Exception as error:
+        _no_older_compiler(error)
         if target.platform == "cuda" and "No PTX compilation provider" in str(error):
             raise Unfinished("compiled to PTX; the rest needs ptxas (pip install nvidia-cuda-nvcc)") from error
         raise
@@ -186,6 +188,14 @@ def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict
     except Exception:  # not every plugin has it
         pass
     return figures
+
+
+def _no_older_compiler(error: Exception) -> None:
+    """Raises Missing where libtpu does not know what this jax writes: no fault of the kernel's."""
+    if "Could not convert JSON string to proto" in str(error):
+        here = environment.parts()
+        said = f"libtpu {here['libtpu']} is too old for jax {here['jax']} (pip install --upgrade libtpu)"
+        raise Missing(said) from error
 
 
 def _compiled_with(lowered: Any, options: dict[str, str]) -> Any:
