@@ -45,7 +45,8 @@ def import_jax() -> None:
         import jax
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] in ("jax", "jaxlib"):
-            raise Unusable(f"{where} has no jax: choose an interpreter that has it with --python") from None
+            advice = "install it there (pip install jax libtpu), or choose an interpreter that has it with --python"
+            raise Unusable(f"{where} has no jax: {advice}") from None
         raise Unusable(f"{where} cannot import jax: {error}") from None
     except Exception as error:
         raise Unusable(f"{where} cannot import jax: {type(error).__name__}: {error}") from None
