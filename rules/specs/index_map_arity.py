@@ -38,7 +38,8 @@ class IndexMapArity(Rule):
     ## Fix safety
 
     Unsafe: unused parameters are added at the end or taken away there. Which index a missing parameter should have
-    been is the author's to know.
+    been is the author's to know. None is taken away from a map that reads a prefetch operand: the one too many may
+    stand before it.
 
     ## Known limits
 
@@ -161,7 +162,7 @@ class IndexMapArity(Rule):
             help="one parameter for each grid axis, then one for each scalar-prefetch operand: `lambda i, j, *_: ...`",
             severity=None if index_map.sure else Severity.WARNING,
             related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
-            fixes=_fixes(index_map, rank + prefetch, context),
+            fixes=_fixes(index_map, rank, prefetch, context),
         )
 
 
@@ -172,7 +173,7 @@ def _grid_rank(launch: Launch) -> int | None:
     return None if grid is None or grid.open else len(grid.items)
 
 
-def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
+def _fixes(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> list[Fix]:
     """Unused parameters added or taken away at the end, where nothing but plain ones is there."""
     node = index_map.func.node
     parameters = node.params
@@ -183,6 +184,7 @@ def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
     if index_map.func.bound or index_map.func.keywords or not parameters.params:
         return []
     names = [param.name.value for param in parameters.params]
+    count = rank + prefetch
     missing = count - len(names)
     if missing > 0:
         spare = "_"
@@ -192,7 +194,8 @@ def _fixes(index_map: IndexMap, count: int, context: Context) -> list[Fix]:
         title = "add unused parameters to the index map"
     else:
         used = _names_in(node.body)
-        if count == 0 or not used.isdisjoint(names[count:]):
+        # Where a prefetch operand is read, the one that is not passed may come before it: its name would get another.
+        if count == 0 or not used.isdisjoint(names[rank:]):
             return []
         wanted = names[:count]
         title = "drop the unused parameters of the index map"

@@ -1,0 +1,43 @@
+"""PAL302: what its fix takes away."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.testing import fixed, lint
+
+LAUNCH = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(batch_ref, block_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+def run(batch, block, x):
+    return pl.pallas_call(
+        kernel,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=2,
+            grid=(4,),
+            in_specs=[pl.BlockSpec((8, 128), lambda {}: ({}, 0))],
+            out_specs=pl.BlockSpec((8, 128), lambda i, *_: (i, 0)),
+        ),
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+    )(batch, block, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "index", "left"),
+    [
+        ("i, layer, batch, block", "i", "i, layer, batch"),
+        # The layer is what is not passed: without `block` at the end, `batch` would be the block.
+        ("i, layer, batch, block", "batch[i]", "i, layer, batch, block"),
+    ],
+)
+def test_parameters_are_taken_away_where_no_operand_is_read(parameters: str, index: str, left: str) -> None:
+    code = LAUNCH.format(parameters, index)
+    assert [finding.code for finding in lint(code, select="PAL302")] == ["PAL302"]
+    assert f"lambda {left}: ({index}, 0)" in fixed(code, select="PAL302")
