@@ -101,7 +101,12 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
                 known = kernels[body.piece.span(body.node.name)]
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
-    told: set[Launch] = {next((each for each in mine if each.bodies), mine[0]) for mine in launches.values()}
+    # Of these all is told at the launch: what is there launches no other kernel.
+    told = {
+        next((each for each in mine if each.bodies), mine[0])
+        for mine in launches.values()
+        if len({launch_name(each) for each in mine}) == 1
+    }
     seen: set[int] = set()
     for span, mine in sorted({**{span: [each.launch] for span, each in passed.items()}, **kernels, **launches}.items()):
         if span.start.line in seen:
@@ -112,7 +117,7 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
         if span in launches or span in kernels:
             first = next((launch for launch in mine if launch.bodies), mine[0])
             function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
-            told_there = span not in launches and told.issuperset(mine)
+            told_there = span not in launches and span not in passed and told.issuperset(mine)
             yield _Place(
                 span,
                 [first] if span in launches else mine,

@@ -68,7 +68,7 @@ async def test_each_kernel_that_a_launcher_gets_has_its_own(tmp_path: Path) -> N
             line = PASSED.splitlines()[lens.range.start.line].strip()
             shown.setdefault(line.partition("(")[0], []).append((lens.command.title, told))
     assert shown == {
-        "def first": [("launched by launch", None), ("Run probe", "run")],
+        "def first": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
         "def second": [("second: backend not known, grid (4)", None), ("Run probe", "doubled")],
         "def third": [("third: backend not known, launched through launch", None), ("Run probe", "scaled")],
         "return pl.pallas_call": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
