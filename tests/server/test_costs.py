@@ -31,6 +31,11 @@ async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> 
         (costs,) = [title for title in titles if "-bound" in title]
         assert re.fullmatch(r"v5e [\d.]+ µs · latency-bound, v6e [\d.]+ µs", costs)
         assert any(each.code == "PAL801" for each in await e.diagnostics())
+        place = lsp.Position(
+            e.line("pl.pallas_call("), CODE.splitlines()[e.line("pl.pallas_call(")].index("pallas_call")
+        )
+        shown = await e.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(e.uri), place))
+        assert all(each in shown.contents.value for each in ("as probed: grid [512]", "probed: ✓ tpu:v5e", costs))
 
         found = await e.request("pallasLint/heat", {"uri": e.uri})
         body = e.line("o_ref[...] = x_ref[...] * 2.0")
