@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DOCS = _REPOSITORY / "docs"
+_ZENSICAL = (sys.executable, "-m", "zensical")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,8 +87,6 @@ def _serve(root: Path) -> int:
             serving.terminate()
     return 0
 
-
-_ZENSICAL = (sys.executable, "-m", "zensical")
 
 if __name__ == "__main__":
     sys.exit(main())
