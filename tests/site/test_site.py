@@ -198,10 +198,10 @@ def test_search_engines_are_sent_to_the_newest_release(page: Page, address: str)
 
 
 def test_all_pages_are_searched(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(address, wait_until="networkidle")  # the key is bound by a script
     page.keyboard.press("Control+k")
     page.keyboard.type("uninitialised-accumulator")
-    expect(page.get_by_role("option", name="PAL401").first).to_be_visible()
+    expect(page.get_by_role("option", name="PAL401").first).to_be_visible(timeout=30_000)
 
 
 def test_settings_and_upgrades_are_made_from_the_program(page: Page, address: str) -> None:
