@@ -536,6 +536,9 @@ def test_odd_environments(root: Path) -> None:
         ("poetry.lock", '[[package]]\nname = "jax"\nversion = "0.8.1"\ndescription = ""\n', "0.8.1"),
         ("pdm.lock", '[[package]]\nname = "jaxlib"\nversion = "0.8.1"\n', "0.8.1"),
         ("pylock.toml", '[[packages]]\nname = "jax"\nversion = "0.8.1"\n', "0.8.1"),
+        ("pylock.toml", "[[packages]]\nversion = '0.8.1'\nmarker = 'x'\nname = 'jax'\n", "0.8.1"),
+        ("pylock.toml", "[[packages]]\nname = 'jax'\nversion = 3\n[[packages]\n", None),
+        ("pylock.toml", "packages = 3\n[tool]\nname = 'jax'\n", None),
         (
             "uv.lock",
             '[[package]]\nname = "jax"\nversion = "0.7.2"\n[[package]]\nname = "jax"\nversion = "0.8.1"\n',

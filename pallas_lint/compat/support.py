@@ -155,9 +155,9 @@ def _generations(told: compat.FunctionSupport, version: str) -> str:
         if set(answers) == {"supported", "unsupported"}:
             by_answer.setdefault(answers, []).append(dtype)
     parts = []
-    for answers, dtypes in by_answer.items():
+    for those, dtypes in by_answer.items():
         takes, refuses = (
-            ", ".join(each for each, answer in zip(TPU_DEVICES, answers, strict=True) if answer == wanted)
+            ", ".join(device for device, status in zip(TPU_DEVICES, those, strict=True) if status == wanted)
             for wanted in ("supported", "unsupported")
         )
         parts.append(f"{', '.join(dtypes)} on {takes}, not on {refuses}")

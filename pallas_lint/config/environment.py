@@ -21,7 +21,9 @@ REQUIREMENT_FILES = ("pyproject.toml", "setup.cfg")
 # Strings, compiled when first used: a run seldom needs more than one of them.
 _DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
-# costs hundreds of milliseconds to parse as TOML, and only two lines of it matter.
+# costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` wants packaging 26), and only two lines of it
+# matter. One that names jax in other words is parsed.
+_NAMED = r"""(?m)^\s*name\s*=\s*["'](?:jax|jaxlib)["']"""
 _LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
 _LONGEST_REQUIREMENT, _MOST_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
 _REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
@@ -230,7 +232,8 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
         if name not in names:
             continue
         versions: dict[str, set[str]] = {}
-        for package, version in re.findall(_LOCKED, _read(place / name)):
+        text = _read(place / name)
+        for package, version in re.findall(_LOCKED, text) or _parsed_lock(text):
             versions.setdefault(package, set()).add(version)
         found = sorted(versions.get("jax") or versions.get("jaxlib") or ())
         if len(found) == 1:
@@ -244,6 +247,17 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
             if pins:
                 return Evidence((pins[0],), exact=True, source=f"from {name}")
     return None
+
+
+def _parsed_lock(text: str) -> list[tuple[str, str]]:
+    """The same of a lock file whose tables are written otherwise: keys in another order, other quotes."""
+    if len(text) > files.LARGEST_SETTINGS or not re.search(_NAMED, text):
+        return []
+    data = load_toml(text) or {}
+    listed = [data[key] for key in ("package", "packages") if isinstance(data.get(key), list)]
+    tables = [each for tables in listed for each in tables if isinstance(each, dict)]
+    told = [(each.get("name"), each.get("version")) for each in tables]
+    return [(name, version) for name, version in told if name in ("jax", "jaxlib") and isinstance(version, str)]
 
 
 def _required(place: Path, names: list[str]) -> Evidence | None:
