@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pallas_lint.probe.protocol import Argument
 
 _ARRAY = re.compile(
-    r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?)\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*,?\s*)?)\]"
+    r"(?<![\w.])(key<\w+>|bool|b1|(?:b?float|u?int|complex|bf|[fiuc])\d+(?:_\w+)?)"
+    r"\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*,?\s*)?)\]"
 )
 _DTYPE = re.compile(r"(?:bf|[fiuc])\d+(?:_\w+)?|bool")
 _JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
@@ -208,6 +209,7 @@ def _value(node: ast.expr, text: str) -> Argument:
         return {**array, "values": "arange" if named else _literal(node.right, text)}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _ARRAY_CALL:
         dtype, shape = (str(_literal(each, text)) for each in node.args)
+        dtype = _short(dtype)
         if not dtype.startswith("key<") and dtype not in DTYPES:
             raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}

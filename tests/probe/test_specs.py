@@ -21,9 +21,12 @@ from pallas_lint.probe.specs import SpecError, comments_in, parse_argument, pars
         ("f8_e4m3fn[ 8 , 128 ]", "f8_e4m3fn", [8, 128]),
         ("bool[4,]", "bool", [4]),
         ("key<fry>[]", "key<fry>", []),
+        ("int32[8,128]", "i32", [8, 128]),
+        ("bfloat16[16]", "bf16", [16]),
+        ("float8_e4m3fn[8]", "f8_e4m3fn", [8]),
     ],
 )
-def test_arrays_as_jax_prints_them(text: str, dtype: str, shape: list[int]) -> None:
+def test_arrays_as_jax_prints_them_or_with_long_names(text: str, dtype: str, shape: list[int]) -> None:
     assert parse_argument(text) == {"kind": "array", "dtype": dtype, "shape": shape}
 
 
