@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ from pallas_lint.config.settings import SettingsError, SettingsFinder, configura
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity
 from pallas_lint.report.style import visible
+from pallas_lint.report.wrapping import width_of, wrapped
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from pallas_lint.config.settings import Settings
+
+_LONGEST = 40  # of the settings behind which the origins begin in one column
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,9 +76,12 @@ def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
         (f"{key} = {_toml(_plain(getattr(settings, a.name)))}", settings.origins.get(key, "default"))
         for key, a in configurable().items()
     ]
-    width = min(max(len(text) for text, _ in entries), 60)
+    column = max(len(text) for text, _ in entries if len(text) <= _LONGEST)
     for text, origin in entries:
-        yield visible(f"{text:{width}}  # {origin}") + "\n"
+        # What has to be folded ends in its origin, which keeps together.
+        told = f"  # {visible(origin)}".replace(" ", "\N{NO-BREAK SPACE}")
+        folded = wrapped(f"{visible(f'{text:{column}}')}{told}", width_of(sys.stdout), 0, 4)
+        yield from (f"{part}\n".replace("\N{NO-BREAK SPACE}", " ") for part in folded)
     jax = settings.jax
     versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
     yield f"\n# jax: {versions}, {'assumed' if jax.assumed else visible(jax.source)}\n"
