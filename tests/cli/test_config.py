@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pytest
     from invocation import Ran
 
     Lint = Callable[..., Ran]
@@ -23,6 +24,13 @@ def test_values_come_with_their_origin(lint: Lint, folder: Path) -> None:
     assert lines["select"].endswith("# pyproject.toml:4")
     assert lines["ignore"].endswith("# --ignore")
     assert lines["fail-on"].split() == ["fail-on", "=", '"warning"', "#", "default"]
+
+
+def test_it_fits_the_terminal(lint: Lint, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = lint("config").out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert sum(line.endswith("# default") for line in lines) == sum(" = " in line for line in lines)
 
 
 def test_as_json(lint: Lint, folder: Path) -> None:

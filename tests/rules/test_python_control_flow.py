@@ -165,6 +165,29 @@ def findings(body: str, keywords: str = "") -> list[Severity]:
     return [f.severity for f in lint(code, "0.12.0", select="PAL502")]
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            kernel("o_ref[...] = np.exp(x_ref)"),
+            "`np.exp` computes while the kernel is traced, and is given the ref `x_ref`",
+        ),
+        (
+            kernel("o_ref[...] = np.exp(x_ref[...])"),
+            "`np.exp` computes while the kernel is traced, and is given a traced value, which comes from `x_ref`",
+        ),
+        (
+            index_map("lambda i: (max(i - 1, 0), 0)"),
+            "`max` needs Python numbers, and is given a traced value, which comes from a grid index",
+        ),
+    ],
+)
+def test_what_asks_and_what_is_asked_for_are_named(code: str, message: str) -> None:
+    assert [finding.message for finding in lint(PRELUDE + "import numpy as np\n" + code) if finding.code == FLOW] == [
+        message
+    ]
+
+
 def test_severity_follows_what_is_known() -> None:
     assert findings("if x_ref[0, 0] > 0:\n    pass") == [Severity.ERROR]
     assert findings("if flag:\n    if x_ref[0, 0] > 0:\n        pass", ", *, flag=FLAG") == [Severity.WARNING]
