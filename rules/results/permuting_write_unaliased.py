@@ -236,13 +236,12 @@ class PermutingWriteUnaliased(Rule):
         moves.sort(key=lambda move: (move.output.index in taken, move.how != "data", move.copy))
         move = moves[0]
         sure = move.how == "data" and not move.copy and move.store.certain and move.alone
-        adds = move.store.kind == "accumulate"
         yield context.finding(
             launch.called_at,
-            _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken), adds=adds),
+            _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken)),
             help=_HELP,
             severity=Severity.WARNING if sure else Severity.INFO,
-            related=[(move.store.site, _related(move.source.parameter, adds=adds))],
+            related=[(move.store.site, _related(move.source.parameter))],
             fixes=[fix] if all_seen(trace) and (fix := alias_pallas_outputs(launch, trace, context)) else [],
         )
 
@@ -250,16 +249,15 @@ class PermutingWriteUnaliased(Rule):
 _HELP = "pass a pre-allocated array for each output, and alias it: `input_output_aliases={operand: output}`"
 
 
-def _message(kernel: str, unclaimed: list[int], some: bool, *, adds: bool) -> str:
+def _message(kernel: str, unclaimed: list[int], some: bool) -> str:
     numbers = ", ".join(map(str, unclaimed))
     which = f"output {numbers} has" if len(unclaimed) == 1 else f"outputs {numbers} have"
-    doing = "adds to" if adds else "writes"
     others = ", although others have one" if some else ""
-    return f"`{kernel}` {doing} other rows than it reads, but {which} no alias of an operand{others}"
+    return f"`{kernel}` writes other rows than it reads, but {which} no alias of an operand{others}"
 
 
-def _related(source: str, *, adds: bool) -> str:
-    return f"a row of `{source}` {'is added to' if adds else 'goes to'} another row here"
+def _related(source: str) -> str:
+    return f"what is made of a row of `{source}` goes to another row here"
 
 
 def _fits(launch: Launch, source: int | None, outputs: list[Leaf]) -> bool:
@@ -292,10 +290,10 @@ def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterat
     func = call.site.node.func if isinstance(call.site.node, nodes.Call) else call.site.node
     yield context.finding(
         Site(call.site.piece, func),
-        _message(kernel.func.name, unclaimed, bool(taken), adds=move.store.atomic),
+        _message(kernel.func.name, unclaimed, bool(taken)),
         help=help_text,
         severity=Severity.INFO if zeroed is None or set(unclaimed) <= zeroed else Severity.WARNING,
-        related=[(Site(kernel.piece, move.store.node), _related(move.source, adds=move.store.atomic))],
+        related=[(Site(kernel.piece, move.store.node), _related(move.source))],
         fixes=[fix] if fix is not None else [],
     )
 

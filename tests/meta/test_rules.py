@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pallas_lint.rules.registry import OPT_IN, PREVIEW, RULES
 
+from pallas_lint import compat
 from pallas_lint.finding import Finding, Severity
+from pallas_lint.fixes.migration import advice
 from pallas_lint.registry import RuleEntry, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.testing import MARK, lint
@@ -90,6 +92,13 @@ class TestRule:
             assert not finding.help.endswith((".", "!")) and finding.help.count("`") % 2 == 0, finding.help
             assert len(finding.help) <= 200, finding.help
             assert all(fix.title[0].islower() or fix.title[0] == "`" for fix in finding.fixes)
+
+
+@pytest.mark.parametrize("replacement", compat.replacements(), ids=lambda each: f"{each.old}.{each.keyword}")
+def test_what_is_said_of_old_names_tells_what_to_write(replacement: compat.Replacement) -> None:
+    told = advice(replacement)
+    assert told.count("`") % 2 == 0 and not told.endswith(".") and not told[0].isupper(), told
+    assert replacement.how == "manual" or "`" in told, f"{told}: names nothing to write"
 
 
 def found(code: str, jax: str | None, target: str | None) -> list[Finding]:
