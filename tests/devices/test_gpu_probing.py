@@ -106,3 +106,10 @@ def test_the_lines_are_named(worker: Worker) -> None:
     assert finding.message == (
         "the copy that warpgroup 1 starts may not see what warpgroup 0 wrote to `smem`: no `commit_smem` in between"
     )
+
+
+def test_code_of_which_nothing_is_known(worker: Worker) -> None:
+    result, found = findings(worker, "warpgroups.py::synchronised_inline", "f32[64,128]")
+    stage = result.launches[0].stage("verify")
+    assert stage is not None and stage.ok is None and not found
+    assert "not modelled: `inline_mgpu` (line" in (stage.detail or "")

@@ -224,6 +224,31 @@ def written_twice(x, defect=""):
     return launch(kernel, x.shape, x.dtype, *scratch, num_threads=2, thread_name="wg")(x)
 
 
+def synchronised_inline(x, defect=""):
+    """Warpgroups that wait for each other in code of their own, of which the model knows nothing."""
+
+    def kernel(x_gmem, o_gmem, smem, arrived):
+        @plgpu.inline_mgpu()
+        def synchronise(_):
+            pass
+
+        wg = lax.axis_index("wg")
+
+        @pl.when(wg == 0)
+        def _():
+            plgpu.copy_gmem_to_smem(x_gmem, smem, arrived)
+            plgpu.barrier_wait(arrived)
+
+        synchronise()
+
+        @pl.when(wg == 1)
+        def _():
+            o_gmem[...] = smem[...]
+
+    scratch = [plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier()]
+    return launch(kernel, x.shape, x.dtype, *scratch, num_threads=2, thread_name="wg")(x)
+
+
 def multicast(x, y, defect=""):
     """Two blocks of a cluster that need the same rows: each fetches a half for both."""
 
