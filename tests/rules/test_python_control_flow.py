@@ -195,6 +195,26 @@ def test_severity_follows_what_is_known() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guard", "expected"),
+    [
+        ("flag or True", []),
+        ("flag is None or done", []),
+        ("not (flag and not done)", []),
+        ("flag or False", [Severity.WARNING]),
+        ("flag and done", [Severity.WARNING]),
+    ],
+)
+def test_a_guard_is_decided_by_either_side(guard: str, expected: list[Severity]) -> None:
+    body = f"if {guard}:\n    return\nif x_ref[0, 0] > 0:\n    pass"
+    assert findings(body, ", *, flag=FLAG, done=True") == expected
+
+
+def test_a_number_beside_an_unknown_is_not_the_value() -> None:
+    body = "size = flag or 8\no_ref[...] = x_ref[...]\nif size == 8:\n    return\nif x_ref[0, 0] > 0:\n    pass"
+    assert findings(body, ", *, flag=FLAG") == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
     ("before", "after"),
     [
         (

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.scope import Env
 
 _BUILTINS = frozenset(dir(builtins))
+_TRUE = Const(True)
 _ESCAPING = frozenset("\\{}")  # what stands for something else in the text of an f-string
 
 
@@ -231,7 +232,8 @@ def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Val
         return interp.evaluate(node.right, env)
     with interp.under(Guard("if", left, interp.site(node.left), not is_and), uncertain=True):
         right = interp.evaluate(node.right, env)
-    if is_and and truth(right) is False:
+    # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
+    if truth(right) is False if is_and else right == _TRUE:
         return right
     interp.hidden = node, right
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
