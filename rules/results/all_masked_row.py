@@ -11,7 +11,7 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Sym, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Seq, Sym, Value
 from pallas_lint.records import define
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
@@ -67,7 +67,8 @@ class AllMaskedRow(Rule):
 
     ## Fix safety
 
-    Unsafe: with a finite value a row that is masked entirely gives equal weights instead of NaN.
+    Unsafe: with a finite value a row that is masked entirely gives equal weights instead of NaN. None where another
+    mask of the same scores has a lower value, or one that is not known: what it masks would then be above.
 
     ## Known limits
 
@@ -156,7 +157,7 @@ class AllMaskedRow(Rule):
                 severity=level,
                 op=op,
                 related=[(where.site, "masked with `-inf` here")],
-                fixes=_fixes(where, context),
+                fixes=_fixes(flow, op, where, context),
             )
 
 
@@ -269,6 +270,32 @@ class _Flow:
                 return None
         return None
 
+    @asked_once
+    def may_mask_below(self, limit: float, value: Value | None, but: Op, depth: int = 0) -> bool:
+        """Whether another mask than `but` may have put something lower than a limit into the value."""
+        if isinstance(value, Const):
+            return isinstance(value.value, int | float) and value.value < limit
+        if not isinstance(value, Array) or depth > _DEPTH:
+            return True
+        op = value.origin
+        if op is None:
+            load = self.loads.get(Same(value))  # one number for all is not what the rows are made of
+            return load is None or value.shape == () or _is_scalar(load)
+        branches = _branches(op)
+        if op is but:
+            parts = [branch for branch in branches or () if not self.is_infinite(branch)]
+        elif branches is not None:
+            parts = list(branches)
+        elif op.name in _FILLED:
+            parts = [op.argument("fill_value", 1) or UNKNOWN]
+        elif op.name in _SAME or op.short in ("float32", "bfloat16", "float16"):
+            parts = list(op.args[:1])
+        elif op.name in _ADD or op.name in _SCALE:
+            parts = [operand for operand in op.args if isinstance(operand, Array) and operand.shape != ()]
+        else:
+            return False
+        return any(self.may_mask_below(limit, part, but, depth + 1) for part in parts)
+
     # -- what becomes of it ----------------------------------------------------------------------------------------
 
     def is_repaired(self, exp: Op) -> bool:
@@ -371,8 +398,8 @@ def _branches(op: Op) -> tuple[Value, Value] | None:
     return None if first is None or second is None else (first, second)
 
 
-def _fixes(where: Op, context: Context) -> list[Fix]:
-    """A finite value in the place of minus infinity."""
+def _fixes(flow: _Flow, exp: Op, where: Op, context: Context) -> list[Fix]:
+    """A finite value in the place of minus infinity, unless another mask is lower: it would no longer be on top."""
     node = where.site.node
     if not isinstance(node, nodes.Call) or where.name != "jax.numpy.where" or len(node.args) != 3:
         return []
@@ -384,5 +411,7 @@ def _fixes(where: Op, context: Context) -> list[Fix]:
     other = where.args[3 - fills[0]]
     dtype = other.dtype if isinstance(other, Array) else "f32"
     text = "-1e30" if dtype != "f16" else "-6e4"
+    if flow.may_mask_below(float(text), exp.args[0], where):
+        return []
     site = type(where.site)(where.site.piece, node.args[fills[0]].value)
     return [context.unsafe(f"mask with {text}", context.replace(site, text))]

@@ -195,6 +195,27 @@ def test_fix_keeps_half_precision_finite() -> None:
     assert "jnp.where(mask, 0.0, -1e30)" in fixed(module(NAN["added"]), select="PAL417")
 
 
+@pytest.mark.parametrize(
+    ("other", "is_fixed"),
+    [
+        ("s = jnp.where(window, s, -1e9)", True),
+        ("s = jnp.where(window, s * 0.125, 0.0) + x_ref[...]", True),
+        ("s = jnp.where(window, s, MASK_VALUE)", False),
+        ("s = jnp.where(window, s, -jnp.inf)", False),
+        ("s = jnp.where(window, s, VALUE_OF_THE_CALLER) * 0.125", False),
+        ("s = jnp.where(window, s, len_ref[1])", False),
+        ("s = s + jnp.where(window, 0.0, jnp.full_like(s, MASK_VALUE))", False),
+        ("s = lax.select(window, s, jnp.full_like(s, VALUE_OF_THE_CALLER))", False),
+    ],
+)
+def test_no_fix_where_another_mask_may_be_lower(other: str, is_fixed: bool) -> None:
+    """Its values would be under the finite one: a row that it masks attends to what must not be there."""
+    body = f"window = x_ref[...] > 0\n{other}\n{NAN['plain']}"
+    code = module(body).replace("NEG_INF", "from caller import VALUE_OF_THE_CALLER\nNEG_INF")
+    assert severities(body) == ["warning"]
+    assert ("jnp.where(mask, s, -1e30)" in fixed(code, select="PAL417")) is is_fixed
+
+
 def test_length_from_a_ref_of_unknown_shape() -> None:
     """All rows of a block end at one length: they are masked entirely only where it is 0."""
     body = """
