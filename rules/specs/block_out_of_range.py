@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.grid.grid_points import Point
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import BlockDim, Launch
 
 
 class BlockOutOfRange(Rule):
@@ -34,8 +34,9 @@ class BlockOutOfRange(Rule):
     ## Known limits
 
     Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, only at negative
-    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`. A
-    warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
+    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`.
+    Offsets in elements, `i * block`, are PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or
+    `jax.eval_shape`.
 
     ## References
 
@@ -162,6 +163,8 @@ def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
         if isinstance(size, int) and isinstance(dimension.size, int) and dimension.size > 0:
             count = size if dimension.kind in ("element", "squeezed") else -(-size // dimension.size)
         counts.append(count)
+        if _is_element_offset(block, at, dimension):
+            continue  # it leaves the array for being one: PAL301's to say
         if dimension.kind in ("blocked", "squeezed", "whole") or (dimension.kind == "element" and not dimension.padded):
             checked.append(at)
     points = _points(block)
@@ -175,6 +178,13 @@ def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
             if index < 0 or (count is not None and index >= count):
                 return at, point, index, count if index >= 0 else None
     return None
+
+
+def _is_element_offset(block: Block, at: int, dimension: BlockDim) -> bool:
+    results = block.index_map.results if block.index_map is not None else None
+    if block.index_map is None or results is None or at >= len(results):
+        return False
+    return block.index_map.block_size_in(results[at][1], dimension) is not None
 
 
 def _points(block: Block) -> list[Point]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.model.values import Const, Sym, Value, from_dim
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
@@ -91,7 +90,7 @@ class IndexMapElementOffset(Rule):
         if dims is None or results is None or len(results) != len(dims):
             return
         for at, ((node, value), dim) in enumerate(zip(results, dims, strict=True)):
-            factor = self._factor(value, from_dim(dim.size), index_map) if dim.kind == "blocked" else None
+            factor = index_map.block_size_in(value, dim)
             if factor is None:
                 continue
             reaches = [_reach(block, at) for block in _blocks(index_map, context)]
@@ -114,22 +113,6 @@ class IndexMapElementOffset(Rule):
                 related=[(index_map.spec.site, "block shape given here")],
                 fixes=fixes,
             )
-
-    @staticmethod
-    def _factor(value: Value, size: Value, index_map: IndexMap) -> str | None:
-        """Which operand of the product `value` is the block size, the other being a grid index."""
-        if not isinstance(value, Sym) or value.operation is None or value.operation[0] != "*":
-            return None
-        if isinstance(size, Const) and (not isinstance(size.value, int) or size.value <= 1):
-            return None
-        if not isinstance(size, Const | Sym):
-            return None
-        _, left, right = value.operation
-        if right == size and index_map.is_grid_index(left):
-            return "right"
-        if left == size and index_map.is_grid_index(right):
-            return "left"
-        return None
 
 
 def _blocks(index_map: IndexMap, context: Context) -> Iterator[Block]:

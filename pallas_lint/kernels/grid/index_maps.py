@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.launch import BlockSpec, block_spec
@@ -22,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
+    from_dim,
     options,
 )
 from pallas_lint.records import define
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import BlockDim, Launch
 
 
 @define(eq=False, slots=False)
@@ -87,6 +88,21 @@ class IndexMap:
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""
         return isinstance(value, Sym) and value.owner is self and value.operation is None
+
+    def block_size_in(self, value: Value, dimension: BlockDim) -> Literal["left", "right"] | None:
+        """Which operand of a product is the size of the block, the other being a grid index: an offset in elements."""
+        if dimension.kind != "blocked" or not isinstance(value, Sym) or value.operation is None:
+            return None
+        size, (operation, left, right) = from_dim(dimension.size), value.operation
+        if operation != "*" or not isinstance(size, Const | Sym):
+            return None
+        if isinstance(size, Const) and (not isinstance(size.value, int) or size.value <= 1):
+            return None
+        if right == size and self.is_grid_index(left):
+            return "right"
+        if left == size and self.is_grid_index(right):
+            return "left"
+        return None
 
     @cached_property
     def returned(self) -> nodes.BaseExpression | None:

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[tuple[str, ...], bool]] = {
     "one for a squeezed dimension": (("lambda i, j: (1, i, j)", "(None, 8, 128)", "(1, 32, 256)"), True),
     "the second of two": (("lambda i, j: (1, i, j)", "(None, 8, 128)", "(2, 32, 256)"), False),
     "the whole dimension": (("lambda i, j: (i, 0)", "(8, 256)"), False),
-    "elements": (("lambda i, j: (i * 8, j)",), True),
+    "every fourth": (("lambda i, j: (i * 4, j)",), True),
     "a partial": (("functools.partial(lambda k, i, j: (i + k, j), 0)",), False),
     "no map": (("None",), False),
 }
@@ -80,6 +80,20 @@ def test_what_is_not_known_is_not_judged() -> None:
     assert not lint(module("lambda i, j: (i, j)", grid="(N, 2)"), select="PAL307")
     assert lint(module("lambda i, j: (7, j)", grid="(N, 2)"), select="PAL307")
     assert not lint(module("lambda i, j: (i * 4, j)", block="(pl.Element(8, (8, 8)), 128)"), select="PAL307")
+
+
+@pytest.mark.parametrize(
+    ("index_map", "found"),
+    [
+        ("lambda i, j: (i * 8, j)", ["PAL301"]),
+        ("lambda i, j: (i * 8, j + 1)", ["PAL301", "PAL307"]),
+        ("lambda i, j: (i * 8 + 1, j)", ["PAL307"]),
+        ("lambda i, j: (i * 4, j)", ["PAL307"]),
+    ],
+)
+def test_an_offset_in_elements_is_told_once(index_map: str, found: list[str]) -> None:
+    codes = {finding.code for finding in lint(module(index_map))}
+    assert sorted(codes & {"PAL301", "PAL307"}) == found
 
 
 def test_pipeline() -> None:
