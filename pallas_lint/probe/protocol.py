@@ -84,6 +84,7 @@ class Function(Terms):
     args: list[Argument]
     kwargs: dict[str, Argument]
     texts: dict[str, str]  # of files that are not as on disk
+    roots: list[str]  # folders above the file from which its project imports
 
 
 @final

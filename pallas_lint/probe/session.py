@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pallas_lint.config.layout import Layouts
 from pallas_lint.probe.results import ProbeResult, collect
 from pallas_lint.records import define, field, frozen
 
@@ -93,12 +94,14 @@ class Session:
         return [problem["message"] for problem in problems or [] if problem["kind"] == "mismatch"]
 
     def _request(self, spec: Spec) -> FunctionRequest:
+        file = (self.cwd / spec.file).resolve()
         function: Function = {
-            "file": str((self.cwd / spec.file).resolve()),
+            "file": str(file),
             "function": spec.function,
             "args": list(spec.arguments),
             "kwargs": dict(spec.keywords),
             "texts": dict(self.texts),
+            "roots": [str(base.folder) for base in Layouts().of(file.parent).bases if base.folder in file.parents],
             **self.conditions.request(),
         }
         return cast("FunctionRequest", function)

@@ -254,6 +254,25 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
     assert "broken.py:1: error: it cannot be imported: ModuleNotFoundError" in done.stderr
 
 
+def test_a_file_below_a_namespace_in_a_package(tmp_path: Path) -> None:
+    """Folders of a package without `__init__.py`: absolute and relative imports go beyond them, and beside the file."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'told'\n")
+    inner = tmp_path / "outer" / "gap" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "outer" / "__init__.py").write_text("")
+    (tmp_path / "outer" / "sizes.py").write_text("ROWS = 32\n")
+    (inner / "beside.py").write_text("COLUMNS = 128\n")
+    text = "from outer.sizes import ROWS\nfrom .. import other\nimport beside\n"
+    (tmp_path / "outer" / "gap" / "other.py").write_text("")
+    (inner / "k.py").write_text(text + KERNELS.read_text())
+    done = run("outer/gap/inner/k.py::good", X, "--python", python(), "--stage", "grid", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "outer" / "__init__.py").write_text("import nowhere_to_be_found\n")
+    (inner / "k.py").write_text(KERNELS.read_text())
+    done = run("outer/gap/inner/k.py::good", X, "--python", python(), "--stage", "grid", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_planted_module_does_not_run(tmp_path: Path) -> None:
     """Files beside the probed one are importable to it, but none takes the place of the worker's own."""
     for name in ("grid", "server", "recorder", "launches", "sitecustomize", "json"):

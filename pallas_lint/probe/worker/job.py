@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -210,7 +210,7 @@ class _Job:
         return task(name, work, self.emit)
 
     def _load(self) -> Any:
-        value: Any = load_module(self.request["file"], self.request.get("texts") or {})
+        value: Any = load_module(self.request["file"], self.request["texts"], self.request["roots"])
         self.module = value
         for part in self.request["function"].split("."):
             if not hasattr(value, part):
@@ -295,24 +295,46 @@ def stages_to(last: str | None) -> tuple[str, ...]:
     return STAGES[: STAGES.index(last or STAGES[-1]) + 1]
 
 
-def load_module(file: str, texts: dict[str, str]) -> Any:
+def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> Any:
     """Import the user's file under the name that it has in its package; `texts` go before what is on disk."""
     file = os.path.abspath(file)
     if texts:
         unsaved.install(texts)
-    folder, name = os.path.dirname(file), os.path.splitext(os.path.basename(file))[0]
-    parts = [] if name == "__init__" else [name]
-    while os.path.exists(os.path.join(folder, "__init__.py")):
-        folder, package = os.path.split(folder)
-        parts.insert(0, package)
+    own, name = os.path.split(os.path.splitext(file)[0])
+    inner, outer = _homes(own, roots)
+    parts = [] if outer == own else os.path.relpath(own, outer).split(os.sep)
+    parts += [] if name == "__init__" else [name]
     sys.argv = [file]
-    sys.path.insert(0, folder)
-    if len(parts) > 1 or name == "__init__":
-        return importlib.import_module(".".join(parts))
-    # A file of its own may have a name that another module has, or that is no name at all.
-    spec = importlib.util.spec_from_file_location(name, file, loader=unsaved.loader(name, file, texts))
+    sys.path[:0] = [inner] if inner == outer else [inner, outer]
+    dotted = ".".join(parts)
+    if inner == outer and inner != own:
+        return importlib.import_module(dotted)
+    # A file of its own may have a name that another module has, or that is no name at all. Packages around a namespace
+    # are imported when something asks for them, and not before: they may need what this file does not.
+    spec = importlib.util.spec_from_file_location(dotted, file, loader=unsaved.loader(dotted, file, texts))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[dotted] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _homes(own: str, roots: Sequence[str]) -> tuple[str, str]:
+    """The folders where the packages around a file in the folder `own` begin: with every folder one, and with gaps.
+
+    Below a root of the project there may be folders without `__init__.py` in a package: namespaces.
+    """
+    inner = own
+    while _is_package(inner):
+        inner = os.path.dirname(inner)
+    outer, above = inner, os.path.dirname(inner)
+    while any(above.startswith(f"{root}{os.sep}") for root in roots):
+        if _is_package(above):
+            outer = os.path.dirname(above)
+        above = os.path.dirname(above)
+    named = all(map(str.isidentifier, os.path.relpath(own, outer).split(os.sep)))
+    return inner, outer if named else inner
+
+
+def _is_package(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "__init__.py"))
