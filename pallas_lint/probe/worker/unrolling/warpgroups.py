@@ -442,7 +442,7 @@ def _global(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     raise Unmodelled("a semaphore in main memory", run.place(equation))
 
 
-@rule("inline_mgpu")
+@rule("inline_mgpu", "inline_mgpu_p")
 def _inline(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     """What only gives values orders nothing; what gives none may wait for other warpgroups, or be a fence."""
     if not equation.outvars or any(isinstance(value, Buffer | View) for value in values):
