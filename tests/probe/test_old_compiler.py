@@ -7,6 +7,8 @@ import pytest
 from pallas_lint.probe.worker import devices
 from pallas_lint.probe.worker.stages import lowering
 
+pytestmark = pytest.mark.slow  # what it says names the jax that is there
+
 # What jax 0.12.0.1 says of each kernel with libtpu 0.0.42.1.
 SAID = (
     "INVALID_ARGUMENT: Could not convert JSON string to proto: invalid JSON in xla.jellyfish.BackendConfig @ "
