@@ -14,9 +14,10 @@ test("without any Python it is said what to do, and the status stays until one i
 
   await toast.getByRole("button", { name: "Select Interpreter" }).click();
   const dialog = editor.page.locator(".quick-input-widget");
-  // Until it has read the folder that it begins in, the dialog writes that over what is typed.
+  // Until it has read a folder, the dialog writes that one over what is typed, and takes no click.
   await expect(dialog.locator(".monaco-list-row", { hasText: "offsets.py" })).toBeVisible();
   await dialog.locator("input.input").fill(jaxPython());
+  await expect(dialog.locator(".monaco-list-row", { hasText: "activate" }).first()).toBeVisible();
   await dialog.getByRole("button", { name: "Select Interpreter" }).click();
   await expect(editor.squiggles()).toHaveCount(2);
   await expect(status).toHaveCount(0);
