@@ -11,6 +11,7 @@ from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
 from pallas_lint.kernels.model.values import Array, Func, Seq, Sym, Value
 from pallas_lint.rule import Example, Rule
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,8 @@ class PallasCallMisuse(Rule):
     - no `out_shape`, or a plain shape in its place: Pallas must know the dtype too, so it wants
       `jax.ShapeDtypeStruct(shape, dtype)` (an array will do);
     - the operands passed to `pallas_call` itself instead of to what it returns;
+    - an operand, or a value for the kernel, passed by keyword to what it returns (or to what `pl.kernel` returns),
+      which takes operands by position only;
     - a keyword that no jax ever had (those that some release has or had are PAL701's and PAL703's);
     - `grid`, `in_specs`, `out_specs` or `scratch_shapes` beside `grid_spec`, which has them;
     - `in_specs` that is not a list or tuple with one element for each operand, `out_specs` that is built otherwise
@@ -115,6 +118,18 @@ class PallasCallMisuse(Rule):
                     out_specs=spec,
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                 )(x)
+            """
+        ),
+        Example(
+            """
+            import jax
+            from jax.experimental import pallas as pl
+
+            def kernel(x_ref, o_ref, *, n):
+                o_ref[...] = x_ref[...] * n
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, n=3)  #!
             """
         ),
     )
@@ -207,10 +222,34 @@ class PallasCallMisuse(Rule):
     # -- what the values show --------------------------------------------------------------------------------------
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if not launch.form.is_over_blocks or not launch.is_pallas:
+        if not launch.is_pallas:
+            return
+        if launch.options_site is not None and launch.bodies:
+            yield from _keyword_operands(launch, launch.options_site, context)
+        if not launch.form.is_over_blocks:
             return
         for message, help_ in _contradictions(launch):
             yield context.finding(launch.callee, message, help=help_)
+
+
+def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[Finding]:
+    """What a launch was called with by keyword, told at the keyword where that call has it."""
+    written = {
+        argument.keyword.value: Site(call.piece, argument.keyword)
+        for argument in (call.node.args if isinstance(call.node, nodes.Call) else ())
+        if argument.keyword is not None
+    }
+    parameters = {name for body in launch.bodies for name, _ in body.keywords}
+    for name in sorted(launch.options):
+        yield context.finding(
+            written.get(name, call),
+            f"what `{launch.api.rpartition('.')[2]}` returns takes operands by position only, and here `{name}=`",
+            help=(
+                f"bind what the kernel is to know before it is launched: `functools.partial(kernel, {name}=...)`"
+                if name in parameters
+                else f"pass `{name}` by position, without its name"
+            ),
+        )
 
 
 def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:

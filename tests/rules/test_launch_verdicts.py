@@ -174,6 +174,44 @@ CASES: dict[str, tuple[str, str | None]] = {
     "a plain shape": ("def f(x): return pl.pallas_call(copy, out_shape=(256, 128))(x)", "PAL305"),
     "the shape of an operand": ("def f(x): return pl.pallas_call(copy, out_shape=x.shape)(x)", "PAL305"),
     "an array as out_shape": ("def f(x): return pl.pallas_call(copy, out_shape=x)(x)", None),
+    "a value by keyword": (
+        """
+        def kernel(x_ref, o_ref, n):
+            for at in range(n): o_ref[at] = x_ref[at]
+        def f(x): return pl.pallas_call(kernel, out_shape=OUT)(x, n=3)
+        """,
+        "PAL305",
+    ),
+    "a value by keyword, for the kernel's default": (
+        "def f(x): return pl.pallas_call(lambda x_ref, o_ref, n=1: None, out_shape=OUT)(x, n=3)",
+        "PAL305",
+    ),
+    "a keyword that the kernel does not know": (
+        "def f(x): return pl.pallas_call(copy, out_shape=OUT)(x, n=3)",
+        "PAL305",
+    ),
+    "an operand by keyword": ("def f(x): return pl.pallas_call(copy, out_shape=OUT)(x_ref=x)", "PAL305"),
+    "a keyword for a jitted launch": (
+        "def f(x): return jax.jit(pl.pallas_call(copy, out_shape=OUT))(x, n=3)",
+        "PAL305",
+    ),
+    "a keyword bound to a launch": (
+        "def f(x): return functools.partial(pl.pallas_call(copy, out_shape=OUT), n=3)(x)",
+        "PAL305",
+    ),
+    "a value by keyword for a decorated kernel": (
+        """
+        @functools.partial(pl.pallas_call, out_shape=OUT)
+        def double(x_ref, o_ref, scale=2): o_ref[...] = x_ref[...] * scale
+        def f(x): return double(x, scale=4)
+        """,
+        "PAL305",
+    ),
+    "no keywords": ("def f(x): return pl.pallas_call(copy, out_shape=OUT)(x, **{})", None),
+    "a value bound to the kernel": (
+        "def f(x): return pl.pallas_call(functools.partial(lambda x_ref, o_ref, n: None, n=3), out_shape=OUT)(x)",
+        None,
+    ),
     # -- PAL501
     "jax table": (inside("x_ref[...] + TABLE", around=JTABLE), "PAL501"),
     "numpy table": (inside("x_ref[...] + TABLE", around=TABLE), "PAL501"),

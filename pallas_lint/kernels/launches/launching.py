@@ -151,7 +151,21 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
     if is_first:
         result.operands = list(arguments.positional)
         result.operands_open = arguments.open
+        if arguments.keywords:
+            _given_keywords(result, arguments.keywords, interp.site(node))
     return results_of(result)
+
+
+def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site) -> None:
+    """Operands go by position only: such a call raises, and the rest is judged as if the kernel had them bound."""
+    result.options = frozenset(keywords)
+    result.options_site = site
+    result.operands_open = True  # some may be meant as operands
+    if isinstance(result.kernel, Func):
+        parameters = result.kernel.node.params
+        refs = {each.name.value for each in (*parameters.posonly_params, *parameters.params) if each.default is None}
+        bound = {name: value for name, value in keywords.items() if name not in refs or isinstance(value, Const)}
+        result.kernel = result.kernel.bind((), bound, open_=True)
 
 
 def results_of(result: Launch) -> Value:

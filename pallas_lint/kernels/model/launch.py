@@ -124,7 +124,8 @@ class Launch:
     open: bool = False  # `**kwargs` of unknown content
     operands: list[Value] | None = None
     operands_open: bool = False
-    options: frozenset[str] = frozenset()  # keywords of the call of a pipeline
+    options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines take
+    options_site: Site | None = None  # ... of another launch: that call
     backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
     # What told the backend: "params", "mesh", "spec", "body", "function", "import"; "several" where it told of several.
