@@ -68,14 +68,16 @@ class _Run:
         return finding.severity.rank >= (told or own).rank
 
     @property
-    def judged_as(self) -> list[JaxVersions]:
+    def judged(self) -> dict[str, JaxVersions]:
         """The jax versions for which kernels were judged, by file."""
         verdicts = zip(self.files, self.result.verdicts, strict=False)
-        return [file.settings.jax for file, verdict in verdicts if verdict.kernels]
+        return {file.shown: file.settings.jax for file, verdict in verdicts if verdict.kernels}
 
-    def notes_on(self, judged: Iterable[JaxVersions]) -> list[str]:
-        """What the reader must know of the run, and of these versions."""
-        return [*self.notes, *self.result.notes, *dict.fromkeys(jax.note for jax in judged if jax.note)]
+    @property
+    def all_notes(self) -> list[str]:
+        """What the reader must know of the run, and of the versions that kernels were judged for."""
+        versions = dict.fromkeys(jax.note for jax in self.judged.values() if jax.note)
+        return [*self.notes, *self.result.notes, *versions]
 
     @cached_property
     def _limits(self) -> dict[str, Severity]:
@@ -333,8 +335,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     jax_of = {file.shown: file.settings.jax for file in linted.files}
     findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
-    judged = linted.judged_as
-    notes = linted.notes_on(judged)
+    notes, judged = linted.all_notes, linted.judged
     if options.verbose:
         notes += _told(linted)
     report = reports.Report(
@@ -343,10 +344,10 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         files=linted.result.files,
         kernels=linted.result.kernels,
         seen=linted.result.launches,
-        jax=list(dict.fromkeys(f"jax {jax.text} ({jax.source.removeprefix('from ')})" for jax in judged)),
+        jax=list(dict.fromkeys(f"jax {jax.text} ({jax.source.removeprefix('from ')})" for jax in judged.values())),
         launches=linted.launches,
         fixed=linted.fixed,
-        assumed=next((jax for jax in judged if jax.assumed), None),
+        assumed=reports.Assumed.of(judged),
         notes=notes,
         quiet=options.quiet,
         style=Style(wants_colour(options.color, stream), can_link(stream)),
@@ -409,7 +410,7 @@ def _show_kernels(linted: _Run) -> int:
         errors=linted.all_errors,
         files=linted.result.files,
         seen=linted.result.launches,
-        notes=linted.notes_on(linted.judged_as),
+        notes=linted.all_notes,
         quiet=options.quiet,
         style=Style(wants_colour(options.color, sys.stdout)),
     )

@@ -9,7 +9,7 @@ from pallas_lint.records import field, frozen
 from pallas_lint.report.style import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding, LintError
@@ -17,6 +17,24 @@ if TYPE_CHECKING:
     from pallas_lint.sight import LaunchSight
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
+
+
+@frozen
+class Assumed:
+    """The jax version that was taken where nothing told one."""
+
+    version: str
+    files: Sequence[str] = ()  # whose kernels were judged for it; none: those of every file
+    others: int = 0  # files whose version was told
+
+    @classmethod
+    def of(cls, judged: Mapping[str, JaxVersions]) -> Assumed | None:
+        """What was assumed in a run, given the versions for which the kernels of each file were judged."""
+        assumed = {file: jax for file, jax in judged.items() if jax.assumed}
+        if not assumed:
+            return None
+        others = len(judged) - len(assumed)
+        return cls(next(iter(assumed.values())).text, tuple(assumed) if others else (), others)
 
 
 @frozen
@@ -30,7 +48,7 @@ class Report:
     launches: Sequence[dict[str, Any]] = ()  # that the probe saw
     paragraphs: Sequence[str] = ()  # of text for people, after the findings
     fixed: int = 0  # fixes applied in this run
-    assumed: JaxVersions | None = None  # set where no jax version was told and one had to be assumed
+    assumed: Assumed | None = None
     notes: Sequence[str] = ()
     quiet: bool = False  # findings only
     statistics: bool = False  # counts by rule (text formats: instead of the findings)

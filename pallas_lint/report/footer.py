@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.finding import Finding
-    from pallas_lint.report import Report
+    from pallas_lint.report import Assumed, Report
     from pallas_lint.sight import LaunchSight
 
-_MOST_PLACES = 3  # of launches that were not followed
+_MOST_PLACES = 3  # that are named: files without a version, launches that were not followed
 
 
 def count(number: int, noun: str) -> str:
@@ -49,14 +49,24 @@ def _lines(report: Report) -> Iterator[str]:
         where = count(report.files, "file") if report.kernels or report.seen else read
         yield f"{style.good('No findings')} in {where}.{fixed}"
     if report.assumed is not None:
-        yield (
-            f"{style.dim('note:')} jax version unknown (no environment, lock file or requirement): judged as "
-            f"{report.assumed.text}, the newest known; --jax-version sets it"
-        )
+        yield f"{style.dim('note:')} {_assumption(report.assumed)}"
     for note in report.notes:
         yield f"{style.dim('note:')} {visible(note)}"
     if report.seen or (report.kernels and not report.findings):
         yield _judged(report)
+
+
+def _assumption(assumed: Assumed) -> str:
+    """Where nothing told the jax version, and which was taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
+    where = ""
+    if assumed.files:
+        named = ", ".join(map(visible_file, assumed.files[:_MOST_PLACES]))
+        more = ", …" if len(assumed.files) > _MOST_PLACES else ""
+        where = f" for {len(assumed.files)} of {len(assumed.files) + assumed.others} files, {named}{more}"
+    return (
+        f"jax version unknown{where} (no environment, lock file or requirement): judged as "
+        f"{assumed.version}, the newest known; --jax-version sets it"
+    )
 
 
 def _judged(report: Report) -> str:

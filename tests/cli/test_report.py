@@ -12,7 +12,7 @@ from pallas_lint import report
 from pallas_lint.config.targets import JaxVersions
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.records import evolve
-from pallas_lint.report import Report
+from pallas_lint.report import Assumed, Report
 from pallas_lint.report.full import LONGEST_LINE, underline
 from pallas_lint.report.style import Style, text_width, visible
 from pallas_lint.sight import LaunchSight
@@ -200,8 +200,20 @@ def test_footer_counts() -> None:
 
 
 def test_an_assumed_version_is_a_note() -> None:
-    jax = JaxVersions(("0.12.0",), exact=True, assumed=True, source="", text="0.12.0")
-    assert "note: jax version unknown" in render("concise", FINDING, assumed=jax)
+    assert "note: jax version unknown (no environment" in render("concise", FINDING, assumed=Assumed("0.12.0"))
+
+
+def test_an_assumed_version_names_the_files_that_it_holds_for() -> None:
+    told = JaxVersions(("0.8.1",), exact=True, assumed=False, source="from uv.lock", text="0.8.1")
+    unknown = JaxVersions(("0.12.0",), exact=True, assumed=True, source="newest known", text="0.12.0")
+    judged = {f"{name}.py": unknown for name in "abcd"}
+    assert Assumed.of({"t.py": told}) is None
+    assert Assumed.of(judged) == Assumed("0.12.0")
+    two = render("concise", FINDING, assumed=Assumed.of({"a.py": unknown, "b.py": unknown, "t.py": told}))
+    assert "note: jax version unknown for 2 of 3 files, a.py, b.py (no environment" in two
+    assert "for 4 of 5 files, a.py, b.py, c.py, … (no" in render(
+        "concise", FINDING, assumed=Assumed.of({**judged, "t.py": told})
+    )
 
 
 def test_json_end_to_end() -> None:
