@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint import compat
 from pallas_lint.finding import Related
 from pallas_lint.identity import Same
 from pallas_lint.records import evolve
@@ -26,17 +25,16 @@ def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) ->
     `jax_of`: by path of the file.
     """
     found = list(findings)
-    groups: dict[str, list[Finding]] = {}
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in found:
         jax = jax_of.get(finding.span.path)
         if finding.code == _CODE and jax is not None and _newest_without(finding) in jax.versions[:-1]:
-            groups.setdefault(jax.text, []).append(finding)
+            groups.setdefault(jax.versions, []).append(finding)
     instead: dict[Same, Finding | None] = {}
-    for group in groups.values():
-        known = compat.known_versions()
-        top = max(group, key=lambda finding: known.index(_newest_without(finding)))
+    for allowed, group in groups.items():
+        top = max(group, key=lambda finding: allowed.index(_newest_without(finding)))
         instead.update((Same(finding), None) for finding in group)
-        instead[Same(top)] = _minimum(top, [finding for finding in group if finding is not top])
+        instead[Same(top)] = _minimum(top, [each for each in group if each is not top], allowed)
     return [kept for finding in found if (kept := instead.get(Same(finding), finding)) is not None]
 
 
@@ -44,9 +42,8 @@ def _newest_without(finding: Finding) -> str:
     return (finding.jax or "").rpartition(" ")[2]
 
 
-def _minimum(finding: Finding, others: list[Finding]) -> Finding:
-    known = compat.known_versions()
-    first = known[known.index(_newest_without(finding)) + 1]
+def _minimum(finding: Finding, others: list[Finding], allowed: tuple[str, ...]) -> Finding:
+    first = allowed[allowed.index(_newest_without(finding)) + 1]
     message = f"{finding.message}; the effective minimum is jax {first}"
     places = {other.message: Related(other.span, other.message) for other in reversed(others)}
     if others:

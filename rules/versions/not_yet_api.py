@@ -11,7 +11,7 @@ from pallas_lint.fixes.spread_keywords import spread_keywords
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.api_names import ApiName
     from pallas_lint.compat import ApiHistory
@@ -99,11 +99,12 @@ class NotYetApi(Rule):
         if name is not None and history is not None and self._is_early(history, context):
             failing = tuple(v for v in reached(name, context) if history.status(v) == "not-yet")
             if failing:
-                came = next(first for first, _ in history.spans() if _after(first, failing[-1]))
+                having = [version for version in compat.known_versions() if history.present_in(version)]
+                came, wanted = _first_with(having, failing, context)
                 yield context.finding(
                     name.use.span_of(name.node),
                     f"`{name.spelled}` came in jax {came}: {because(context, failing)}",
-                    help=f"require jax {came}, or keep the older spelling behind a version guard",
+                    help=f"require jax {wanted}, or keep the older spelling behind a version guard",
                     versions=failing,
                 )
                 return
@@ -116,11 +117,11 @@ class NotYetApi(Rule):
         for keyword in () if context.assumed else spread_keywords(launch, context):
             missing = tuple(version for version in keyword.failing if keyword.history.status(version) == "not-yet")
             if missing:
-                came = next(first for first in keyword.history.accepted if _after(first, missing[-1]))
+                came, wanted = _first_with(keyword.history.accepted, missing, context)
                 yield context.finding(
                     keyword.site,
                     f"`{keyword.spelled}` takes `{keyword.name}` from jax {came} on: {because(context, missing)}",
-                    help=f"require jax {came}, or leave the keyword out for an older one",
+                    help=f"require jax {wanted}, or leave the keyword out for an older one",
                     versions=missing,
                 )
 
@@ -133,15 +134,17 @@ class NotYetApi(Rule):
         for keyword, history, failing in keywords(name, context):
             missing = tuple(version for version in failing if history.status(version) == "not-yet")
             if missing:
-                came = next(first for first in history.accepted if _after(first, missing[-1]))
+                came, wanted = _first_with(history.accepted, missing, context)
                 yield context.finding(
                     keyword.span,
                     f"`{name.spelled}` takes `{keyword.name}` from jax {came} on: {because(context, missing)}",
-                    help=f"require jax {came}, or leave the keyword out for an older one",
+                    help=f"require jax {wanted}, or leave the keyword out for an older one",
                     versions=missing,
                 )
 
 
-def _after(version: str, other: str) -> bool:
+def _first_with(having: Sequence[str], failing: tuple[str, ...], context: Context) -> tuple[str, str]:
+    """The first version that has what the failing ones lack, and the one to require: of those the project allows."""
     known = compat.known_versions()
-    return known.index(version) > known.index(other)
+    later = [version for version in having if known.index(version) > known.index(failing[-1])]
+    return later[0], next((version for version in later if version in context.jax.versions), later[0])

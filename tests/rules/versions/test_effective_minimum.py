@@ -63,6 +63,18 @@ def test_the_minimum_is_told_once_a_project(tmp_path: Path) -> None:
     assert (found["path"], "jax 0.6.1" in found["message"] or "jax 0.6.2" in found["message"]) == ("k0.py", True)
 
 
+def test_what_is_advised_is_what_the_project_allows(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
+    for requirement, first in ((">=0.6", "0.6.2"), (">=0.6,!=0.6.2", "0.7.0")):
+        (found,) = (f for f in report(tmp_path, "--jax-version", requirement)["findings"] if f["code"] == "PAL703")
+        assert "came in jax 0.6.2:" in found["message"]
+        assert found["message"].endswith(f"the effective minimum is jax {first}")
+        assert found["help"].startswith(f"require jax {first}, or")
+    code = "from jax.experimental import pallas as pl\npl.kernel(body, out_type=out, mesh=mesh)\n"
+    (found,) = lint(code, ">=0.10.0,!=0.10.1,<0.11", select="PAL703")
+    assert ("from jax 0.10.1 on" in found.message, found.help.split(",")[0]) == (True, "require jax 0.10.2")
+
+
 def test_what_the_newest_lacks_is_told_everywhere(tmp_path: Path) -> None:
     for at in range(2):
         (tmp_path / f"k{at}.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
