@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,3 +49,17 @@ def programs_that_run_once() -> Iterator[None]:
         if not os.environ.get("PALLAS_LINT_NIGHTLY"):
             patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         yield
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository, in an environment that knows no jax."""
+    from pallas_lint.config import environment
+
+    place = Path(os.path.realpath(tmp_path))
+    (place / ".git").mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setattr(environment, "_in_own_environment", lambda: None)
+    return place

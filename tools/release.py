@@ -24,7 +24,7 @@ VERSIONS = {
     "vscode-extension/package-lock.json": (r'"name": "pallas-lint",\n +"version": "', 2),
 }
 # What the texts say as long as nothing is published.
-BEFORE = re.compile(r"checkout; or git\+|[Ff]rom a checkout|in a checkout|once there is one|git\+https|`?rev: main")
+BEFORE = re.compile(r"checkout; or git\+|[Ff]rom a checkout|in a checkout|once there is|no release yet|git\+https")
 
 
 class ReleaseError(Exception):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ENVIRONMENT_FOLDERS = (".venv", "venv")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 REQUIREMENT_FILES = ("pyproject.toml", "setup.cfg")
+_PROJECT_FILES = (*REQUIREMENT_FILES, "setup.py", *LOCK_FILES)  # a folder with one of them is a project of its own
 # Strings, compiled when first used: a run seldom needs more than one of them.
 _DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
@@ -62,8 +63,7 @@ def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False)
     Raises InterpreterError for a `python` that is not there, UnreadableError for a file that is nothing to read.
 
     Order: the interpreter named, the active environment, the nearest `.venv` or `venv`, lock file,
-    requirements, and last the environment that this very process runs in. The search upward ends at the root
-    of the repository.
+    requirements, and last the environment that this very process runs in. How far upward is searched: `_upward`.
     """
     if python is not None:
         prefix = interpreter_prefix(python)
@@ -72,23 +72,17 @@ def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False)
             return Evidence((version,), exact=True, source=f"from {python}")
     if isolated:
         return None
-    folders = list(_upward(folder))
+    folders = _upward(folder)
     return _in_active_environment() or _in_folders(folders) or _in_own_environment()
 
 
 def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
     """Name and text of what says which packages the code in `folder` needs: what asks for them, then lock files.
 
-    Those of the nearest folder upward that has some, up to the root of its repository.
+    Those of the nearest folder upward that has some.
     """
-    places = list(_upward(folder))
-    if not (places[-1] / ".git").is_dir():
-        places = [folder]  # in no repository
-    for place in places:
-        try:
-            names = sorted(os.listdir(place))  # noqa: PTH208
-        except OSError:
-            continue
+    for place in _upward(folder):
+        names = _names(place)
         asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
         found = [name for name in (*asking, *LOCK_FILES) if name in names]
         for name in found:
@@ -110,8 +104,7 @@ def has_evidence(names: Iterable[str]) -> bool:
     return any(
         name == ".git"  # where the search upward ends
         or name in ENVIRONMENT_FOLDERS
-        or name in LOCK_FILES
-        or name in REQUIREMENT_FILES
+        or name in _PROJECT_FILES
         or _is_requirements(name)
         for name in names
     )
@@ -137,11 +130,38 @@ def interpreter_prefix(python: str) -> Path:
     return parent.parent if parent.name.lower() in ("bin", "scripts") else parent
 
 
-def _upward(folder: Path) -> Iterator[Path]:
-    for place in (folder, *folder.parents):
-        yield place
-        if (place / ".git").is_dir():
-            return
+def _upward(folder: Path) -> list[Path]:
+    """The folders that may tell of the jax of `folder`, the nearest first: up to the root of its repository.
+
+    Without one, up to the nearest folder that is a project by its files, else that lists requirements: an
+    environment above those is another project's. Where nothing is a project, any folder above may have the environment.
+    """
+    places = [folder, *folder.parents]
+    for is_end in (_is_repository, _is_project, _lists_requirements):
+        for at, place in enumerate(places, start=1):
+            if is_end(place):
+                return places[:at]
+    return places
+
+
+def _is_repository(place: Path) -> bool:
+    return (place / ".git").exists()  # a file in worktrees and submodules
+
+
+def _is_project(place: Path) -> bool:
+    return any((place / name).is_file() for name in _PROJECT_FILES)
+
+
+def _lists_requirements(place: Path) -> bool:
+    return any(map(_is_requirements, _names(place)))
+
+
+def _names(place: Path) -> list[str]:
+    """What lies in a folder, sorted; nothing where it cannot be read."""
+    try:
+        return sorted(os.listdir(place))  # noqa: PTH208  no Path is needed, and it is many times faster
+    except OSError:
+        return []
 
 
 def _in_active_environment() -> Evidence | None:
@@ -166,10 +186,7 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
                 return Evidence((version,), exact=True, source=f"from {name}")
     ranges: Evidence | None = None
     for place in folders:
-        try:
-            names = sorted(os.listdir(place))  # noqa: PTH208
-        except OSError:
-            continue
+        names = _names(place)
         ranges = ranges or _required(place, names)
         found = _locked(place, names)
         if found is not None:
@@ -214,11 +231,7 @@ def _installed(places: Iterable[Path]) -> str | None:
     """The version of the jax (else jaxlib) installed in one of these folders."""
     fallback: str | None = None
     for place in places:
-        try:
-            names = os.listdir(place)  # noqa: PTH208  no Path is needed, and it is many times faster
-        except OSError:
-            continue
-        for name in sorted(names, reverse=True):
+        for name in reversed(_names(place)):
             match = re.match(_DIST_INFO, name) if name[:3].lower() == "jax" else None
             if match and match[1].lower() == "jax":
                 return match[2]

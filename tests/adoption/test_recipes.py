@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import git
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -48,10 +49,27 @@ def test_pipelines_are_valid(tmp_path: Path, number: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_configuration_of_pre_commit_is_valid(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text(blocks("start/pre-commit.md", "yaml")[0])
-    done = run(sys.executable, "-m", "pre_commit", "validate-config", "config.yaml", cwd=tmp_path)
+@pytest.mark.parametrize("page", ["start/pre-commit.md", "../README.md"])
+def test_the_configuration_of_pre_commit_is_valid_and_can_be_filled_in(tmp_path: Path, tool: Path, page: str) -> None:
+    (recipe,) = (block for block in blocks(page, "yaml") if block.startswith("repos:"))
+    git(tmp_path, "init", "-q")
+    file = tmp_path / ".pre-commit-config.yaml"
+    file.write_text(recipe)
+    assert told_by_pre_commit(tmp_path, "validate-config") == ""
+    file.write_text(recipe.replace("https://github.com/pallas-lint/pallas-lint", str(tool)))
+    told = told_by_pre_commit(tmp_path, *re.findall(r"`pre-commit (.*?)`", recipe)[0].split())
+    commit = git(tool, "rev-parse", "HEAD").stdout.strip()
+    assert f"updating 0000000 -> {commit}" in told
+    (filled,) = yaml.safe_load(file.read_text())["repos"]
+    assert filled["rev"] == commit
+
+
+def told_by_pre_commit(folder: Path, *command: str) -> str:
+    """What pre-commit says, which is neither a warning nor an error."""
+    done = run(sys.executable, "-m", "pre_commit", *command, cwd=folder, PRE_COMMIT_HOME=str(folder / "hooks"))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+    return done.stdout
 
 
 def test_settings_of_editors_can_be_read() -> None:
