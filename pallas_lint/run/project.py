@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.witness import Witness
 
 SUFFIXES = (".py", ".ipynb")
+_PYTHON = (*SUFFIXES, ".pyi", ".pyw")  # a file of another name is taken for what it was named for, and it is said
+_MOST_NAMED = 3  # files in a note
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
 _WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
 
@@ -166,6 +168,7 @@ def discover(
     """
     cwd = cwd or Path.cwd()
     found: dict[str, InputFile] = {}
+    unlike: list[str] = []
     result = Discovery()
     walk = _Walk(finder, cwd, exclude, result)
     for given in paths:
@@ -194,10 +197,26 @@ def discover(
             left_out = left_out and settings is not None and is_excluded(normal(path), cwd, finder, exclude=exclude)
             if settings is not None and not left_out:
                 # One named twice, or named and in a folder, is linted once.
-                found.setdefault(_identity(path), InputFile(normal(path), shown_path(normal(path), cwd), settings))
+                file = InputFile(normal(path), shown_path(normal(path), cwd), settings)
+                if found.setdefault(_identity(path), file) is file and _is_unlike_python(path):
+                    unlike.append(file.shown)
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
+    if unlike:
+        named = ", ".join(unlike[:_MOST_NAMED]) + (", …" if len(unlike) > _MOST_NAMED else "")
+        result.notes.append(f"not Python by name or first line, but read as Python: {named}")
     return result
+
+
+def _is_unlike_python(path: Path) -> bool:
+    """Whether neither the name of a file nor its first line, as that of a script, says that it is Python."""
+    if path.name.endswith(_PYTHON):
+        return False
+    try:
+        first = files.read(path).partition(b"\n")[0]
+    except OSError:
+        return False  # said when it is to be linted
+    return not (first.startswith(b"#!") and b"python" in first)
 
 
 def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str] = ()) -> bool:

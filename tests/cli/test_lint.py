@@ -53,6 +53,20 @@ def test_clean_code_is_status_0(folder: Path, lint: Lint) -> None:
     assert ran.out == "No findings in 0 kernels, 1 file.\n"
 
 
+def test_what_is_named_and_no_python_is_said(folder: Path, lint: Lint) -> None:
+    for name in ("README.txt", "LICENSE"):
+        (folder / name).write_text("prose\n")
+    (folder / "script").write_text("#!/usr/bin/env python3\nprint(1)\n")
+    (folder / "types.pyi").write_text("x: int\n")
+    ran = lint("--isolated", "README.txt", "script", "types.pyi", "LICENSE", "README.txt")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == (
+        "No findings in 0 kernels, 4 files.\n"
+        "note: not Python by name or first line, but read as Python: README.txt, LICENSE\n"
+    )
+    assert "note" not in lint("--isolated", "script", "types.pyi").out
+
+
 def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> None:
     ran = lint("--isolated", *OLD, "--output-format", "json")
     document = json.loads(ran.out)
