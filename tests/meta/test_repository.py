@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.rules.interpreted import python
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -122,6 +126,32 @@ def test_the_readme_shows_what_is_printed() -> None:
         # `...` stands for lines left out.
         for part in output.split("...\n"):
             assert part in printed, f"pallas-lint {arguments} does not print\n{part}"
+
+
+def readme_defects() -> list[list[str]]:
+    """The rows of the table of what `interpret=True` does not show, as cells: defect, interpreted, linted, told."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| defect |")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
+
+
+def test_the_readme_says_how_its_defects_are_reported() -> None:
+    reported: dict[str, list[str]] = {}
+    for options in ((), ("--target", "tpu:v5p")):
+        ran = lint("--isolated", *options, "--output-format", "json", "tests/meta/readme_defects.py")
+        for finding in json.loads(ran.stdout)["findings"]:
+            reported.setdefault(finding["code"], []).append(finding["severity"])
+    for _, _, plain, told in readme_defects():
+        code, _, severity = plain.partition(", ")
+        assert reported[code] == [severity, told]
+
+
+@pytest.mark.slow
+def test_the_readme_says_what_interpretation_gives() -> None:
+    ran = subprocess.run(
+        [python(), str(ROOT / "tests/meta/readme_defects.py")], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert [row[1] for row in readme_defects()] == [f"runs, {word} numbers" for word in ran.stdout.split()]
 
 
 def test_the_readme_lists_the_families_there_are() -> None:
