@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.text.source import Source
 
 
 class IndexMapArity(Rule):
@@ -183,6 +185,11 @@ def _fixes(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> l
         return []
     if index_map.func.bound or index_map.func.keywords or not parameters.params:
         return []
+    piece = index_map.func.piece
+    spans = [piece.span(param.name) for param in parameters.params]
+    text, starts, ends = _places(piece.source, spans)
+    if "#" in text[starts[0] : ends[-1]] or re.compile(r"\s*,?[ \t]*#").match(text, ends[-1]):
+        return []  # what the comments are about is not told
     names = [param.name.value for param in parameters.params]
     count = rank + prefetch
     missing = count - len(names)
@@ -190,19 +197,29 @@ def _fixes(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> l
         spare = "_"
         while spare in names:
             spare += "_"
-        wanted = [*names, spare if missing == 1 else f"*{spare}"]
+        separator = text[ends[-2] : starts[-1]] if len(names) > 1 else _separator(text, starts[0])
+        added, dropped = f"{separator}{spare}" if missing == 1 else f"{separator}*{spare}", spans[-1].end
         title = "add unused parameters to the index map"
     else:
         used = _names_in(node.body)
         # Where a prefetch operand is read, the one that is not passed may come before it: its name would get another.
         if count == 0 or not used.isdisjoint(names[rank:]):
             return []
-        wanted = names[:count]
+        added, dropped = "", spans[count - 1].end
         title = "drop the unused parameters of the index map"
-    piece = index_map.func.piece
-    first, last = piece.span(parameters.params[0].name), piece.span(parameters.params[-1].name)
-    edit = context.replace(Span(first.path, first.start, last.end), ", ".join(wanted))
+    edit = context.replace(Span(spans[-1].path, dropped, spans[-1].end), added)
     return [context.unsafe(title, edit)]
+
+
+def _places(source: Source, spans: list[Span]) -> tuple[str, list[int], list[int]]:
+    """The text, and where in it each of these begins and ends."""
+    return source.text, [source.offset(each.start) for each in spans], [source.offset(each.end) for each in spans]
+
+
+def _separator(text: str, start: int) -> str:
+    """What stands between parameters of which the first begins at `start`: each may be on a line of its own."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return ", " if before.strip() else f",\n{before}"
 
 
 def _names_in(node: nodes.Node) -> set[str]:

@@ -41,3 +41,49 @@ def test_parameters_are_taken_away_where_no_operand_is_read(parameters: str, ind
     code = LAUNCH.format(parameters, index)
     assert [finding.code for finding in lint(code, select="PAL302")] == ["PAL302"]
     assert f"lambda {left}: ({index}, 0)" in fixed(code, select="PAL302")
+
+
+LAYOUT = """\
+import jax
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+def blocks({}):
+    return i, 0
+
+def run(x):
+    spec = pl.BlockSpec((8, 128), blocks)
+    return pl.pallas_call(kernel, grid=(4, 4), in_specs=[spec], out_shape=x)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("i", "i, _"),
+        ("i,", "i, _,"),
+        ("\n    i,\n", "\n    i,\n    _,\n"),
+        ("\n    i\n", "\n    i,\n    _\n"),
+        ("i, j, k", "i, j"),
+        ("\n    i,\n    j,\n    k,\n    l,\n", "\n    i,\n    j,\n"),
+        ("i,\n           j,\n           k", "i,\n           j"),
+        ("\n    i,\n    j,\n    k, l\n", "\n    i,\n    j\n"),
+        # Comments may be about what would go.
+        ("\n    i,  # rows\n", None),
+        ("\n    i,\n    j,  # columns\n    k,\n", None),
+    ],
+)
+def test_the_layout_of_the_parameters_is_kept(written: str, left: str | None) -> None:
+    code = LAYOUT.format(written)
+    (finding,) = lint(code, select="PAL302")
+    if left is None:
+        assert not finding.fixes
+    else:
+        assert LAYOUT.format(left).strip() == fixed(code, select="PAL302").strip()
+
+
+def test_several_parameters_are_added_in_the_layout_of_those_there() -> None:
+    code = LAYOUT.format("\n    i,\n    j,\n").replace("grid=(4, 4)", "grid=(4, 4, 4, 4)")
+    assert "def blocks(\n    i,\n    j,\n    *_,\n):" in fixed(code, select="PAL302")
