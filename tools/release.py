@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pallas_lint.registry import all_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBER = r"\d+\.\d+\.\d+"
@@ -23,6 +30,7 @@ VERSIONS = {
     "vscode-extension/package.json": (r'^  "version": "', 1),
     "vscode-extension/package-lock.json": (r'"name": "pallas-lint",\n +"version": "', 2),
 }
+RULES = "tools/released_rules.json"  # codes by the version that brought them: what a rule must say of itself
 # What the texts say as long as nothing is published.
 BEFORE = re.compile(r"checkout; or git\+|[Ff]rom a checkout|in a checkout|once there is|no release yet|git\+https")
 
@@ -58,8 +66,19 @@ def dated(changelog: str, version: str, day: str) -> str:
     return f"{start}{heading}\n## [{version}] - {day}\n\n{rest[first:]}"
 
 
-def prepare(root: Path, version: str, day: str) -> dict[str, str]:
-    """The files that change, by path. Raises ReleaseError."""
+def with_new_rules(released: str, version: str, since: Mapping[str, str]) -> str:
+    """The list of released rules with those that a version brings. Raises ReleaseError where one says another."""
+    listed: dict[str, list[str]] = json.loads(released)
+    known = {code for codes in listed.values() for code in codes}
+    new = {code: told for code, told in since.items() if code not in known}
+    for code, told in new.items():
+        if told != version:
+            raise ReleaseError(f"{code} is new in {version}, but says `since = {told!r}`")
+    return json.dumps({**listed, version: sorted(new)} if new else listed, indent=2) + "\n"
+
+
+def prepare(root: Path, version: str, day: str, since: Mapping[str, str]) -> dict[str, str]:
+    """The files that change, by path. `since`: what each rule says of itself, by code. Raises ReleaseError."""
     if not re.fullmatch(NUMBER, version):
         raise ReleaseError(f"{version} is no version of three numbers")
     texts = {name: (root / name).read_text(encoding="utf-8") for name in VERSIONS}
@@ -69,6 +88,7 @@ def prepare(root: Path, version: str, day: str) -> dict[str, str]:
     texts["CITATION.cff"] = citation.replace(f"version: {version}\n", f"version: {version}\ndate-released: {day}\n")
     name = "CHANGELOG.md"
     texts[name] = dated((root / name).read_text(encoding="utf-8"), version, day)
+    texts[RULES] = with_new_rules((root / RULES).read_text(encoding="utf-8"), version, since)
     name = "vscode-extension/CHANGELOG.md"
     if f"\n## {version}\n" not in (text := (root / name).read_text(encoding="utf-8")):
         raise ReleaseError(f"{name} has no section ## {version}")
@@ -103,7 +123,8 @@ def main() -> None:
             raise ReleaseError("there are changes that are not committed")
         if git("tag", "--list", tag):
             raise ReleaseError(f"there is a tag {tag}")
-        for name, text in prepare(ROOT, options.version, options.date).items():
+        since = {code: entry.rule.since for code, entry in all_rules().items() if entry.package is None}
+        for name, text in prepare(ROOT, options.version, options.date, since).items():
             (ROOT / name).write_text(text, encoding="utf-8")
     except ReleaseError as error:
         sys.exit(f"no release: {error}")

@@ -66,7 +66,7 @@ RELEASE = runpy.run_path(str(ROOT / "tools" / "release.py"))
 
 def with_section(root: Path, version: str) -> None:
     """The files that a release changes, with changelogs that tell what the version brings."""
-    for name in RELEASE["VERSIONS"]:
+    for name in (*RELEASE["VERSIONS"], RELEASE["RULES"]):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(read(name), encoding="utf-8")
     (root / "CHANGELOG.md").write_text(
@@ -80,7 +80,7 @@ def with_section(root: Path, version: str) -> None:
 
 def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
     with_section(tmp_path, "99.1.0")
-    texts = RELEASE["prepare"](tmp_path, "99.1.0", "2099-01-02")
+    texts = RELEASE["prepare"](tmp_path, "99.1.0", "2099-01-02", {"PAL901": "99.1.0"})
     assert '__version__ = "99.1.0"' in texts["pallas_lint/__init__.py"]
     assert tomllib.loads(texts["pyproject.toml"])["project"] == {**PROJECT, "version": "99.1.0"}
     assert json.loads(texts["vscode-extension/package.json"]) == {**MANIFEST, "version": "99.1.0"}
@@ -91,18 +91,19 @@ def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
         "# Changelog\n\n## [Unreleased]\n\n## [99.1.0] - 2099-01-02\n\n### Added\n\n- News.\n\n"
         "## [0.0.2] - 2098-01-01\n\n- Old.\n"
     )
+    assert json.loads(texts[RELEASE["RULES"]])["99.1.0"] == ["PAL901"]
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     for version in ("99.1.0", "0.0.1"):
         with pytest.raises(RELEASE["ReleaseError"], match="is not newer"):
-            RELEASE["prepare"](tmp_path, version, "2099-01-03")
+            RELEASE["prepare"](tmp_path, version, "2099-01-03", {})
 
 
 def test_what_cannot_be_released(tmp_path: Path) -> None:
     with_section(tmp_path, "99.1.0")
     for version, why in (("99.1", "three numbers"), ("98.0.0", "has no section")):
         with pytest.raises(RELEASE["ReleaseError"], match=why):
-            RELEASE["prepare"](tmp_path, version, "2099-01-02")
+            RELEASE["prepare"](tmp_path, version, "2099-01-02", {})
     for text in ("# Changelog\n", "## [Unreleased]\n\n## [0.1.0]\n\n### Added\n"):
         with pytest.raises(RELEASE["ReleaseError"], match="nothing under Unreleased"):
             RELEASE["dated"](text, "99.1.0", "2099-01-02")
@@ -133,8 +134,25 @@ def test_the_extension_brings_its_licence() -> None:
 
 
 def test_every_rule_tells_since_when_it_is_there() -> None:
+    listed = json.loads(read(RELEASE["RULES"]))
+    released = {code: version for version, codes in listed.items() for code in codes}
+    newest = max(
+        map(parse_version, re.findall(r"^## \[(\d+\.\d+\.\d+)\]", read("CHANGELOG.md"), re.MULTILINE)), default=()
+    )
     for code, entry in all_rules().items():
-        assert parse_version(entry.rule.since) <= parse_version(__version__), code
+        if code in released:
+            assert entry.rule.since == released[code], code
+        else:
+            assert parse_version(entry.rule.since) > newest, f"{code} is in no release: `since` is the next one"
+
+
+def test_a_new_rule_must_tell_the_release_that_brings_it() -> None:
+    before = '{"0.1.0": ["PAL001"]}'
+    after = RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0", "PAL002": "0.2.0"})
+    assert json.loads(after) == {"0.1.0": ["PAL001"], "0.2.0": ["PAL002"]}
+    assert json.loads(RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0"})) == json.loads(before)
+    with pytest.raises(RELEASE["ReleaseError"], match=r"PAL002 is new in 0.2.0, but says `since = '0.1.0'`"):
+        RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0", "PAL002": "0.1.0"})
 
 
 @pytest.mark.parametrize(
