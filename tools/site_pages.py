@@ -193,7 +193,7 @@ def _place(name: str) -> tuple[int, bool, str]:
     short = support.short(name)
     return (
         _ASKED_FOR.index(short) if short in _ASKED_FOR else len(_ASKED_FOR),
-        not short[0].isalpha() or ":" in short,
+        ":" in name,
         short,
     )
 

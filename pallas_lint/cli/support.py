@@ -94,7 +94,7 @@ def _print(matches: list[dict[str, Any]], asked: Question) -> None:
             "dtype": printer.dtype,
         }.get(match["kind"], printer.api)(match)
         if also:
-            printer.line(f"[dim]the same holds for {printer.escape(', '.join(map(_name, also)))}[/dim]")
+            printer.line(f"[dim]the same holds for {printer.escape(', '.join(map(short, also)))}[/dim]")
     if any(match["kind"] == "function" for match in matches):
         printer.line(f"[dim]{printer.escape(compat.provenance())}[/dim]")
 
@@ -118,14 +118,6 @@ def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     if own:
         return f"{own}; {note}; in general: {told}" if note else f"{own}; in general: {told}"
     return told if not note else note if shown["status"] == "unknown" else f"{told}; {note}"
-
-
-def _name(name: str) -> str:
-    """As people write it: `x.sum()` for a method, `x.at[i].add` for an update."""
-    kind, mark, rest = name.partition(":")
-    if mark and kind == "method":
-        return f"x.{rest}()"
-    return f"x.{rest}" if mark and rest.startswith("at.") else short(name.removeprefix("builtin:"))
 
 
 def _understood(asked: Question) -> str:
@@ -203,7 +195,7 @@ class _Printer:
 
     def function(self, match: dict[str, Any]) -> None:
         versions, asked = match["versions"], match.get("asked", {"dtypes": [], "unmeasured": [], "forms": {}})
-        name = _name(match["name"])
+        name = short(match["name"])
         full = f"  {self.escape(match['name'])}" if ":" not in match["name"] else ""
         self.line(f"[bold]{self.escape(name)}[/bold]{full}")
         rows = [*_rows(match, asked["dtypes"])]
@@ -232,7 +224,7 @@ class _Printer:
         told = ", ".join(
             f"{_dashed(backend)} {_STATUS[shown['status']]}" for backend, shown in match["backends"].items()
         )
-        self.line(f"also [bold]{self.escape(_name(match['name']))}[/bold]: {told}")
+        self.line(f"also [bold]{self.escape(short(match['name']))}[/bold]: {told}")
 
     def _table(self, rows: list[tuple[str, str, list[str]]], versions: Sequence[str]) -> bool:
         """Whether a table fits, which is printed then."""

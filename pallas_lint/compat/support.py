@@ -32,6 +32,22 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
 FOREIGN = {"numpy": "jax.numpy", "np": "jax.numpy", "onp": "jax.numpy", "torch": "jax.numpy", "tf": "jax.numpy",
            "scipy": "jax.scipy", "math": "jax.numpy", "cupy": "jax.numpy", "tl": f"{PALLAS}.triton"}  # fmt: skip
 _MODULES = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special", "jax.random", "jax")
+# How people write what has no name of its own; and the kinds of the rest, by what stands before the colon.
+_WRITTEN = {
+    "index:get": "x[0:n]",
+    "index:dynamic": "x[i]",
+    "index:array": "x[indices]",
+    "index:mask": "x[mask]",
+    "index:newaxis": "x[None]",
+    "index:reversed": "x[::-1]",
+    "index:strided": "x[::2]",
+    "kernel:identity": "load and store",
+    "kernel:constant": "NumPy constants",
+    "operator:neg": "-x",
+    "method:T": "x.T",
+    "method:mT": "x.mT",
+}
+_FORMS = {"operator": "{}", "builtin": "{}()", "method": "x.{}()", "index": "x.at[i].{}()"}
 PALLAS_MODULES = tuple(PALLAS + part for part in ("", ".tpu", ".triton", ".mosaic_gpu", ".tpu_sc", ".fuser"))
 BACKENDS = ("tpu", "triton", "mosaic_gpu")
 
@@ -48,7 +64,7 @@ def candidates(query: str) -> list[tuple[str, str]]:
 
 def _spellings(text: str) -> list[str]:
     """Canonical names that the text may stand for."""
-    names = [text, f"operator:{text}"]
+    names = [text, f"operator:{text}", *(name for name, written in _WRITTEN.items() if written == text)]
     head, dot, rest = text.partition(".")
     if dot and head in _PREFIXES:
         names += [f"{module}.{rest}" for module in _PREFIXES[head]]
@@ -58,7 +74,7 @@ def _spellings(text: str) -> list[str]:
         names += [f"{kind}:{text}" for kind in ("method", "builtin", "index")]
     elif head not in ("jax", *_PREFIXES, *FOREIGN):
         # A method (`x.sum`) or an update (`x.at[i].set`, typed as at.set).
-        names += [f"method:{rest}", f"index:{text}"]
+        names += [f"method:{rest}", f"index:{text}", f"index:{rest.replace('at[i].', 'at.')}"]
     return names
 
 
@@ -91,7 +107,10 @@ def nearest(query: str) -> list[str]:
 
 
 def short(name: str) -> str:
-    """The name as people write it: jnp.cumsum, pl.load, %."""
+    """The name as people write it: jnp.cumsum, pl.load, %, x.sum(), x.at[i].add()."""
+    kind, _, rest = name.partition(":")
+    if name in _WRITTEN or kind in _FORMS:
+        return _WRITTEN.get(name) or _FORMS[kind].format(rest.removeprefix("at."))
     for prefix, modules in (
         ("pltpu", _PREFIXES["pltpu"]),
         ("plsc", _PREFIXES["plsc"]),
@@ -104,7 +123,7 @@ def short(name: str) -> str:
         for module in modules:
             if name.startswith(module + "."):
                 return f"{prefix}.{name[len(module) + 1 :]}"
-    return name.removeprefix("operator:")
+    return name
 
 
 def describe(

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from pallas_lint import compat
 from pallas_lint.cli.support import run
+from pallas_lint.compat import support
 from pallas_lint.compat.support import candidates
 
 
@@ -78,3 +80,15 @@ def test_unknown_queries_exit_2_and_suggest(capsys: pytest.CaptureFixture[str]) 
     assert run("jnp.cumsun") == 2
     assert "cumsum" in capsys.readouterr().err
     assert run("jnp.cumsum", jax_version="0.1") == 2
+
+
+def test_functions_are_called_what_people_write_and_found_by_that() -> None:
+    names = compat.function_names()
+    written = {name: support.short(name) for name in names}
+    assert len(set(written.values())) == len(names)
+    for name, text in written.items():
+        assert not any(text.startswith(f"{kind}:") for kind in ("operator", "builtin", "method", "index", "kernel"))
+        assert ("function", name) in support.candidates(text), text
+    assert {written[name] for name in ("method:prod", "index:at.set", "builtin:abs", "operator:%", "index:mask")} == {
+        "x.prod()", "x.at[i].set()", "abs()", "%", "x[mask]"
+    }  # fmt: skip
