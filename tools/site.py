@@ -1,7 +1,8 @@
 """Build the documentation: `python tools/site.py`, into build/site; `serve` shows it and follows what is edited.
 
 The pages of docs/ and those that `site_pages` makes are put together in a temporary folder with the settings of
-mkdocs.yml, and Zensical makes a site of them there. A link, picture or page of the navigation that leads nowhere fails.
+mkdocs.yml, and Zensical makes a site of them there. A link, picture or page of the navigation that leads nowhere fails,
+and so does a page that is not in the navigation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from site_links import dead_ends
+from site_links import dead_ends, unlisted
 from site_pages import made, rules_in_navigation
 from watchfiles import watch
 
@@ -69,7 +70,8 @@ def _build(root: Path, target: Path) -> int:
     made = subprocess.run([*_ZENSICAL, "build", "--strict", "-f", str(root / "mkdocs.yml")], check=False)
     if made.returncode:
         return made.returncode
-    wrong = dead_ends(root / "site")
+    navigation = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    wrong = [*dead_ends(root / "site"), *unlisted(root / "docs", navigation)]
     if not wrong:
         if target == _REPOSITORY / "build" / "site":
             shutil.rmtree(target, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Links and pictures of a built site that lead nowhere: Zensical looks at links between pages only."""
+"""Links and pictures of a built site that lead nowhere, and pages to which nothing leads: Zensical tells neither."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import functools
 import os
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    Navigation = Iterable["str | dict[str, str | Navigation]"]
 
 
 def dead_ends(site: Path) -> list[str]:
@@ -18,6 +24,21 @@ def dead_ends(site: Path) -> list[str]:
             name = Path(os.path.relpath(target, site.resolve())).as_posix()
             pages.setdefault(name, []).append(page.relative_to(site).as_posix())
     return [f"{name} is not there: linked from {_first(linked)}" for name, linked in sorted(pages.items())]
+
+
+def unlisted(docs: Path, navigation: Navigation) -> list[str]:
+    """A line for each page in the folder `docs` that is nowhere in the navigation."""
+    pages = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    return [f"{page} is in no navigation: mkdocs.yml" for page in sorted(pages - set(_listed(navigation)))]
+
+
+def _listed(navigation: Navigation) -> Iterator[str]:
+    for entry in navigation:
+        if isinstance(entry, str):
+            yield entry
+            continue
+        for what in entry.values():
+            yield from [what] if isinstance(what, str) else _listed(what)
 
 
 def _first(pages: list[str]) -> str:

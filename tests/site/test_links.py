@@ -34,3 +34,19 @@ def test_pages_headings_and_pictures_that_are_not_there(tmp_path: Path) -> None:
         "gone.png is not there: linked from index.html",
         "there/index.html#gone is not there: linked from index.html",
     ]
+
+
+def test_pages_that_nothing_leads_to(tmp_path: Path) -> None:
+    for page in ("index.md", "start/first.md", "start/forgotten.md", "rules/PAL101.md", "picture.png"):
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).touch()
+    navigation = [{"Home": "index.md"}, {"Start": [{"First": "start/first.md"}, "rules/PAL101.md"]}]
+    program = "import sys, pathlib, site_links; print(*site_links.unlisted(pathlib.Path(sys.argv[1]), %r))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program % navigation, str(tmp_path)],
+        cwd=TOOLS,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "start/forgotten.md is in no navigation: mkdocs.yml\n"
