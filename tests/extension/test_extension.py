@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,17 @@ def test_versions_are_the_same() -> None:
     from pallas_lint import __version__
 
     assert manifest()["version"] == __version__
+
+
+def test_bundling_without_pip_throws_nothing_away(tmp_path: Path) -> None:
+    place = shutil.copytree(EXTENSION / "scripts", tmp_path / "scripts").parent
+    (kept := place / "bundled" / "libs" / "common" / "kept.py").parent.mkdir(parents=True)
+    kept.touch()
+    # -S: the packages of the environment, pip with them, are not there.
+    ran = run("-S", str(place / "scripts" / "bundle.py"), cwd=tmp_path)
+    assert ran.returncode == 1
+    assert f"{sys.executable} -m ensurepip" in ran.stderr
+    assert kept.exists()
 
 
 def test_requirements_of_the_server_are_bundled() -> None:

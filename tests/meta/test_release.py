@@ -133,6 +133,17 @@ def test_the_extension_brings_its_licence() -> None:
     assert MANIFEST["bugs"]["url"] == PROJECT["urls"]["Issues"]
 
 
+def test_the_pythons_that_are_named_are_those_that_are_tested() -> None:
+    (matrix,) = (
+        job["strategy"]["matrix"]["python"]
+        for job in yaml.safe_load(read(".github/workflows/tests.yml"))["jobs"].values()
+        if "python" in job.get("strategy", {}).get("matrix", {})
+    )
+    named = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r"Python :: 3\.", each)]
+    assert named == matrix
+    assert PROJECT["requires-python"] == f">={matrix[0]}"
+
+
 def test_every_rule_tells_since_when_it_is_there() -> None:
     listed = json.loads(read(RELEASE["RULES"]))
     released = {code: version for version, codes in listed.items() for code in codes}

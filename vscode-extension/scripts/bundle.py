@@ -11,6 +11,7 @@ machine, but no compiler. `package.py` makes the packages.
 
 from __future__ import annotations
 
+import importlib.util
 import platform
 import shutil
 import subprocess
@@ -51,11 +52,24 @@ def requirements(*, native: bool) -> list[str]:
     return [line for line in lines if line and line[0] != "#" and (line.split("==")[0] in NATIVE) == native]
 
 
+def need_pip() -> None:
+    """End the program where this Python has no pip, as in environments that uv made."""
+    if importlib.util.find_spec("pip") is None:
+        sys.exit(
+            f"{sys.executable} has no pip, which bundling needs: `{sys.executable} -m ensurepip`, "
+            f"or `uv pip install --python {sys.executable} pip`"
+        )
+
+
+def run_pip(*arguments: str | Path) -> None:
+    """Run pip quietly."""
+    subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *arguments], check=True)
+
+
 def download(folder: Path, wanted: list[str], *tags: str) -> list[Path]:
     """The wheels of `wanted`, and only those, for the interpreter that `tags` (options of pip) describe."""
     folder.mkdir(parents=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "download"]
-    subprocess.run([*pip, "--no-deps", "--only-binary=:all:", *tags, "-d", folder, *wanted], check=True)
+    run_pip("download", "--no-deps", "--only-binary=:all:", *tags, "-d", folder, *wanted)
     return sorted(folder.glob("*.whl"))
 
 
@@ -67,8 +81,7 @@ def build(folder: Path) -> Path:
         shutil.copy(REPOSITORY / name, copy)
     for name in ("pallas_lint", "rules", "server"):
         shutil.copytree(REPOSITORY / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "wheel"]
-    subprocess.run([*pip, "--no-deps", "-w", folder / "wheel", copy], check=True)
+    run_pip("wheel", "--no-deps", "-w", folder / "wheel", copy)
     (wheel,) = (folder / "wheel").glob("*.whl")
     return wheel
 
@@ -114,7 +127,8 @@ def target_here() -> str:
 
 
 def clear(*kept: str) -> None:
-    """Empty the folder of the libraries, but for what is kept."""
+    """Empty the folder of the libraries, but for what is kept; not where nothing could fill it again."""
+    need_pip()
     for place in LIBRARIES.iterdir() if LIBRARIES.is_dir() else ():
         if place.name not in kept:
             shutil.rmtree(place)
