@@ -155,7 +155,7 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Con
 def _write_html(
     path: str, results: Sequence[ProbeResult], findings: Sequence[Finding], lines: Lines
 ) -> list[LintError]:
-    from pallas_lint.probe import html
+    from pallas_lint.probe.page import html
 
     try:
         html.write(Path(path), results, findings, lines.line)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import here, messages
+from pallas_lint.probe import here, messages, reasons
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
-from pallas_lint.records import define, evolve, field
+from pallas_lint.records import define, evolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +67,7 @@ def findings_of(
         else:
             found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
-        found += _Launch(result, places, launch).findings()
+        found += _Launch(result, places, launch, reasons.causes(launch)).findings()
         around = Around(result, places, launch)
         found += (*verdicts.findings(launch, around), *occupancy.findings(launch, around))
     if result.compared is not None:
@@ -175,14 +175,13 @@ def _help(known: messages.Known | None, primitive: str | None) -> str:
 
 @define
 class _Launch(_Around):
-    """The findings of one launch, in an order in which what is found first explains what comes later."""
+    """The findings of one launch, each cause told once."""
 
     launch: LaunchResult
-    explained: set[str] = field(factory=set)  # operands whose NaN is explained by something found before
+    explained: dict[str, str]  # what has its cause in something that is told: its finding's code
 
     def findings(self) -> Iterator[Finding]:
         yield from mesh.findings(self.launch, self, self.guessed)
-        self.explained |= mesh.explains(self.launch)
         for stage, problems in (
             ("grid", self.launch.of_grid),
             ("interpret", self.launch.of_running),
@@ -203,7 +202,6 @@ class _Launch(_Around):
 
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
         name = problem["operand"]
-        self.explained.add("*" if problem["role"] == "in" else name)
         point, start = _tuple(problem["point"]), _tuple(problem["start"])
         yield self.placed(
             (),
@@ -216,18 +214,15 @@ class _Launch(_Around):
         )
 
     def uncovered(self, problem: Uncovered) -> Iterator[Finding]:
-        self.explained.add(problem["operand"])
         yield self.placed(
             (),
             "PAL308",
             Severity.WARNING,
-            f"{problem['total'] - problem['visited']} of {problem['total']} blocks of output `{problem['operand']}` "
-            "are never written",
+            reasons.never_written(problem),
             "they keep whatever the memory held; cover them, or alias an input that holds their values",
         )
 
     def parallel_writes(self, problem: ParallelWrites) -> Iterator[Finding]:
-        self.explained.add("race")
         name = problem["operand"]
         yield self.placed(
             (),
@@ -240,9 +235,8 @@ class _Launch(_Around):
         )
 
     def revisited(self, problem: Revisited) -> Iterator[Finding]:
-        if self.launch.backend not in (None, "tpu") or not self._reads(problem["operand"]):
+        if not reasons.is_added_to(self.launch, problem["operand"]):
             return
-        self.explained.add("revisited")
         yield self.placed(
             (),
             "PAL403",
@@ -277,7 +271,6 @@ class _Launch(_Around):
         if "*" in self.explained:
             return
         # The TPU interpreter has the numbers, checkify the line.
-        self.explained.add("outside")
         outside = next(
             (each for each in self.launch.of_checks if each["kind"] == "out-of-bounds" and each["places"]), None
         )
@@ -292,7 +285,6 @@ class _Launch(_Around):
     def race(self, problem: Race) -> Iterator[Finding]:
         if "race" in self.explained:
             return
-        self.explained.add("*")  # what is read too early is NaN there
         sides = problem["sides"]
         what = ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
         yield self.placed(
@@ -311,7 +303,6 @@ class _Launch(_Around):
     def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
         if "race" in self.explained:
             return
-        self.explained.add("*")
         yield self.placed(
             problem["places"],
             "PAL905",
@@ -354,11 +345,9 @@ class _Launch(_Around):
         return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
 
     def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
-        name = problem["operand"]
-        if self.explained & {name, "*", "race"}:
+        if reasons.cause_of(problem, self.explained) is not None:
             return
-        what = "infinite" if problem["infinite"] else "NaN or infinite"
-        share = f"{problem['count']} of {problem['size']} values of `{name}` are {what}"
+        share = reasons.share(problem)
         ragged = self._ragged
         if problem["origin"] == "computed":
             made = next((check for check in self.launch.of_checks if check["kind"] in ("nan", "division")), None)
@@ -400,7 +389,7 @@ class _Launch(_Around):
                 Severity.ERROR if sure else Severity.WARNING,
                 f"{share}: it depends on memory that nobody wrote"
                 if reads
-                else f"{problem['count']} of {problem['size']} values of `{name}` are never written",
+                else f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written",
                 "outputs and scratch start with whatever the memory held: write them before they are read",
             )
 

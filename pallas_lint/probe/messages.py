@@ -186,6 +186,9 @@ ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
 _REPORT = re.compile(
     r"\s*(?:Please file (?:an issue|a bug)[^.]*\.?(?:\S*)|This is likely a bug[^.]*\.)\s*(?:https?://\S+)?"
 )
+# What the interpreters say of an access that leaves its buffer.
+_ACCESS = re.compile(r"((?:reading|writing|swapping) \[.*?\]) but \w+ has shape (\([^)]*\))")
+_SLICE = re.compile(r"slice\((\d+), (\d+), (\d+)\)")
 # What stands before a compiler's own words: names of modules that say nothing to the user.
 _PREAMBLE = re.compile(
     r"^(?:(?:INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|RESOURCE_EXHAUSTED): )?"
@@ -241,17 +244,26 @@ def sentence(problem: Worded) -> str:
         first = lines[-1].partition(": ")[2] or lines[-1]
     if len(first) < 60 and first.endswith(":") and len(lines) > 1:
         first = f"{first} {lines[1]}"
-    first = _PREAMBLE.sub("", first)
+    first = _sliced(_PREAMBLE.sub("", first))
     first = first if len(first) <= 400 else first[:399] + "…"
-    return first.rstrip(".")
+    return first.rstrip(". ")
 
 
 def reading(text: str) -> str:
-    """The telling line of the interpreter's message, which comes wrapped in a callback's traceback."""
+    """ "reading [28:36, 0:128], of shape (32, 128)": the telling line of the interpreter's message, which comes wrapped
+    in a callback's traceback.
+    """
     lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
     said = [line for line in lines if not line.startswith("File ")]
-    line = said[-1] if said else text.splitlines()[-1]
-    return re.sub(r"^(\w+Error: )+", "", line)[:300]
+    line = _sliced(said[-1] if said else text.splitlines()[-1])
+    access = _ACCESS.search(line)
+    return f"{access[1]}, of shape {access[2]}" if access else re.sub(r"^(\w+Error: )+", "", line)[:300].rstrip(". ")
+
+
+def _sliced(text: str) -> str:
+    """The text with `[28:36, 0:128]` for `(slice(28, 36, 1), slice(0, 128, 1))`."""
+    text = _SLICE.sub(lambda match: f"{match[1]}:{match[2]}" + (f":{match[3]}" if match[3] != "1" else ""), text)
+    return re.sub(r"\[?\(([\d:, ]*:[\d:, ]*?),?\)\]?", r"[\1]", text)
 
 
 def last_words(output: str) -> str:

@@ -142,7 +142,7 @@ class _Examiner:
         launches = [launch for result in self.results for launch in result.launches]
         html = self.config.getoption("--pallas-lint-html")
         if html:
-            from pallas_lint.probe.html import write
+            from pallas_lint.probe.page.html import write
 
             try:
                 write(Path(html), self.results, findings, lines.line)

@@ -25,7 +25,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
         "dimension_semantics": facts.get("semantics"),
         "operands": facts["operands"],
         "memory": memory,
-        "stages": [_stage(stage, cwd) for stage in _with_trace(launch)],
+        "stages": [_stage(launch, stage, cwd) for stage in _with_trace(launch)],
     }
     costs = [_cost(cost, cwd) for cost in launch.costs]
     return {**document, "cost": costs} if costs else document
@@ -42,13 +42,13 @@ def _with_trace(launch: LaunchResult) -> list[Stage]:
     return [Stage("trace", None, True), *launch.stages]
 
 
-def _stage(stage: Stage, cwd: Path) -> dict[str, Any]:
+def _stage(launch: LaunchResult, stage: Stage, cwd: Path) -> dict[str, Any]:
     document: dict[str, Any] = {
         "target": stage.target,
         "stage": stage.stage,
         "ok": stage.ok,
         "seconds": round(stage.seconds, 3),
-        "detail": stage.detail or _first_problem(stage),
+        "detail": _detail(launch, stage),
     }
     if stage.figures:
         document["figures"] = stage.figures
@@ -62,10 +62,11 @@ def _row(row: Row, cwd: Path) -> dict[str, Any]:
     return {**row, "path": _shown(row["path"], cwd)} if "path" in row else {**row}
 
 
-def _first_problem(stage: Stage) -> str | None:
-    from pallas_lint.probe import messages
+def _detail(launch: LaunchResult, stage: Stage) -> str | None:
+    """Why it failed, and what else there is to say of it."""
+    from pallas_lint.probe import reasons
 
-    return None if stage.said is None else messages.sentence(stage.said)
+    return "; ".join(dict.fromkeys(filter(None, (reasons.why(launch, stage), stage.detail)))) or None
 
 
 def _shown(file: str, cwd: Path) -> str:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         StageEnd,
         TargetProblem,
         TaskEnd,
-        Worded,
     )
     from pallas_lint.probe.specs import Spec
 
@@ -46,11 +45,6 @@ class Stage:
     problems: list[Problem] = field(factory=list)
     figures: dict[str, int] = field(factory=dict)
     states: int | None = None  # steps of devices that were looked at
-
-    @property
-    def said(self) -> Worded | None:
-        """The first of the problems that has words."""
-        return next((cast("Worded", problem) for problem in self.problems if problem.get("message")), None)
 
     @property
     def charts(self) -> list[list[Row]]:

@@ -39,7 +39,7 @@ def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
         told = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
         yield f"  {target}: {told}" if target else f"  {told}"
         for stage in those:
-            if stage["detail"] and (stage["ok"] is None or stage["stage"] == "run"):
+            if stage["detail"] and (not stage["ok"] or stage["stage"] == "run"):
                 yield style.dim(f"    {stage['stage']}: {visible(stage['detail'])}")
 
 

@@ -20,7 +20,7 @@ def report(
     judged: Judged, file: Path, texts: dict[str, Source], line: int | None, standalone: bool
 ) -> dict[str, Any] | None:
     """The answer to the request; None where nothing was probed that still holds."""
-    from pallas_lint.probe import html
+    from pallas_lint.probe.page import html
 
     launches = [launch for run in judged.probed for launch in run.launches]
     if not launches:

@@ -24,7 +24,7 @@ def launch(**more: Any) -> dict[str, Any]:
             stage("grid"),
             stage("interpret", None, detail="this jax cannot run it"),
             stage("lower", target="tpu:v5e"),
-            stage("compile", False, target="tpu:v5e"),
+            stage("compile", False, target="tpu:v5e", detail="no room"),
         ],
         **more,
     }
@@ -34,13 +34,14 @@ def text(*launches: dict[str, Any], width: int | None = None) -> list[str]:
     return list(table.paragraphs(launches, Style(), lambda *_: None, width))
 
 
-def test_stages_memory_and_why_something_was_not_judged() -> None:
+def test_stages_memory_and_why_something_failed_or_was_not_judged() -> None:
     [told] = text(launch())
     assert told.splitlines() == [
         "src/a.py:13: kernel, 8 steps, VMEM 128 KiB of 16 MiB (v5e)",
         "  grid ok, interpret not judged",
         "    interpret: this jax cannot run it",
         "  tpu:v5e: lower ok, compile failed",
+        "    compile: no room",
     ]
 
 

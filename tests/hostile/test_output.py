@@ -12,7 +12,7 @@ import pytest
 
 from pallas_lint.cli import terminal
 from pallas_lint.finding import Finding, Position, Severity, Span
-from pallas_lint.probe import html
+from pallas_lint.probe.page import html
 from tests.hostile import attack
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from html import unescape
 from typing import Any
 
-from pallas_lint.probe.pictures import MOST_CELLS, MOST_PANELS, blocks
+from pallas_lint.probe.page.pictures import MOST_CELLS, MOST_PANELS, blocks
 
 TITLE = re.compile(r"<rect class=\"(\w+)\"[^>]*><title>([^<]*)</title>")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.probe.report import launch_document
 from tests.probe.running import KERNELS, WITHOUT_COMPILER, Probed, X, jax_version, line_of, probe, run
 from tests.rules.interpreted import python
 
@@ -48,6 +49,49 @@ def test_the_command(function: str, codes: list[str]) -> None:
     assert [finding["code"] for finding in report["findings"]] == codes
     assert all(finding["origin"] == "probe" for finding in report["findings"])
     assert done.returncode == bool(codes)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "failed"),
+    [
+        ("good", [X], {}),
+        (
+            "out_of_range",
+            [X],
+            {
+                "grid": "a block of `x_ref` is outside of the array (PAL307)",
+                "interpret": "an access leaves its buffer: reading [64:72, 0:128], of shape (32, 128)",
+                "checks": "out-of-bounds indexing for array of shape (32, 128)",
+            },
+        ),
+        (
+            "uncovered",
+            [X],
+            {
+                "grid": "2 of 4 blocks of output `o_ref` are never written (PAL308)",
+                "interpret": "2048 of 4096 values of `o_ref` are NaN or infinite (PAL308 says why)",
+            },
+        ),
+        (
+            "revisited",
+            [X],
+            {
+                "grid": "a block of `o_ref` is left and added to again (PAL403)",
+                "interpret": "Revisited block [0:8, 0:128] of output 0",
+            },
+        ),
+        ("never_initialised", [X], {"interpret": "4096 of 4096 values of `o_ref` are NaN or infinite"}),
+        ("ragged", ["f32[30,128]"], {"interpret": "1024 of 4096 values of `o_ref` are NaN or infinite"}),
+        ("nan", [X], {"interpret": "values of `o_ref` are NaN", "checks": "division by zero"}),
+    ],
+)
+def test_no_stage_fails_without_a_reason(
+    worker: Worker, function: str, arguments: list[str], failed: dict[str, str]
+) -> None:
+    [launch] = Probed(worker, function, *arguments, stage="interpret").launches
+    told = {each["stage"]: each["detail"] for each in launch_document(launch, KERNELS)["stages"] if not each["ok"]}
+    assert told.keys() == failed.keys(), told
+    assert all(reason in told[stage] for stage, reason in failed.items()), told
 
 
 def test_operands_that_the_function_never_makes(worker: Worker) -> None:

@@ -63,9 +63,8 @@ def problems(launch: LaunchResult) -> list[OnDevices]:
 def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Finding]:
     """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
     for problem in problems(launch):
-        code, sure, unsure, advice = _FINDINGS[problem["kind"]]
-        if code == "PAL911" and not launch.facts["axes"]:
-            code = "PAL905"  # the same on one device
+        _, sure, unsure, advice = _FINDINGS[problem["kind"]]
+        code = _code(launch, problem)
         severity = sure if problem["sure"] else unsure
         backend = launch.facts["backend"] or "tpu"
         if backend == "mosaic_gpu":
@@ -82,8 +81,17 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         yield evolve(finding, related=(*more, *finding.related))
 
 
-def explains(launch: LaunchResult) -> set[str]:
-    """What of an interpreter's findings has its cause in these."""
-    kinds = {problem["kind"] for problem in problems(launch)}
-    late = {"*"} if kinds & {"device-race", "unfinished"} else set()  # what is read too early is NaN there
-    return late | ({"race"} if kinds & {"device-race", "deadlock", "overrun", "unfinished", "unfenced"} else set())
+def explains(launch: LaunchResult) -> dict[str, str]:
+    """What of an interpreter's findings has its cause in these: `*` (what is NaN) and `race`, with the cause's code."""
+    found: dict[str, str] = {}
+    for problem in problems(launch):
+        if problem["kind"] in ("device-race", "unfinished"):
+            found.setdefault("*", _code(launch, problem))  # what is read too early is NaN there
+        if problem["kind"] in ("device-race", "deadlock", "overrun", "unfinished", "unfenced"):
+            found.setdefault("race", _code(launch, problem))
+    return found
+
+
+def _code(launch: LaunchResult, problem: OnDevices) -> str:
+    code = _FINDINGS[problem["kind"]][0]
+    return "PAL905" if code == "PAL911" and not launch.facts["axes"] else code  # the same on one device

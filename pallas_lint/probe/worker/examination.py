@@ -81,7 +81,7 @@ class _Examination:
     together: on_devices.Run | None
     grid: grid.Grid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
-    poisoned: bool = False  # whether results were NaN when it was run
+    computed: bool = False  # whether results were NaN when it was run, of which memory that nobody wrote is no cause
     hangs: bool = False  # whether devices wait for ever
 
     def run(self) -> None:
@@ -197,6 +197,7 @@ class _Examination:
             ok, problems = False, [problem(error)]
         else:
             problems = [*self.grid.problems()]
+            ok = not any(map(self._is_fault, problems))
             picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
@@ -206,6 +207,12 @@ class _Examination:
                 {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
                  "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
             )  # fmt: skip
+
+    def _is_fault(self, problem: Problem) -> bool:
+        """Whether it is wrong with the grid, and not only to be known for what comes later."""
+        if problem["kind"] == "revisited":  # a TPU does not fetch again what an earlier step left there
+            return self.launch.backend in (None, "tpu") and problem.get("operand") in self.launch.reads
+        return problem["kind"] in ("out-of-range", "uncovered", "parallel-writes")
 
     def _verify(self) -> Outcome:
         targets = [devices.parse(text).device for text in self.terms["targets"]]
@@ -233,7 +240,8 @@ class _Examination:
                 problem["reaches"] = None if reaches is None else not reaches
             # Random operands may be none that the function around the kernel makes.
             found = [problem for problem in found if not self._of_other_operands(problem)]
-        self.poisoned = any(problem["kind"] == "nan" for problem in found)
+        nan = [problem for problem in found if problem["kind"] == "nan"]
+        self.computed = any(problem["origin"] != "uninitialised" for problem in nan)
         return {"ok": not found, "problems": [*found], "detail": how}
 
     @staticmethod
@@ -246,14 +254,15 @@ class _Examination:
         if self.launch.record.axes:
             raise devices.Missing("checkify sees one device only")
         try:
-            found = self._within(lambda: checks.examine(self.launch, interpret.operands(self.launch)))
+            # What arises inside and is masked out again is no fault, nor is what an interpreter fills memory with.
+            found = self._within(
+                lambda: checks.examine(self.launch, interpret.operands(self.launch), numbers=self.computed)
+            )
         except devices.Missing:
             raise
         except Exception as error:
             words = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise devices.Missing(f"checkify does not get through it: {words[:200]}") from error
-        if not self.poisoned and all(problem["kind"] in ("nan", "division") for problem in found):
-            found = []  # what arises inside and is masked out again is no fault
         return {"ok": not found, "problems": [*found]}
 
     def _run_here(self) -> Outcome:

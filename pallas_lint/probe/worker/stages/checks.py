@@ -18,8 +18,11 @@ from ..launches.launch import Launch
 from . import quick_compiles
 
 
-def examine(launch: Launch, values: list[Any]) -> list[Checked]:
-    """The first error that checkify finds on these operands. Raises what the kernel raises."""
+def examine(launch: Launch, values: list[Any], *, numbers: bool) -> list[Checked]:
+    """The first error that checkify finds on these operands. Raises what the kernel raises.
+
+    `numbers`: look for NaN and for divisions by zero, too, which go before all that come later.
+    """
     import jax
     from jax.experimental import checkify
 
@@ -28,8 +31,9 @@ def examine(launch: Launch, values: list[Any]) -> list[Checked]:
             return launch.record.bind(*given, interpret=True)
         return _inlined(launch, given)
 
+    wanted = checkify.all_checks if numbers else checkify.user_checks | checkify.index_checks
     with quick_compiles.of_launch(launch):
-        error, _ = jax.jit(checkify.checkify(call, errors=checkify.all_checks))(*values)
+        error, _ = jax.jit(checkify.checkify(call, errors=wanted))(*values)
         text = error.get()
     if text is None:
         return []

@@ -215,7 +215,8 @@ def raised(error: Exception) -> Race | InInterpreter | Raised:
         words = _ITS_OWN_NAMES.sub("", first_line(text))
         return {"kind": "protocol", "type": name, "message": words, "places": locate.places(error)}
     if "Revisited block" in text:
-        return {"kind": "revisited", "type": name, "message": text[:2_000], "places": locate.places(error)}
+        words = _ITS_OWN_NAMES.sub("", text)[:2_000]
+        return {"kind": "revisited", "type": name, "message": words, "places": locate.places(error)}
     return {"kind": "raised", "type": name, "message": text[:2_000], "places": locate.places(error)}
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
-from pallas_lint.probe import messages, pictures
+from pallas_lint.probe import reasons
 from pallas_lint.probe.mesh import charts
+from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
 from pallas_lint.run.project import bounds_of
 from pallas_lint.text import files
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.protocol import Facts, Memory
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
-ASSETS = Path(__file__).parent / "assets"
+ASSETS = Path(__file__).parent.parent / "assets"
 
 
 def write(
@@ -161,7 +162,7 @@ def _matrix(launch: LaunchResult) -> str:
     own = [stage for stage in launch.stages if stage.target is None]
     rows = [
         f'<tr><th scope="row">{escape(stage.stage)}</th>'
-        f'<td colspan="{max(len(targets), 1)}">{_outcome(stage)}</td></tr>'
+        f'<td colspan="{max(len(targets), 1)}">{_outcome(launch, stage)}</td></tr>'
         for stage in own
     ]
     for name in ("lower", "compile"):
@@ -169,7 +170,7 @@ def _matrix(launch: LaunchResult) -> str:
         if any(cells):
             rows.append(
                 f'<tr><th scope="row">{name}</th>'
-                + "".join(f"<td>{_outcome(cell) if cell else ''}</td>" for cell in cells)
+                + "".join(f"<td>{_outcome(launch, cell) if cell else ''}</td>" for cell in cells)
                 + "</tr>"
             )
     head = "".join(f'<th scope="col">{escape(target)}</th>' for target in targets) or "<td></td>"
@@ -179,17 +180,16 @@ def _matrix(launch: LaunchResult) -> str:
     )
 
 
-def _outcome(stage: Stage) -> str:
-    failing = [problem for problem in stage.problems if problem["kind"] not in ("ragged", "shared")]
+def _outcome(launch: LaunchResult, stage: Stage) -> str:
     if stage.ok is None:
         return f'<span class="tag">not tried</span> <span class="quiet">{escape(stage.detail or "")}</span>'
-    if stage.ok and not failing:
+    if stage.ok:
         took = f"{stage.seconds:.2f} s" if stage.target else (stage.detail or f"{stage.seconds:.2f} s")
         used = stage.figures.get("vmem_bytes")
         extra = f", {used:,} bytes of VMEM" if used else ""
         return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
-    said = messages.sentence(stage.said) if stage.said is not None else stage.detail or ""
-    return f'<span class="tag bad">fails</span> <span class="quiet">{escape(said[:200])}</span>'
+    said = reasons.why(launch, stage) or stage.detail or ""
+    return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(said)}</span>'
 
 
 def _memory(facts: Memory | None) -> str:

@@ -1,0 +1,102 @@
+"""Why a stage failed, in words, and which finding tells of the cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from pallas_lint.probe import messages
+from pallas_lint.probe.mesh import findings as mesh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pallas_lint.probe.protocol import NotANumber, Problem, Uncovered, Worded
+    from pallas_lint.probe.results import LaunchResult, Stage
+
+_MOST = 3  # reasons of a stage
+
+
+def causes(launch: LaunchResult) -> dict[str, str]:
+    """What explains other things that are seen of a launch: the code of its finding, by what it explains.
+
+    That is the name of an operand that holds no numbers, `*` for all of them, or what comes of the same fault: a
+    `race`, one that has been `raced`, an access `outside`, a block that is `revisited`.
+    """
+    found = mesh.explains(launch)
+    for problem in launch.of_grid:
+        if problem["kind"] == "out-of-range":
+            found["*" if problem["role"] == "in" else problem["operand"]] = "PAL307"
+        elif problem["kind"] == "uncovered":
+            found.setdefault(problem["operand"], "PAL308")
+        elif problem["kind"] == "parallel-writes":
+            found["race"] = "PAL404"
+        elif problem["kind"] == "revisited" and is_added_to(launch, problem["operand"]):
+            found["revisited"] = "PAL403"
+    for seen in launch.of_running:
+        if seen["kind"] in ("race", "protocol"):
+            found["raced"] = "PAL905"  # what is read too early is NaN there
+        elif seen["kind"] == "out-of-bounds":
+            found["outside"] = "PAL412"
+    return found
+
+
+def is_added_to(launch: LaunchResult, output: str) -> bool:
+    """Whether an output has to hold what an earlier step left in it, on a device that does not fetch it again."""
+    return launch.backend in (None, "tpu") and output in launch.facts["reads"]
+
+
+def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
+    """The code of the finding that says why results are no numbers, among these causes."""
+    return next((found[name] for name in (problem["operand"], "*", "race", "raced") if name in found), None)
+
+
+def share(problem: NotANumber) -> str:
+    """ "4 of 32 values of `o_ref` are NaN or infinite"."""
+    what = "infinite" if problem["infinite"] else "NaN or infinite"
+    return f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are {what}"
+
+
+def never_written(problem: Uncovered) -> str:
+    """ "4 of 8 blocks of output `o_ref` are never written"."""
+    left = problem["total"] - problem["visited"]
+    return f"{left} of {problem['total']} blocks of output `{problem['operand']}` are never written"
+
+
+def why(launch: LaunchResult, stage: Stage) -> str | None:
+    """Why a stage failed; None where it did not."""
+    if stage.ok is not False:
+        return None
+    found = causes(launch)
+    told = [*dict.fromkeys(text for problem in stage.problems if (text := _words(stage.stage, problem, found)))]
+    more = f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""
+    return "; ".join(told[:_MOST]) + more or None
+
+
+def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
+    """What is wrong; None of what is only to be known for what comes later."""
+    if (stage, problem["kind"]) == ("interpret", "nan"):
+        number = cast("NotANumber", problem)
+        code = cause_of(number, found)
+        return f"{share(number)}{f' ({code} says why)' if code else ''}"
+    own = _WORDS.get((stage, problem["kind"]))
+    if own is not None:
+        fault = stage != "grid" or problem["kind"] != "revisited" or "revisited" in found
+        return own(problem) if fault else None
+    return messages.sentence(cast("Worded", problem)) if "message" in problem else None
+
+
+# Kinds are told apart within a stage.
+_WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
+    ("grid", "out-of-range"): lambda problem: f"a block of `{problem['operand']}` is outside of the array (PAL307)",
+    ("grid", "uncovered"): lambda problem: f"{never_written(problem)} (PAL308)",
+    ("grid", "parallel-writes"): lambda problem: (
+        f"two grid points that may run at the same time write one block of `{problem['operand']}` (PAL404)"
+    ),
+    ("grid", "revisited"): lambda problem: f"a block of `{problem['operand']}` is left and added to again (PAL403)",
+    ("interpret", "out-of-bounds"): lambda problem: (
+        f"an access leaves its buffer: {messages.reading(problem['message'])}"
+    ),
+    ("compile", "memory"): lambda problem: (
+        f"it needs at least {problem['bytes']:,} bytes of VMEM, of {problem['limit']:,} (PAL213)"
+    ),
+}
