@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Uncovered,
     )
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
+    from pallas_lint.probe.specs import Spec
 
 _FALLBACK = {"trace": "PAL901", "lower": "PAL902", "compile": "PAL903"}
 
@@ -60,10 +61,9 @@ def findings_of(
     if trouble is not None and result.trouble_task == "load":
         errors.append(_import_error(trouble, here, places))
     elif trouble is not None:
-        if result.spec is not None and not result.launches and _is_call_error(trouble):
-            errors.append(
-                LintError(here, f"`{result.spec.function}` cannot be called so: {messages.sentence(trouble)}")
-            )
+        wrong = None if result.spec is None or result.launches else _call_error(result.spec, trouble)
+        if wrong is not None:
+            errors.append(wrong)
         else:
             found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
@@ -101,9 +101,18 @@ def _import_error(trouble: Raised, here: str, places: Places) -> LintError:
     return LintError(shown, f"it cannot be imported: {trouble['type']}: {messages.sentence(trouble)}", line)
 
 
-def _is_call_error(trouble: Raised) -> bool:
-    """Whether the function was called with arguments that it does not take."""
-    return trouble["type"] in ("TypeError", "BadArgument", "SpecError") and not trouble["places"]
+def _call_error(spec: Spec, trouble: Raised) -> LintError | None:
+    """What is wrong with the arguments that the function was called with; None where nothing is."""
+    quoted = next(spec.quoted_types(), None)
+    if quoted is not None and trouble["type"] in ("TypeError", "AttributeError", "Misfit"):
+        return LintError(
+            spec.file, f"{quoted!r} is a string: arrays are written without quotes, as {quoted}", spec.line
+        )
+    if trouble["places"] or trouble["type"] not in ("TypeError", "Misfit", "BadArgument", "SpecError"):
+        return None
+    example = f"; for example {spec.called_with(trouble['example'])}" if "example" in trouble else ""
+    message = f"`{spec.function}` cannot be called so: {messages.sentence(trouble)}{example}"
+    return LintError(spec.file, message, spec.line)
 
 
 def _merged(found: list[Finding]) -> list[Finding]:

@@ -1,7 +1,6 @@
 """What the probe and its worker say to each other: requests in, events out, each a line of JSON.
 
-Shared with the worker, which runs in the user's interpreter: nothing but the standard library is imported here, and
-nothing that Python 3.10 lacks. Types say what is in a message; `read_event` and `read_request` see that it is.
+The worker runs in the user's interpreter: nothing but the standard library of Python 3.10 is imported here.
 """
 
 from __future__ import annotations
@@ -187,6 +186,7 @@ class Raised(_Raised, total=False):
 
     in_index_map: Place | None
     in_launch: bool  # whether pallas called what failed
+    example: list[str]  # arguments that the function takes, where it does not take these
 
 
 class InInterpreter(Said):

@@ -65,6 +65,22 @@ class Spec:
         keywords = (f"{name}={spelled(value)}" for name, value in self.keywords)
         return ", ".join((*map(spelled, self.arguments), *keywords))
 
+    def quoted_types(self) -> Iterator[str]:
+        """Strings among the arguments that read as types of arrays."""
+        for each in (*self.arguments, *(value for _, value in self.keywords)):
+            value = ast.literal_eval(each["value"]) if each["kind"] == "literal" else None
+            if isinstance(value, str) and _ARRAY.fullmatch(value.strip()):
+                yield value.strip()
+
+    def called_with(self, arguments: Sequence[str]) -> str:
+        """What to write to probe the function with other arguments."""
+        if self.line is not None:
+            return f"`# pallas-lint: probe({', '.join(arguments)})`"
+        import shlex
+
+        quoted = (f'"{each}"' if _ARRAY.search(each) else shlex.quote(each) for each in arguments)
+        return f"`pallas-lint probe {shlex.quote(self.text)} {' '.join(quoted)}`"
+
 
 def parse_target(target: str, words: Sequence[str]) -> Spec:
     """The spec of `file.py::function` and its arguments. Raises SpecError."""

@@ -44,7 +44,7 @@ def _lines(report: Report) -> Iterator[str]:
         )
         found = style.bold(f"Found {count(len(report.findings), 'finding')}")
         yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}"
-    elif report.files or not report.errors:
+    elif report.kernels or not report.errors:  # of what could not be read or run nothing is known
         # What was judged is said at the end.
         where = count(report.files, "file") if report.kernels or report.seen else read
         yield f"{style.good('No findings')} in {where}.{fixed}"

@@ -136,11 +136,12 @@ def test_concise() -> None:
         ([], {"quiet": True}, ""),
         ([], {"notes": ["something"]}, "No findings in 2 files.\nnote: something\n1 kernel judged\n"),
         ([], {"errors": [LintError("a", "m")], "files": 0}, ""),
+        ([], {"errors": [LintError("a", "m")], "files": 1}, ""),
     ],
 )
 def test_footer(findings: list[Finding], options: dict[str, object], last: str) -> None:
     if "files" in options:
-        given = Report(errors=options["errors"])  # type: ignore[arg-type]
+        given = Report(**options)  # type: ignore[arg-type]
         assert "".join(report.render("full", given)) == last
     else:
         assert render("full", *findings, **options) == last

@@ -267,12 +267,18 @@ def test_bad_functions_get_one_sentence(
     ("function", "arguments", "words"),
     [
         ("eats", [X, "--memory-limit", "700M"], "more memory than --memory-limit allows"),
-        ("good", [], "cannot be called so"),
+        ("good", [], 'it takes (x); for example `pallas-lint probe kernels.py::good "f32[8,128]"`'),
+        (
+            "matmul",
+            [X, "bn=3"],
+            'for example `pallas-lint probe kernels.py::matmul "f32[8,128]" "f32[8,128]" bm=128`',
+        ),
+        ("good", [f"'{X}'"], f"'{X}' is a string: arrays are written without quotes"),
     ],
 )
 def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments: list[str], words: str) -> None:
     done = run(f"kernels.py::{function}", *arguments, "--python", python())
-    assert done.returncode == 2, done.stdout
+    assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 

@@ -106,3 +106,11 @@ def test_a_comment_without_a_function_is_told_with_its_line() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(SpecError):
         parse_argument(text)
+
+
+def test_what_to_write_instead() -> None:
+    told = parse_target("a b.py::f", ["i32[4]", "mode='f32[8,128]'", "name='f32'"])
+    assert list(told.quoted_types()) == ["f32[8,128]"]
+    assert told.called_with(["f32[8,128]", "bm=8"]) == "`pallas-lint probe 'a b.py::f' \"f32[8,128]\" bm=8`"
+    [commented] = comments_in("# pallas-lint: probe()\ndef f(x): ...\n", "k.py")
+    assert commented.called_with(["f32[8,128]", "bm=8"]) == "`# pallas-lint: probe(f32[8,128], bm=8)`"

@@ -260,6 +260,7 @@ class _Job:
 
         self.device = devices.parse(target)
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        given.fit(function)
 
         def call(*leaves: Any) -> Any:
             begun()

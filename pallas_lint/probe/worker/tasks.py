@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from ..protocol import Emit, Outcome, Raised, StageEnd, StageName, TaskEnd
 from . import devices
+from .inputs.arguments import Misfit
 from .launches import locate
 from .stages import lowering
 
@@ -28,7 +29,7 @@ def problem(error: BaseException) -> Raised:
     # Older releases wrap what a lowering rule raises into an exception that prints the kernel.
     while type(telling).__name__ in ("LoweringException", "LoweringError") and telling.__cause__ is not None:
         telling = telling.__cause__
-    return {
+    told: Raised = {
         "kind": "raised",
         "type": type(telling).__name__,
         "message": str(telling).strip()[:8_000],
@@ -36,6 +37,9 @@ def problem(error: BaseException) -> Raised:
         "in_index_map": locate.in_index_map(error),
         "in_launch": locate.in_launch(error),
     }
+    if isinstance(error, Misfit):
+        told["example"] = error.example
+    return told
 
 
 def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 _NAMES = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex", "s": "int"}
+_MOST_LETTERS = 400  # of a message
 
 
 class BadArgument(ValueError):
     """An argument that this jax cannot make; the message is one sentence."""
+
+
+class Misfit(TypeError):
+    """Arguments that a function does not take. `example` are some that it takes, as they are written."""
+
+    def __init__(self, message: str, example: list[str]) -> None:
+        super().__init__(message)
+        self.example = example
 
 
 class Arguments:
@@ -26,6 +35,27 @@ class Arguments:
             {name: _fill(plan, arrays) for name, plan in self._keywords.items()},
         )
 
+    def fit(self, function: Any) -> None:
+        """Raises Misfit where the function does not take them."""
+        import inspect
+
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return
+        positional, keywords = self.filled(self.leaves)
+        try:
+            signature.bind(*positional, **keywords)
+        except TypeError as error:
+            parameters = list(signature.parameters.values())
+            bare = signature.replace(
+                parameters=[each.replace(annotation=each.empty) for each in parameters],
+                return_annotation=signature.empty,
+            )
+            raise Misfit(
+                f"{error}; it takes {bare}"[:_MOST_LETTERS], [*map(_example, _asked_for(parameters))]
+            ) from None
+
     def _plan(self, spec: Any) -> Any:
         kind, value = spec["kind"], spec.get("value")
         if kind == "array" and spec.get("values") is None:
@@ -40,6 +70,24 @@ class Arguments:
         if kind == "dtype":
             return ("value", dtype_named(value))
         return ("value", _literal(value))
+
+
+def _asked_for(parameters: list[Any]) -> list[Any]:
+    """The parameters without a default."""
+    return [
+        each
+        for each in parameters
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+
+
+def _example(parameter: Any) -> str:
+    """What one could pass for a parameter: an array by position, a size by keyword, where nothing says otherwise."""
+    by_name = parameter.kind is parameter.KEYWORD_ONLY
+    annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))
+    usual = "128" if by_name and "Array" not in annotation else "f32[8,128]"
+    value = {"int": "128", "float": "1.0", "bool": "True"}.get(annotation, usual)
+    return f"{parameter.name}={value}" if by_name else value
 
 
 def _literal(text: str) -> Any:
