@@ -1,9 +1,10 @@
 """The values of a launch's operands that hang on nothing but what is known: constants, and arguments with values.
 
 A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
-where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. What
-stands in a `shard_map` is run for all devices, and then for each with its own slices and at its own place; what devices
-tell each other outside of kernels is not known.
+where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. Of a
+reference it is known what is in it until somebody may have written to it. What stands in a `shard_map` is run for all
+devices, and then for each with its own slices and at its own place; what devices tell each other outside of kernels is
+not known.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
+from . import locate
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
@@ -22,8 +25,10 @@ _LARGEST = 1 << 20  # elements of a result that is computed
 _MOST_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
 _SAME = {"pvary"}  # it tells types that a value varies along axes of a mesh
+_REFERENCES = {"mutable_array", "ref", "new_ref"}  # to what is there; the first to 0.7
+_LOOPS = {"scan", "while"}
 _LEFT = {"while", "pure_callback"}  # what may take for ever, and what is the user's own
-_CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+_CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call", "custom_partitioning"}
 
 
 def fill(records: list[Record], program: Any) -> None:
@@ -50,6 +55,8 @@ class _Run:
         for equation in jaxpr.eqns:
             results = self._equation(equation, [value(atom) for atom in equation.invars])
             known.update(zip(equation.outvars, results))
+            if str(equation.primitive) != "get":
+                known.update((atom, None) for atom in equation.invars if _is_reference(atom))
         return [value(atom) for atom in jaxpr.outvars]
 
     def _equation(self, equation: Any, values: list[Any]) -> list[Any]:
@@ -68,7 +75,7 @@ class _Run:
                     self._on_mesh(equation, jaxpr, values)
                 else:
                     self.closed(jaxpr, _handed_on(equation, jaxpr, values))
-        if name in _SAME:
+        if name in _SAME or name in _REFERENCES:
             return values
         if name == "axis_index" and self.place is not None:
             return [_index(equation.params["axis_name"], self.place)]
@@ -92,14 +99,11 @@ class _Run:
     def _launch(self, equation: Any, values: list[Any]) -> None:
         import numpy as np
 
-        for record in self.records:
-            if not _is(record, equation):
-                continue
-            for at, value in enumerate(values):
-                if value is not None and record.values[at] is None:
-                    with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
-                        self._keep(record, at, np.asarray(value))
-            return
+        record = _record_of(self.records, equation)
+        for at, value in enumerate(values if record is not None else ()):
+            if record is not None and value is not None and record.values[at] is None:
+                with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
+                    self._keep(record, at, np.asarray(value))
 
     def _keep(self, record: Record, at: int, value: Any) -> None:
         if self.place is None:
@@ -108,12 +112,30 @@ class _Run:
             record.own.setdefault(tuple(self.place[axis] for axis in record.axes), {})[at] = value
 
 
+def _record_of(records: list[Record], equation: Any) -> Record | None:
+    """The launch that was recorded when this equation was made: launches of one kernel may share its jaxpr."""
+    alike = [record for record in records if _is(record, equation)]
+    if len(alike) > 1:
+        lines = [(place["file"], place["line"]) for place in locate.of_equation(equation)[:1]]
+        alike.sort(key=lambda record: [(place["file"], place["line"]) for place in record.stack[:1]] != lines)
+    return alike[0] if alike else None
+
+
 def _is(record: Record, equation: Any) -> bool:
-    """Whether a launch was recorded when this equation was made."""
+    """Whether a launch is one of this equation's kernel."""
     if record.primitive is not equation.primitive or len(record.values) != len(equation.invars):
         return False
-    names = ("jaxpr", "jaxprs", "mesh")
-    return all(record.params.get(name) is equation.params.get(name) for name in names)
+    return all(map(operator.is_, _kernels(record.params), _kernels(equation.params)))
+
+
+def _kernels(params: dict[str, Any]) -> list[Any]:
+    """What a launch runs, and on what: objects that are there once."""
+    several = (params.get("jaxpr"), params.get("mesh")), params.get("jaxprs") or (), params.get("meshes") or ()
+    return list(itertools.chain(*several))
+
+
+def _is_reference(atom: Any) -> bool:
+    return hasattr(atom.aval, "inner_aval")
 
 
 def _handed_on(equation: Any, jaxpr: Any, values: list[Any]) -> list[Any]:
@@ -125,11 +147,17 @@ def _handed_on(equation: Any, jaxpr: Any, values: list[Any]) -> list[Any]:
     elif name == "while" and jaxpr is params["body_jaxpr"]:
         first = params["cond_nconsts"]
         handed = values[first : first + params["body_nconsts"]]
+    elif name == "run_state":
+        given = iter(values)
+        handed = [next(given) if there else None for there in params["is_initialized"]]
     elif name == "cond" and values[0] is not None:
         taken = min(max(int(values[0]), 0), len(params["branches"]) - 1)
         handed = values[1:] if jaxpr is params["branches"][taken] else []
-    count = len(getattr(jaxpr, "jaxpr", jaxpr).invars)
-    return [*handed, *[None] * (count - len(handed))]
+    variables = getattr(jaxpr, "jaxpr", jaxpr).invars
+    handed += [None] * (len(variables) - len(handed))
+    if name in _LOOPS:  # what is in references is what the last round left there
+        return [None if _is_reference(var) else value for var, value in zip(variables, handed)]
+    return handed
 
 
 def _splits(equation: Any) -> list[dict[int, tuple[str, ...]]]:

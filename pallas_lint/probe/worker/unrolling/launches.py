@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ...devices.events import Lines
@@ -105,11 +105,9 @@ def _unroll(run: Unroller, launch: Launch) -> None:
             raise Unmodelled("a kernel that closes over references")
         buffers: list[Any] = _buffers(launch, jaxpr, run)
         outer: list[Any] = []
-    elif jaxpr.constvars:  # core_map: all that it uses is closed over
-        buffers, outer = [], _plain(jaxpr, jaxpr.constvars, run)
-    else:
-        values = launch.record.values_on(tuple(run.coordinates.values()))
-        buffers, outer = _plain(jaxpr, jaxpr.invars, run, values), []
+    else:  # all that a core_map uses is closed over
+        plain = _plain(launch, jaxpr, jaxpr.constvars or jaxpr.invars, run)
+        buffers, outer = ([], plain) if jaxpr.constvars else (plain, [])
     known = [value for value in (*buffers, *outer) if isinstance(value, Buffer)]
     run.scopes = {(0, at): buffer.name for at, buffer in enumerate(known)}
     points = itertools.product(*map(range, run.grid)) if run.work is None else (run.point,)
@@ -120,10 +118,12 @@ def _unroll(run: Unroller, launch: Launch) -> None:
         run.run(jaxpr, list(buffers), outer)
 
 
-def _plain(jaxpr: Any, variables: Any, run: Unroller, values: Sequence[Any] = ()) -> list[Any]:
-    """The memory behind references that come without blocks, the first with these values; plain values are unknown."""
+def _plain(launch: Launch, jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
+    """The memory behind references that come without blocks, those to operands first; plain values are unknown."""
     names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
     named = len(names) == len(variables)
+    values = launch.record.values_on(tuple(run.coordinates.values()) if run.work is None else ())
+    written = _written(launch, jaxpr) if run.work is not None else set()
     made: list[Any] = []
     for at, var in enumerate(variables):
         if not hasattr(var.aval, "inner_aval"):
@@ -131,10 +131,21 @@ def _plain(jaxpr: Any, variables: Any, run: Unroller, values: Sequence[Any] = ()
             continue
         name = names[at] if named and names[at] else f"reference {at}"
         buffer = allocate(var.aval, ("operand", at), name, run.home, on_gpu=run.work is not None)
-        if at < len(values) and run.work is None:
+        if at < len(values) and at not in written:
             _fill(buffer, var.aval.inner_aval, values[at])
         made.append(buffer)
     return made
+
+
+def _written(launch: Launch, jaxpr: Any) -> set[int]:
+    """The operands that the kernel may write to: of a GPU's, in any of its blocks of threads."""
+    variables = (*jaxpr.constvars, *jaxpr.invars)
+    found = set(launch.aliases)
+    for effect in jaxpr.effects:
+        if type(effect).__name__ in ("WriteEffect", "AccumEffect"):
+            at = getattr(effect, "input_index", None)
+            found |= {at} if at is not None else {k for k, var in enumerate(variables) if var is effect.input}
+    return found
 
 
 def _buffers(launch: Launch, jaxpr: Any, run: Unroller) -> list[Buffer]:
@@ -178,5 +189,5 @@ def _fill(buffer: Buffer, aval: Any, value: Any) -> None:
         return
     if value is not None and value.size == size:
         buffer.values = value.astype(object).reshape(buffer.shape)
-    elif buffer.space in ("smem", "any", "hbm"):
+    elif buffer.space in ("smem", "any", "hbm", "gmem"):
         buffer.values = np.full(buffer.shape, Unknown(buffer.name), object)
