@@ -286,3 +286,16 @@ def swarms(x):
     for _ in range(400):
         subprocess.Popen(["sleep", "600"])
     time.sleep(600)
+
+
+def in_two_memories(x):
+    """One line launches a kernel twice, on equal shapes in other memories."""
+    y = x
+    for space in (pltpu.VMEM, pltpu.SMEM):
+        scale = pl.BlockSpec(memory_space=space)
+        y = pl.pallas_call(scaled_kernel, in_specs=[scale, pl.BlockSpec()], out_shape=x)(jnp.ones((1, 1)), y)
+    return y
+
+
+def scaled_kernel(scale_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...] * scale_ref[0, 0]

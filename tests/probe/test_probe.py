@@ -208,6 +208,12 @@ def test_launches_are_described() -> None:
     assert launch["line"] > line_of("def matmul(")
 
 
+def test_launches_in_other_memories_are_others(worker: Worker) -> None:
+    probed = Probed(worker, "in_two_memories", X, stage="trace")
+    assert [launch.facts["operands"][0]["memory_space"] for launch in probed.launches] == ["vmem", "smem"]
+    assert [launch.facts["times"] for launch in probed.launches] == [1, 1]
+
+
 def test_shared_memory_is_told(worker: Worker) -> None:
     """Two blocks of 16 KiB for as many steps, one of scratch, and a barrier for each step."""
     probed = Probed(worker, "mosaic_gpu.py::pipeline_of_inputs", "f32[256,64]", stage="trace")

@@ -48,7 +48,8 @@ class Record:
         site = [(place["file"], place["line"], place.get("column")) for place in self.stack[:1]]
         shapes = [str(aval) for aval in self.avals]
         mapping = self.params.get("grid_mapping")
-        return (self.kind, *site, *shapes, str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params")))
+        words = str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params"))
+        return (self.kind, *site, *shapes, *words, *_references(self.params))
 
     def values_on(self, place: tuple[int, ...]) -> list[Any]:
         """The operands' values on a device; where devices have their own, none for one whose own is not known."""
@@ -118,6 +119,12 @@ class Recorder:
         if self.observe:
             _observe(known, operands)
         return self.replace(record) if self.replace is not None else {}
+
+
+def _references(params: dict[str, Any]) -> list[str]:
+    """The types of the kernel's references: how large, and in which memory."""
+    kernels = [getattr(kernel, "jaxpr", kernel) for kernel in params.get("jaxprs") or (params.get("jaxpr"),)]
+    return [str(var.aval) for kernel in kernels if kernel is not None for var in (*kernel.constvars, *kernel.invars)]
 
 
 def _is_of_warps(params: dict[str, Any]) -> bool:
