@@ -16,6 +16,7 @@ from pallas_lint.server.features import (
     hover,
     inlay_hint,
     lifecycle,
+    memory_spaces,
     navigation,
     notebook_cells,
     notebook_sync,
@@ -63,10 +64,12 @@ FEATURES: tuple[tuple[str, Handler, Any], ...] = (
     (lsp.CALL_HIERARCHY_INCOMING_CALLS, navigation.incoming_calls, None),
     (lsp.CALL_HIERARCHY_OUTGOING_CALLS, navigation.outgoing_calls, None),
     (lsp.TEXT_DOCUMENT_COMPLETION, completion.completion, completion.OPTIONS),
+    (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, memory_spaces.semantic_tokens, memory_spaces.LEGEND),
     ("pallasLint/status", status.status, None),
     ("pallasLint/rule", rule_page.rule_page, None),
     ("pallasLint/report", probe_report.probe_report, None),
     ("pallasLint/heat", heat.heat, None),
+    ("pallasLint/refs", memory_spaces.refs, None),
 )
 COMMANDS: tuple[tuple[str, Handler], ...] = (
     ("pallasLint.lintWorkspace", lint_workspace.lint_workspace),

@@ -127,8 +127,10 @@ class Session(LanguageServerProtocol):
         folders = list(made.folders.values())
         self._workspace = Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
         if client_commands(params.initialization_options):
-            # VS Code has one extension answer for the whole hierarchy: that of all Python functions is worth more.
+            # VS Code has one extension answer for the whole hierarchy, and for all tokens of a file: that of all Python
+            # functions is worth more.
             result.capabilities.call_hierarchy_provider = None
+            result.capabilities.semantic_tokens_provider = None
         if params.process_id is not None and self.started is not None:
             self.started(params.process_id)
         return result
@@ -171,6 +173,7 @@ def refresh_views(ls: PallasServer) -> None:
     for can, refresh in (
         (workspace.code_lens, ls.workspace_code_lens_refresh),
         (workspace.inlay_hint, ls.workspace_inlay_hint_refresh),
+        (workspace.semantic_tokens, ls.workspace_semantic_tokens_refresh),
     ):
         if can is not None and can.refresh_support:
             refresh(None)

@@ -10,7 +10,8 @@ from pallas_lint.server.probing.probed import launches_at
 from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
-from pallas_lint.kernels.model.values import Sym
+from pallas_lint.kernels.model.known_names import is_spec
+from pallas_lint.kernels.model.values import NONE, Sym
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Ref, Shape
     from pallas_lint.probe.protocol import Operand
     from pallas_lint.probe.results import LaunchResult
+
+_BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not say where
 
 
 def launch_name(launch: Launch) -> str:
@@ -179,6 +182,25 @@ def operand_of(probed: LaunchResult | None, ref: Ref) -> Operand | None:
     """What a probe saw of a ref."""
     operands = probed.facts["operands"] if probed is not None else ()
     return next((each for each in operands if each["name"] == ref.parameter), None)
+
+
+def space_of(ref: Ref, launch: Launch, probed: LaunchResult | None) -> str | None:
+    """The memory that a ref is in: as it is declared, else where blocks go if nothing is said, else as probed."""
+    if ref.space is not None:
+        return ref.space
+    default = _BLOCKS_IN.get(launch.backend or "") if launch.form.refs == "blocks" else None
+    if default is not None and ref.role in ("in", "out") and _leaves_space_open(ref, launch):
+        return default
+    operand = operand_of(probed, ref)
+    return operand["memory_space"] if operand is not None else None
+
+
+def _leaves_space_open(ref: Ref, launch: Launch) -> bool:
+    """Whether it is seen that nobody says where the ref is to be."""
+    spec = ref.declared
+    if spec is not None:
+        return is_spec(spec) and not spec.open and spec.argument("memory_space") in (None, NONE)
+    return not launch.open and launch.argument(f"{ref.role}_specs", "grid_spec") is None
 
 
 def ref_parameters(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Ref, Span]]:

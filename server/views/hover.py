@@ -15,6 +15,7 @@ from pallas_lint.server.views.figures import (
     known_of,
     launch_name,
     operand_of,
+    space_of,
 )
 from pallas_lint.server.views.launch_text import launch_text
 from pallas_lint.server.views.markdown import code, plain
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref
-    from pallas_lint.probe.results import LaunchResult
 
 _ROLES = {"prefetch": "scalar-prefetch operand", "in": "input", "out": "output", "scratch": "scratch"}
 
@@ -131,13 +131,15 @@ def _op_text(op: Op, launch: Launch, judged: Judged) -> str:
 
 def _hovered_ref(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, str] | None:
     known = ref_at(trace, judged, position)
-    return None if known is None else (known[0], _ref_text(known[1], known_of(judged, trace.launch)))
+    return None if known is None else (known[0], _ref_text(known[1], trace.launch, judged))
 
 
-def _ref_text(ref: Ref, probed: LaunchResult | None) -> str:
+def _ref_text(ref: Ref, launch: Launch, judged: Judged) -> str:
+    probed = known_of(judged, launch)
     role = _ROLES.get(ref.role or "", "ref")
     number = f" {ref.index}" if ref.index is not None and ref.role in ("in", "out") else ""
-    space = f" in {ref.space.upper()}" if ref.space else ""
+    memory = space_of(ref, launch, None)
+    space = f" in {memory.upper()}" if memory else ""
     block = aval(ref.shape, ref.dtype)
     text = f"**`{ref.parameter}`**: {role}{number}{f', block `{block}`' if block else ''}{space}"
     operand = operand_of(probed, ref)

@@ -125,20 +125,20 @@ class Notebooks:
                     kept.append(attrs.evolve(each, edit=edit, diagnostics=moved(each.diagnostics, up)))
             elif isinstance(each, lsp.CodeLens):
                 runs_modules = each.command is not None and each.command.command == _PROBE
-                if _is_in(each.range.start, cell) and not runs_modules:
+                if is_in(each.range.start, cell) and not runs_modules:
                     kept.append(attrs.evolve(each, range=moved(each.range, up)))
             elif isinstance(each, lsp.Location):
                 kept.append(self._location(each))
             elif isinstance(each, lsp.DocumentSymbol):
-                if _is_in(each.selection_range.start, cell):
+                if is_in(each.selection_range.start, cell):
                     kept.append(moved(each, up))
-            elif not isinstance(each, lsp.InlayHint) or _is_in(each.position, cell):
+            elif not isinstance(each, lsp.InlayHint) or is_in(each.position, cell):
                 kept.append(moved(each, up))
         return kept
 
     def _in_cell(self, found: Sequence[lsp.Diagnostic], notebook: Notebook, cell: Cell) -> list[lsp.Diagnostic]:
         """Those of a notebook's diagnostics that lie in a cell."""
-        inside = [each for each in found if _is_in(each.range.start, cell)]
+        inside = [each for each in found if is_in(each.range.start, cell)]
         if cell is notebook.cells[0]:  # what concerns the whole notebook
             inside = [each for each in found if each.range.start.line < cell.first - 1] + inside
         return [self.located(attrs.evolve(each, range=moved(each.range, 1 - cell.first))) for each in inside]
@@ -183,7 +183,8 @@ class Notebooks:
         return attrs.evolve(edit, changes=changes)
 
 
-def _is_in(place: lsp.Position, cell: Cell) -> bool:
+def is_in(place: lsp.Position, cell: Cell) -> bool:
+    """Whether a place in a notebook lies in a cell of it."""
     return cell.first - 1 <= place.line <= cell.first - 1 + _lines(cell)
 
 

@@ -82,6 +82,9 @@ else
   check(hints and #hints > 0, 'inlay hints asked for', hints)
 end
 
+local tokens = request('textDocument/semanticTokens/full', { textDocument = { uri = vim.uri_from_bufnr(0) } })
+check(tokens and #tokens.data > 0 and #tokens.data % 5 == 0, 'semantic tokens', tokens)
+
 go_to('i * 8')
 check(apply('PAL301', { 'quickfix' }), 'quick-fix offered', actions())
 check(shows('PAL101'), 'finding gone', codes())

@@ -149,4 +149,4 @@ async def test_heads_of_tables_stand_apart_and_what_lies_between_is_named(tmp_pa
 
 
 async def test_of_a_ref_without_block_and_type_its_role_is_told(tmp_path: Path) -> None:
-    assert await hovered(tmp_path, "x_ref[...]\n\n\ndef run_whole") == "**`x_ref`**: input 0"
+    assert await hovered(tmp_path, "x_ref[...]\n\n\ndef run_whole") == "**`x_ref`**: input 0 in VMEM"

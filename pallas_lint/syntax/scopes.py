@@ -1,0 +1,121 @@
+"""What names in a function mean: where its parameters are named, in functions inside it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.records import define, field
+from pallas_lint.syntax import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pallas_lint.syntax.piece import Piece
+
+Function = nodes.FunctionDef | nodes.Lambda
+_Comprehension = nodes.ListComp | nodes.SetComp | nodes.GeneratorExp | nodes.DictComp
+
+
+@define(eq=False)
+class Scope:
+    """The names in one function, by what binds them."""
+
+    function: Function
+    parameters: dict[str, list[nodes.Name]] = field(factory=dict)  # each first where it is declared
+    free: dict[str, list[nodes.Name]] = field(factory=dict)  # bound around the function, or nowhere
+    bound: set[str] = field(factory=set)  # by its code, besides the parameters
+    inner: list[Scope] = field(factory=list)  # of the functions directly inside
+
+
+@define(eq=False)
+class Scopes:
+    """The scopes of functions, each read once."""
+
+    _known: dict[Function, Scope] = field(factory=dict, init=False)
+
+    def of(self, function: Function) -> Scope:
+        """A parameter that the function's own code binds again is named only where it is declared."""
+        known = self._known.get(function)
+        if known is not None:
+            return known
+        scope = self._known[function] = Scope(function)
+        named = self._read([function.body], scope)
+        given = function.params
+        for each in (*given.posonly_params, *given.params, *given.kwonly_params):
+            name = each.name.value
+            uses = [] if name in scope.bound else named.get(name, [])
+            scope.parameters[name] = [each.name, *uses]
+        scope.free = {
+            name: uses for name, uses in named.items() if name not in scope.parameters and name not in scope.bound
+        }
+        return scope
+
+    def binding(self, name: nodes.Name, piece: Piece) -> Scope | None:
+        """That of the function around a name of which it is a parameter, and nothing else."""
+        found: Scope | None = None
+        node: nodes.Node | None = piece.module
+        while node is not None:
+            if isinstance(node, Function):
+                scope = self.of(node)
+                if name.value in scope.bound:
+                    found = None
+                elif name.value in scope.parameters:
+                    found = scope
+            node = next((child for child in node.children if child.at <= name.at and name.to <= child.to), None)
+        return found
+
+    def _read(self, roots: Iterable[nodes.Node], scope: Scope) -> dict[str, list[nodes.Name]]:
+        """The names below nodes, but for those that inner functions and comprehensions bind."""
+        named: dict[str, list[nodes.Name]] = {}
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, nodes.Name):
+                named.setdefault(node.value, []).append(node)
+            elif isinstance(node, nodes.Attribute | nodes.Arg):
+                stack.append(node.value)  # not `.name` and `name=`
+            elif isinstance(node, Function):
+                inner = self.of(node)
+                scope.inner.append(inner)
+                _add(named, inner.free)
+                defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
+                stack += [each for each in defaults if each is not None]
+                if isinstance(node, nodes.FunctionDef):
+                    scope.bound.add(node.name.value)
+                    stack += node.decorators
+            elif isinstance(node, _Comprehension):
+                found = self._read(node.children, scope)
+                _add(named, {name: uses for name, uses in found.items() if name not in set(_loop_names(node.for_in))})
+            else:
+                if not isinstance(node, nodes.CompFor):
+                    scope.bound.update(_bound_by(node))
+                stack += node.children
+        return named
+
+
+def _add(named: dict[str, list[nodes.Name]], others: dict[str, list[nodes.Name]]) -> None:
+    for name, uses in others.items():
+        named.setdefault(name, []).extend(uses)
+
+
+def _bound_by(node: nodes.Node) -> Iterator[str]:
+    """The names that a statement or expression gives a value."""
+    if isinstance(node, nodes.AssignTarget | nodes.NamedExpr | nodes.For | nodes.AnnAssign):
+        yield from _targets(node.target)
+    elif isinstance(node, nodes.AsName):
+        yield from _targets(node.name)
+
+
+def _loop_names(loop: nodes.CompFor | None) -> Iterator[str]:
+    while loop is not None:
+        yield from _targets(loop.target)
+        loop = loop.inner_for_in
+
+
+def _targets(node: nodes.Node) -> Iterator[str]:
+    """The names that an assignment to a target binds."""
+    if isinstance(node, nodes.Name):
+        yield node.value
+    elif not isinstance(node, nodes.Subscript | nodes.Attribute):
+        for child in node.children:
+            yield from _targets(child)

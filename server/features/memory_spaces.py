@@ -1,0 +1,61 @@
+"""The memory that each ref is in, for clients that colour names: as semantic tokens, and as `pallasLint/refs`.
+
+VS Code shows the semantic tokens of one extension for a file, and those of all Python are worth more. Its extension
+asks for the places instead, and paints them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pallas_lint.server.protocol.positions import range_of
+from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.workspace.notebooks import is_in, moved
+
+if TYPE_CHECKING:
+    from pallas_lint.server.app import PallasServer
+
+# In the order of their bits; `views.memory_spaces` says what they are.
+MODIFIERS = ("vmem", "smem", "hbm", "tmem", "semaphore")
+LEGEND = lsp.SemanticTokensLegend(token_types=[lsp.SemanticTokenTypes.Parameter.value], token_modifiers=MODIFIERS)
+
+
+async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+    """Each name of a ref as a parameter; the modifier says in which memory it is."""
+    data: list[int] = []
+    line = column = 0
+    for where, kind in await _refs(ls, params.text_document.uri):
+        start = where.start
+        begins = start.character - (column if start.line == line else 0)
+        data += (start.line - line, begins, where.end.character - start.character, 0, 1 << MODIFIERS.index(kind))
+        line, column = start.line, start.character
+    return lsp.SemanticTokens(data=data)
+
+
+async def refs(ls: PallasServer, params: Any) -> dict[str, list[lsp.Range]]:
+    """The places of the names of refs, by the memory that they are in."""
+    uri = argument(params).get("uri")
+    found: dict[str, list[lsp.Range]] = {}
+    for where, kind in await _refs(ls, uri) if isinstance(uri, str) else ():
+        found.setdefault(kind, []).append(where)
+    return found
+
+
+async def _refs(ls: PallasServer, uri: str) -> list[tuple[lsp.Range, str]]:
+    """The names of refs in a document, or in the cell of a notebook, in order."""
+    cell_of = ls.notebooks.of_cell(uri)
+    judged = await ls.documents.judged(uri if cell_of is None else cell_of[0])
+    if judged is None:
+        return []
+    from pallas_lint.server.views.memory_spaces import named_refs
+
+    codec = ls.workspace.position_codec
+    found = [(range_of(judged.source, span, codec), kind) for span, kind in named_refs(judged).items()]
+    if cell_of is None:
+        return found
+    newest = ls.notebooks.of_cell(uri)  # cells may have moved meanwhile
+    if newest is None or newest[1] is not judged.source:
+        return []
+    cell = newest[2]
+    return [(moved(where, 1 - cell.first), kind) for where, kind in found if is_in(where.start, cell)]

@@ -1,0 +1,94 @@
+"""Where a document names refs of kernels, and in which memory each of them is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.server.views.calls import shown_traces
+from pallas_lint.server.views.figures import known_of, space_of
+
+from pallas_lint.syntax import nodes
+from pallas_lint.syntax.scopes import Scopes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pallas_lint.server.workspace.judged import Judged
+
+    from pallas_lint.finding import Span
+    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Ref
+    from pallas_lint.syntax import Piece
+    from pallas_lint.syntax.scopes import Scope
+
+# Memories that are shown alike: those that blocks are copied from, for one.
+_KIND_OF = {
+    "vmem": "vmem", "vmem_shared": "vmem", "cmem": "vmem", "smem": "smem",
+    "hbm": "hbm", "any": "hbm", "gmem": "hbm", "host": "hbm",
+    "tmem": "tmem", "regs": "tmem", "semaphore": "semaphore", "barrier": "semaphore",
+}  # fmt: skip
+
+
+def named_refs(judged: Judged) -> dict[Span, str]:
+    """The kind of memory of every ref by the places of its name, in order.
+
+    Nothing is told of one of which a launch does not tell the memory, or of which two launches tell two.
+    """
+    if judged.judgement is None or judged.judgement.analysis is None:
+        return {}
+    scopes = Scopes()
+    found: dict[nodes.Name, tuple[Piece, str | None]] = {}
+    for trace in shown_traces(judged):
+        for piece, name, kind in _named(trace, judged, scopes):
+            _, before = found.get(name, (piece, kind))
+            found[name] = piece, kind if before == kind else None
+    spans = {piece.span(name): kind for name, (piece, kind) in found.items() if kind is not None}
+    return dict(sorted(spans.items(), key=lambda each: each[0]))
+
+
+def _named(trace: KernelTrace, judged: Judged, scopes: Scopes) -> Iterator[tuple[Piece, nodes.Name, str | None]]:
+    """The names of refs in one kernel, and in what it calls in the same file."""
+    launch, path = trace.launch, judged.source.path
+    probed = known_of(judged, launch)
+
+    def kinds(refs: Iterable[Ref]) -> dict[str, str | None]:
+        return {ref.parameter: _KIND_OF.get(space_of(ref, launch, probed) or "") for ref in refs}
+
+    held = kinds(ref for allocation in trace.allocations for ref in allocation.refs)
+    own: set[nodes.Name] = set()
+    for body in launch.bodies:
+        if body.piece.source.path == path:
+            for name, kind in _uses(scopes.of(body.node), kinds(trace.refs), held):
+                own.add(name)
+                yield body.piece, name, kind
+    # What is left are refs that other functions are passed, and other names for them: these are seen where they are
+    # read and written.
+    seen: set[tuple[nodes.Name, str | None]] = set()
+    for access in trace.accesses():
+        piece, name = access.site.piece, _accessed(access.site.node)
+        if name is None or name in own or piece.source.path != path:
+            continue
+        kind = kinds([access.ref])[access.ref.parameter]
+        if (name, kind) not in seen:
+            scope = scopes.binding(name, piece)
+            for used in scope.parameters[name.value] if scope is not None else [name]:
+                seen.add((used, kind))
+                yield piece, used, kind
+
+
+def _accessed(node: nodes.Node) -> nodes.Name | None:
+    """The name that `name[...]`, `name.at[...][...]` and the like begin with."""
+    while isinstance(node, nodes.Subscript | nodes.Attribute):
+        node = node.value
+    return node if isinstance(node, nodes.Name) else None
+
+
+def _uses(
+    scope: Scope, refs: Mapping[str, str | None], held: Mapping[str, str | None]
+) -> Iterator[tuple[nodes.Name, str | None]]:
+    """The names of refs among a function's parameters, and among those of functions in it that are handed some."""
+    for parameter, names in scope.parameters.items():
+        if parameter in refs:
+            yield from ((name, refs[parameter]) for name in names)
+    for inner in scope.inner:
+        yield from _uses(inner, held, held)
