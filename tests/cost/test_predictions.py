@@ -1,4 +1,4 @@
-"""What schedules of three lines of libtpu cost: they are read, run and told."""
+"""What schedules of four lines of libtpu cost: they are read, run and told."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ PICKED = [0, 1, 2, 3, 0, 0, 6, 7]
 EXPECTED: dict[str, tuple[float, str, int, int, int, int]] = {
     "chosen_rows-tpu7x-0.0.42.1": (3.51, "latency", 1319, 918016, 1048576, 1),
     "chosen_rows-tpu7x-0.0.50.1": (3.51, "latency", 1317, 918016, 1048576, 1),
+    "chosen_rows-tpu7x-0.0.52": (3.51, "latency", 1337, 918016, 1048576, 1),
     "chosen_rows-v5e-0.0.17.1": (4.62, "latency", 1079, 918016, 1048576, 1),
     "chosen_rows-v5e-0.0.42.1": (4.63, "latency", 1097, 918016, 1048576, 1),
     "chosen_rows-v5e-0.0.50.1": (4.63, "latency", 1097, 918016, 1048576, 1),
+    "chosen_rows-v5e-0.0.52": (4.63, "latency", 1097, 918016, 1048576, 1),
     "matmul-v6e-0.0.17.1": (1375.49, "latency", 1602522, 268435456, 8388608, 1),
     "matmul-v6e-0.0.42.1": (1373.15, "latency", 1598429, 268435456, 8388608, 1),
     "matmul-v6e-0.0.50.1": (1371.83, "latency", 1618907, 268435456, 8388608, 1),
+    "matmul-v6e-0.0.52": (1375.2, "latency", 1627101, 268435456, 8388608, 1),
     "parallel_rows-v5p-0.0.17.1": (159510.95, "latency", 51904756, MILLION, MILLION, 2),
     "parallel_rows-v5p-0.0.42.1": (159510.95, "latency", 51904758, MILLION, MILLION, 2),
     "parallel_rows-v5p-0.0.50.1": (159510.95, "latency", 51904758, MILLION, MILLION, 2),
+    "parallel_rows-v5p-0.0.52": (159610.81, "latency", 52429048, MILLION, MILLION, 2),
     "rows-v4-0.0.17.1": (326299.7, "latency", 74449009, MILLION, MILLION, 1),
     "rows-v4-0.0.42.1": (326299.7, "latency", 75497585, MILLION, MILLION, 1),
     "rows-v4-0.0.50.1": (326299.7, "latency", 76546161, MILLION, MILLION, 1),
+    "rows-v4-0.0.52": (325966.81, "latency", 75497583, MILLION, MILLION, 1),
     "rows-v5e-0.0.17.1": (315344.37, "latency", 65011811, MILLION, MILLION, 1),
     "rows-v5e-0.0.42.1": (315344.37, "latency", 65011811, MILLION, MILLION, 1),
     "rows-v5e-0.0.50.1": (315577.38, "latency", 66060389, MILLION, MILLION, 1),
+    "rows-v5e-0.0.52": (315577.38, "latency", 66060389, MILLION, MILLION, 1),
 }
 
 
@@ -109,6 +115,11 @@ def test_what_is_not_known_has_no_number(old: str, new: str, doubt: str) -> None
     assert old in text
     found = predicted(name, text=text.replace(old, new))
     assert found == Prediction(doubts=(doubt,))
+
+
+def test_the_matrix_unit_by_its_newer_name_is_as_busy() -> None:
+    older, newer = (predicted(f"matmul-v6e-{version}").units["mxu"] for version in ("0.0.50.1", "0.0.52"))
+    assert 0 < newer == pytest.approx(older, rel=0.01)
 
 
 def test_a_run_has_limits() -> None:

@@ -1,7 +1,8 @@
 """How much of its units a schedule uses, bundle by bundle.
 
 `*-pre-delay_hlo-static-per-bundle-utilization.txt` names the units, tells how many slots of each a bundle has, and then
-how many are used in each bundle of the schedule. Older releases of libtpu name fewer units, with bars between them.
+how many are used in each bundle of the schedule. Older releases of libtpu name fewer units, with bars between them;
+from 0.0.51 on the products of the matrix unit (`MATMUL`, which was `MXU`) stand beside what loads its weights.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from .listing import UnknownForm
 
 # The contract's names of units.
-UNITS = {"MXU": "mxu", "XLU": "xlu", "VALU": "valu", "EUP": "eup", "VLOAD": "load", "VSTORE": "store"}
+UNITS = {"MXU": "mxu", "MATMUL": "mxu", "XLU": "xlu", "VALU": "valu", "EUP": "eup", "VLOAD": "load", "VSTORE": "store"}
+_PRODUCTS = {"MXU", "MATMUL"}
 _SPILLS = "VSTORE:SPILL"
 
 
@@ -32,7 +34,7 @@ def read(text: str, bundles: int) -> Use | None:
         return None
     names = [name.strip() for name in re.split(r"[,|]", lines[1]) if name.strip()] if len(lines) > 3 else []
     rows = [[int(number) for number in re.findall(r"\d+", line)] for line in lines[2:] if not line.startswith("=")]
-    if not names or "MXU" not in names or len(rows) != bundles + 1 or any(len(row) != len(names) for row in rows):
+    if not _PRODUCTS & set(names) or len(rows) != bundles + 1 or any(len(row) != len(names) for row in rows):
         raise UnknownForm("a table of used slots that does not fit the schedule")
     slots = dict(zip(names, rows[0], strict=False))
     used, spills = [], []

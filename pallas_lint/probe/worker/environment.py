@@ -45,7 +45,7 @@ def import_jax() -> None:
         import jax
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] in ("jax", "jaxlib"):
-            advice = "install it there (pip install jax libtpu), or choose an interpreter that has it with --python"
+            advice = "install it there (pip install 'jax[tpu]'), or choose an interpreter that has it with --python"
             raise Unusable(f"{where} has no jax: {advice}") from None
         raise Unusable(f"{where} cannot import jax: {error}") from None
     except Exception as error:
