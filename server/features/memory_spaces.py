@@ -13,12 +13,12 @@ from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.protocol.session import argument
 from pallas_lint.server.workspace.notebooks import is_in, moved
 
+from pallas_lint.memories import KINDS
+
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
 
-# In the order of their bits; `views.memory_spaces` says what they are.
-MODIFIERS = ("vmem", "smem", "hbm", "tmem", "semaphore")
-LEGEND = lsp.SemanticTokensLegend(token_types=[lsp.SemanticTokenTypes.Parameter.value], token_modifiers=MODIFIERS)
+LEGEND = lsp.SemanticTokensLegend(token_types=[lsp.SemanticTokenTypes.Parameter.value], token_modifiers=KINDS)
 
 
 async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
@@ -28,7 +28,7 @@ async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) ->
     for where, kind in await _refs(ls, params.text_document.uri):
         start = where.start
         begins = start.character - (column if start.line == line else 0)
-        data += (start.line - line, begins, where.end.character - start.character, 0, 1 << MODIFIERS.index(kind))
+        data += (start.line - line, begins, where.end.character - start.character, 0, 1 << KINDS.index(kind))
         line, column = start.line, start.character
     return lsp.SemanticTokens(data=data)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.server.views.calls import shown_traces
 from pallas_lint.server.views.figures import known_of, space_of
 
+from pallas_lint.memories import kind_of
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.scopes import Scopes
 
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Ref
     from pallas_lint.syntax import Piece
     from pallas_lint.syntax.scopes import Scope
-
-# Memories that are shown alike: those that blocks are copied from, for one.
-_KIND_OF = {
-    "vmem": "vmem", "vmem_shared": "vmem", "cmem": "vmem", "smem": "smem",
-    "hbm": "hbm", "any": "hbm", "gmem": "hbm", "host": "hbm",
-    "tmem": "tmem", "regs": "tmem", "semaphore": "semaphore", "barrier": "semaphore",
-}  # fmt: skip
 
 
 def named_refs(judged: Judged) -> dict[Span, str]:
@@ -52,7 +46,7 @@ def _named(trace: KernelTrace, judged: Judged, scopes: Scopes) -> Iterator[tuple
     probed = known_of(judged, launch)
 
     def kinds(refs: Iterable[Ref]) -> dict[str, str | None]:
-        return {ref.parameter: _KIND_OF.get(space_of(ref, launch, probed) or "") for ref in refs}
+        return {ref.parameter: kind_of(space_of(ref, launch, probed)) for ref in refs}
 
     held = kinds(ref for allocation in trace.allocations for ref in allocation.refs)
     own: set[nodes.Name] = set()

@@ -23,6 +23,7 @@ FLOORS = (
     ("pallas_lint.records",),
     (
         "pallas_lint.identity",
+        "pallas_lint.memories",
         "pallas_lint.start",
         "pallas_lint.finding",
         "pallas_lint.sight",

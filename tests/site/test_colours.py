@@ -1,11 +1,14 @@
-"""Severities and verdicts have the same colours wherever they are shown, and can be read."""
+"""Severities, verdicts and memories have the same colours wherever they are shown, and can be read."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from pallas_lint.memories import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("bad", "warn", "good")
@@ -52,3 +55,21 @@ def test_they_can_be_read(places: tuple[dict[str, str], ...], paper: str) -> Non
     for name in (*NAMES, "note"):
         assert contrast(site[name], paper) >= 4.5, name
         assert contrast(site[name], site[f"on-{name}"]) >= 4.5, name
+
+
+@pytest.mark.parametrize(
+    ("theme", "places", "papers"),
+    [("light", LIGHT, ["#ffffff"]), ("dark", DARK, ["#1f1f1f", "#000000"])],
+    ids=["light", "dark"],
+)
+def test_memories_have_the_editor_s_colours(theme: str, places: tuple[dict[str, str], ...], papers: list[str]) -> None:
+    contributed = json.loads((ROOT / "vscode-extension/package.json").read_text(encoding="utf-8"))["contributes"][
+        "colors"
+    ]
+    editor = {each["id"]: each["defaults"] for each in contributed}
+    contrasting = {"light": "highContrastLight", "dark": "highContrast"}[theme]
+    for kind in KINDS:
+        colour = editor.pop(f"pallasLint.{kind}Foreground")
+        assert colour[theme] == colour[contrasting] == places[0][kind] == places[1][kind], kind
+        assert all(contrast(colour[theme], paper) >= 4.5 for paper in papers), kind
+    assert not editor

@@ -10,6 +10,7 @@ import { handleMessages } from "./messages";
 import { registerPanel } from "./panel";
 import { Probe, registerProbe } from "./probe";
 import type { ProbedParams } from "./protocol";
+import { registerRefColors } from "./refColors";
 import { OF_LAUNCH, SECTION } from "./settings";
 import { Status } from "./status";
 import { registerTasks } from "./tasks";
@@ -49,6 +50,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     probed,
     registerPanel(context.extensionUri, server, probe, probed.event),
     registerHeat(server, context.workspaceState, probed.event),
+    registerRefColors(server, probed.event),
     registerTasks(server),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (OF_LAUNCH.some((name) => event.affectsConfiguration(name))) {

@@ -2,11 +2,10 @@ import * as vscode from "vscode";
 
 import type { Server } from "./client";
 import type { HeatParams, HeatResult } from "./protocol";
-import { SECTION } from "./settings";
+import { Repainting } from "./repainting";
 
 const SHOWN = "heat.shown";
 const HAS_COSTS = "pallasLint.hasCosts";
-const DELAY = 200; // ms without a change before the server is asked again
 /** The least share of the time, and how strong the colour is then, in hexadecimal. */
 const LEVELS = [
   [0.3, "52"],
@@ -18,40 +17,19 @@ const LEVELS = [
 /** Colours the lines of kernels by what they cost, as far as that was predicted, and says so behind them. */
 class Heat implements vscode.Disposable {
   private readonly levels = LEVELS.map(([least, opacity]) => ({ least, look: look(`#e8590c${opacity}`) }));
-  private readonly subscriptions: vscode.Disposable[];
-  private timer: NodeJS.Timeout | undefined;
+  private readonly toggling = vscode.commands.registerCommand("pallasLint.toggleHeat", () => this.toggle());
+  private readonly repainting: Repainting<boolean>;
 
   constructor(
     private readonly server: Server,
     private readonly memory: vscode.Memento,
     onProbed: vscode.Event<vscode.Uri>,
   ) {
-    const soon = (): void => {
-      this.soon();
-    };
-    this.subscriptions = [
-      vscode.commands.registerCommand("pallasLint.toggleHeat", () => this.toggle()),
-      vscode.window.onDidChangeVisibleTextEditors(soon),
-      vscode.window.onDidChangeActiveTextEditor(soon),
-      vscode.workspace.onDidChangeTextDocument(({ document }) => {
-        if (document.languageId === "python") {
-          soon();
-        }
-      }),
-      vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration(SECTION)) {
-          soon();
-        }
-      }),
-      onProbed(soon),
-      server.onDidChangeState(soon),
-    ];
-    soon();
+    this.repainting = new Repainting(server, onProbed, (editors) => this.update(editors));
   }
 
   dispose(): void {
-    clearTimeout(this.timer);
-    vscode.Disposable.from(...this.subscriptions, ...this.levels.map((level) => level.look)).dispose();
+    vscode.Disposable.from(this.toggling, this.repainting, ...this.levels.map((level) => level.look)).dispose();
   }
 
   private get shown(): boolean {
@@ -60,7 +38,7 @@ class Heat implements vscode.Disposable {
 
   private async toggle(): Promise<void> {
     await this.memory.update(SHOWN, !this.shown);
-    const known = await this.update();
+    const known = await this.repainting.now();
     if (this.shown && !known) {
       const predict = vscode.l10n.t("Predict Cost");
       const text = vscode.l10n.t("No cost of this file is known, or it changed since it was predicted.");
@@ -70,14 +48,8 @@ class Heat implements vscode.Disposable {
     }
   }
 
-  private soon(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.update(), DELAY);
-  }
-
   /** Colour what is visible anew; whether costs of the active editor are known. */
-  private async update(): Promise<boolean> {
-    const editors = vscode.window.visibleTextEditors.filter(({ document }) => document.languageId === "python");
+  private async update(editors: readonly vscode.TextEditor[]): Promise<boolean> {
     const known = await Promise.all(editors.map((editor) => this.colour(editor)));
     const here = editors.some((editor, at) => editor === vscode.window.activeTextEditor && known[at] === true);
     await vscode.commands.executeCommand("setContext", HAS_COSTS, here);

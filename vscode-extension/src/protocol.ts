@@ -1,4 +1,4 @@
-import type { Position, TextDocumentIdentifier } from "vscode-languageclient/node";
+import type { Position, Range, TextDocumentIdentifier } from "vscode-languageclient/node";
 
 /** What pallas-lint's server answers beyond the protocol that all servers speak. */
 
@@ -69,6 +69,14 @@ export interface HeatResult {
     readonly lines: readonly { readonly line: number; readonly share: number; readonly text: string }[];
   }[];
 }
+
+export interface RefsParams {
+  /** Of a document, or of a cell of a notebook. */
+  readonly uri: string;
+}
+
+/** `pallasLint/refs`: the places of the names of refs, by the memory that they are in. */
+export type RefsResult = Readonly<Record<string, readonly Range[]>>;
 
 export interface ProbeResult {
   readonly outcome: "done" | "needs-arguments" | "not-allowed" | "failed" | "cancelled";

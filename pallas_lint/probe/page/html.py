@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
+from pallas_lint.memories import kind_of
 from pallas_lint.probe import reasons
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
@@ -201,7 +202,7 @@ def _memory(facts: Memory | None) -> str:
         for at, part in enumerate(facts["parts"])
     )
     return (
-        f"<h3>{escape(facts['space'].upper())} on {escape(facts['device'])}</h3>"
+        f"<h3>{_memory(facts['space'])} on {escape(facts['device'])}</h3>"
         f"<p>{facts['bytes']:,} of {facts['limit']:,} bytes, at least</p>"
         f'{pictures.memory(facts)}<ul class="parts">{rows}</ul>'
     )
@@ -216,10 +217,11 @@ def _pictures(facts: Facts) -> str:
             continue
         told = f"{operand['dtype']}{_shape(operand['shape'])} in blocks of {_shape(operand['block'])}"
         visited = operand.get("blocks_visited")
+        where = operand["memory_space"]
         share = f", {visited} of {operand['blocks_total']} blocks visited" if visited is not None else ""
         shown.append(
             f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{escape(operand["role"])}, '
-            f"{escape(told + share)}"
+            f"{escape(told + share)}{', in ' + _memory(where) if where else ''}"
             f"</span></h4>{pictures.blocks(operand, visits, grid)}</div>"
         )
     if not shown:
@@ -235,6 +237,11 @@ def _pictures(facts: Facts) -> str:
     )  # fmt: skip
     stepper = f'<div class="stepper" data-points="{points}" data-grid="{escape(" ".join(map(str, grid)))}"></div>'
     return f'<h3>Blocks</h3><ul class="legend">{legend}</ul>{stepper}<div class="operands">{"".join(shown)}</div>'
+
+
+def _memory(space: str) -> str:
+    """The name of a memory, in the colour that editors give refs in it."""
+    return f'<span class="in-{kind_of(space)}">{escape(space.upper())}</span>'
 
 
 def _where(launch: LaunchResult) -> str:

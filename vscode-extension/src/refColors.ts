@@ -1,0 +1,74 @@
+import * as vscode from "vscode";
+
+import type { Server } from "./client";
+import type { RefsParams, RefsResult } from "./protocol";
+import { Repainting } from "./repainting";
+import { SECTION } from "./settings";
+
+/** Memories that refs are in, as the server names them; each has a theme colour. */
+const MEMORIES = ["vmem", "smem", "hbm", "tmem", "semaphore"] as const;
+
+/**
+ * Colours the names of refs in kernels by the memory that they are in.
+ *
+ * Not by semantic tokens, of which VS Code shows those of one extension: it would be ours or those of all Python.
+ */
+class RefColors implements vscode.Disposable {
+  private readonly looks = MEMORIES.map((memory) => ({ memory, look: look(memory) }));
+  private readonly repainting: Repainting;
+
+  constructor(
+    private readonly server: Server,
+    onProbed: vscode.Event<vscode.Uri>,
+  ) {
+    this.repainting = new Repainting(server, onProbed, (editors) =>
+      Promise.all(editors.map((editor) => this.colour(editor))),
+    );
+  }
+
+  dispose(): void {
+    vscode.Disposable.from(this.repainting, ...this.looks.map((each) => each.look)).dispose();
+  }
+
+  private async colour(editor: vscode.TextEditor): Promise<void> {
+    const { document } = editor;
+    const { version } = document;
+    const wanted = vscode.workspace.getConfiguration(SECTION, document).get<boolean>("refColors.enable", true);
+    const refs = wanted ? await this.request(document.uri) : {};
+    if (document.version !== version) {
+      return; // the editor moves what is painted along, and the change that made it so asks again
+    }
+    for (const { memory, look } of this.looks) {
+      const ranges = refs[memory] ?? [];
+      editor.setDecorations(
+        look,
+        ranges.map(({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character)),
+      );
+    }
+  }
+
+  private async request(uri: vscode.Uri): Promise<RefsResult> {
+    const client = this.server.client;
+    if (client === undefined) {
+      return {};
+    }
+    try {
+      const params: RefsParams = { uri: client.code2ProtocolConverter.asUri(uri) };
+      return await client.sendRequest<RefsResult>("pallasLint/refs", params);
+    } catch {
+      return {}; // the server was stopped meanwhile, or is an older one
+    }
+  }
+}
+
+/** Only letters are coloured: a word that is typed at the end of one is no part of it. */
+function look(memory: string): vscode.TextEditorDecorationType {
+  return vscode.window.createTextEditorDecorationType({
+    color: new vscode.ThemeColor(`pallasLint.${memory}Foreground`),
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+}
+
+export function registerRefColors(server: Server, onProbed: vscode.Event<vscode.Uri>): vscode.Disposable {
+  return vscode.Disposable.from(new RefColors(server, onProbed));
+}
