@@ -336,9 +336,11 @@ def loads(
     if "extend" in values:
         chain_so_far = (*extending, file.resolve())
         other = (file.parent / Path(values["extend"]).expanduser()).resolve()
+        where = int(origins["extend"].rpartition(":")[2])
         if other in chain_so_far:
-            where = int(origins["extend"].rpartition(":")[2])
             raise SettingsError(f"extend: {values['extend']} leads back here", shown, where)
+        if not other.is_file():
+            raise SettingsError(f"extend: there is no file {values['extend']}", shown, where)
         loaded = load(other, required=True, extending=chain_so_far)
         base = loaded if loaded is not None else base
     return evolve(base, **by_field, root=file.parent.absolute(), config_file=file, origins={**base.origins, **origins})

@@ -111,7 +111,7 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
         + _matrix(launch)
         + charts.section(launch)
         + cost_page.section(launch, line, _place)
-        + _memory(facts.get("memory"))
+        + _memory_use(facts.get("memory"))
         + _pictures(facts)
         + "</section>"
     )
@@ -193,7 +193,7 @@ def _outcome(launch: LaunchResult, stage: Stage) -> str:
     return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(said)}</span>'
 
 
-def _memory(facts: Memory | None) -> str:
+def _memory_use(facts: Memory | None) -> str:
     if not facts:
         return ""
     rows = "".join(
