@@ -115,7 +115,8 @@ def first_steps(cost: Cost) -> str:
 
 def _chart(height: int, label: str, drawn: Sequence[str]) -> str:
     box = f'viewBox="0 0 {_WIDE} {height}" width="{_WIDE}" height="{height}"'
-    return f'<svg class="chart" {box} role="img" aria-label="{escape(label)}">{"".join(drawn)}</svg>'
+    chart = f'<svg class="chart" {box} role="img" aria-label="{escape(label)}">{"".join(drawn)}</svg>'
+    return f'<div class="wide">{chart}</div>'
 
 
 def _rule(x: float, y: float, to_x: float, to_y: float) -> str:

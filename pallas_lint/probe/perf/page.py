@@ -42,12 +42,13 @@ def section(launch: LaunchResult, line: Callable[[str, int], str | None], place:
     return "".join(parts)
 
 
-_HEAD = ("predicted", "range", "bound by", "of the limit", "moved", "ideal", "busy units", "spills", "compiler")
+_FIGURES = ("predicted", "range", "bound by", "of the limit", "moved", "ideal", "busy units", "spills")
 
 
 def _figures(costs: Sequence[Cost]) -> str:
-    rows = ((cost["target"], _cells(cost)) for cost in costs)
-    return _table("costs", "", ("", *_HEAD), rows)
+    """A column for each target, as of the stages: there are more figures than fit beside each other."""
+    rows = zip(_FIGURES, zip(*map(_cells, costs), strict=True), strict=True)
+    return _table("costs", "", ("", *(cost["target"] for cost in costs)), rows)
 
 
 def _cells(cost: Cost) -> Iterator[str]:
@@ -60,7 +61,6 @@ def _cells(cost: Cost) -> Iterator[str]:
     units = [(_unit(unit), share) for unit, share in cost["units"].items() if share >= _LEAST]
     yield ", ".join(f"{unit} {share:.0%}" for unit, share in units)
     yield f"{cost['spills']:.0%}"
-    yield escape(cost["compiler"])
 
 
 def _lines(costs: Sequence[Cost], line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
@@ -91,12 +91,17 @@ def _traffic(traffic: Sequence[Traffic]) -> str:
             (
                 _bar(each["moved"] / most, "part0", size(each["moved"])),
                 size(each["ideal"]),
-                f"{each['moved'] / max(each['ideal'], 1):.3g} times",
+                _times(each["moved"] / max(each["ideal"], 1)),
             ),
         )
         for each in sorted(traffic, key=lambda each: -each["moved"])
     )
     return _table("traffic", "Bytes by operand, as its blocks change", ("", "moved", "its size", "that is"), rows)
+
+
+def _times(number: float) -> str:
+    told = f"{number:.3g}"
+    return "once" if told == "1" else f"{told} times"
 
 
 def _bar(share: float, look: str, text: str) -> str:
