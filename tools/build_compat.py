@@ -2,6 +2,7 @@
 
     python tools/build_compat.py --work DIR [--interpreters DIR] [--stages apis,lower,compile,hardware,pack]
     python tools/build_compat.py --work DIR --add 0.12.1
+    python tools/build_compat.py --work DIR --replace jax.lax.cond,jax.jit
 
 DIR/<version>/bin/python under --interpreters is used where it exists; other environments are made with uv
 and removed again. Everything measured lands in --work as JSON lines, so that a run that was stopped goes on
@@ -9,6 +10,9 @@ where it stood; only `pack` writes into the repository. Expect 5 minutes a versi
 3 to 5 for each TPU generation on one core.
 
 `--add` measures one new release and adds it to the data, in which everything else stays as it is.
+
+`--replace` measures some functions anew with every release, after their recipes changed; everything else stays. The
+`hardware` stage belongs to it, where its GPU is: `hardware.py --only` with the same names, its result put into --work.
 
 `--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else.
 
@@ -104,17 +108,17 @@ def introspect(environments: Environments, work: Path, versions: tuple[str, ...]
         run(python, "registries.py", str(work / "reg" / f"{version}.json"))
 
 
-def lower(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
-    """Every case on Triton and TPU, with every measured version."""
+def lower(environments: Environments, work: Path, versions: tuple[str, ...], only: str = "") -> None:
+    """Every case on Triton and TPU, with every measured version; or of `only` some functions."""
     for version in versions:
         marker = done(work, f"lower-{version}")
         if not marker.exists():
             python = environments.interpreter(version, tpu=True)
-            run(python, "functions.py", "lower", "--out", str(work / f"lower-{version}.jsonl"))
+            run(python, "functions.py", "lower", "--only", only, "--out", str(work / f"lower-{version}.jsonl"))
             marker.touch()
 
 
-def lower_mosaic_gpu(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+def lower_mosaic_gpu(environments: Environments, work: Path, versions: tuple[str, ...], only: str = "") -> None:
     """Every case on Mosaic GPU, in both semantics: tiles of 64 rows, and no patience with layouts that are sought."""
     for version in versions:
         marker = done(work, f"lower-mosaic_gpu-{version}")
@@ -122,14 +126,16 @@ def lower_mosaic_gpu(environments: Environments, work: Path, versions: tuple[str
             continue
         out = work / f"lower-mosaic_gpu-{version}.jsonl"
         python = environments.interpreter(version, tpu=False)
-        backends = ("--backends", "mosaic_gpu,mosaic_gpu_lane", "--limit", "1")
+        backends = ("--backends", "mosaic_gpu,mosaic_gpu_lane", "--limit", "1", "--only", only)
         run(python, "functions.py", "lower", *backends, "--out", str(out), PALLAS_COMPAT_ROWS="64")
         marker.touch()
 
 
-def compile_tpu(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+def compile_tpu(
+    environments: Environments, work: Path, versions: tuple[str, ...], devices: tuple[str, ...] = DEVICES
+) -> None:
     """Every case that lowers for TPU, by generation; the newest version first."""
-    for device in DEVICES:
+    for device in devices:
         for version in reversed(versions):
             marker = done(work, f"compile-{version}-{device}")
             if marker.exists():
@@ -172,6 +178,18 @@ def add(environments: Environments, work: Path, version: str) -> None:
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
 
 
+def replace(environments: Environments, work: Path, names: list[str]) -> None:
+    """Measure these functions anew, in every way that needs no device."""
+    measured = pack.measured_versions(DATA)
+    only = ",".join([*names, "kernel:identity"])  # by which it is known whether a dtype can be loaded at all
+    introspect(environments, work, measured)
+    lower(environments, work, measured, only)
+    lower_mosaic_gpu(environments, work, measured, only)
+    for device in DEVICES:  # no version counts as compiled of which only these functions are
+        compile_tpu(environments, work, pack.compiled_versions(DATA, device), (device,))
+    pack.replace(work, DATA, names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for what is measured")
@@ -180,11 +198,15 @@ def main() -> None:
     parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--versions", help="only these measured versions")
     parser.add_argument("--add", metavar="VERSION", help="a release newer than all in the data")
+    parser.add_argument("--replace", metavar="FUNCTIONS", help="functions of which the recipes have changed")
     options = parser.parse_args()
     measured = tuple(options.versions.split(",")) if options.versions else MEASURED
     environments = Environments(options.interpreters, options.work, options.python)
     if options.add:
         add(environments, options.work, options.add)
+        return
+    if options.replace:
+        replace(environments, options.work, options.replace.split(","))
         return
     stages = options.stages.split(",")
     if "apis" in stages:

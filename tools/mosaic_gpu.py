@@ -36,7 +36,7 @@ def add(functions: OutcomeTable, work: Path, version: str, index: int) -> None:
     """What was measured of Mosaic GPU with this version, if anything."""
     lowered = work / f"lower-mosaic_gpu-{version}.jsonl"
     if lowered.exists():
-        functions.compiled.setdefault("mosaic_gpu", []).append(index)
+        functions.has_compiled("mosaic_gpu", index)
         registries = json.loads((work / "reg" / f"{version}.json").read_text())["registries"]
         _add(functions, lowered, index, registries)
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,16 @@ class OutcomeTable:
         """Record one case."""
         cells = self.table.setdefault(key, {}).setdefault(target, {}).setdefault(index, {})
         cells[dtype] = self._number(outcome)
+
+    def has_compiled(self, target: str, index: int) -> None:
+        """Note that a version was measured for a target that lowering does not judge alone."""
+        indices = self.compiled.setdefault(target, [])
+        self.compiled[target] = sorted({*indices, index})
+
+    def forget(self, names: Collection[str]) -> None:
+        """Take out what is known of these functions."""
+        self.table = {key: by_target for key, by_target in self.table.items() if key[0] not in names}
+        self.primitives = {name: by_version for name, by_version in self.primitives.items() if name not in names}
 
     def _number(self, outcome: list[Any]) -> int:
         letter, message, primitive = outcome[0], outcome[1] or None, outcome[2]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -121,38 +122,47 @@ def pack_functions(work: Path, measured: list[str], out: Path, before: OutcomeTa
     functions = before or OutcomeTable([])
     kept, functions.measured = len(functions.measured), measured
     for index, version in list(enumerate(measured))[kept:]:
-        rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
-        unstorable = _unstorable(rows)
-        compiled = {
-            device: {row["k"]: row["r"] for row in rows_of(work / f"compile-{version}-{device}.jsonl")}
-            for device in ("v5e", "v6e")
-            if (work / "done" / f"compile-{version}-{device}").exists()
-        }
-        for device in compiled:
-            functions.compiled.setdefault(f"tpu:{device}", []).append(index)
-        unloadable = {device: _unloadable(rows, by_key) for device, by_key in compiled.items()}
-        for row in rows:
-            key, dtype = (row["f"], row["v"]), dtype_of(row)
-            if "p" in row:
-                functions.primitives.setdefault(row["f"], {}).setdefault(index, set()).update(row["p"])
-            for backend in ("triton", "tpu"):
-                result = [row["s"], "", None] if "s" in row else row.get(backend)
-                if result is None:
-                    continue
-                if result[0] == "h":
-                    result = unstorable.get((backend, dtype), result)
-                functions.add(key, backend, index, dtype, result)
-                if backend == "tpu":
-                    for device, by_key in compiled.items():
-                        said = _compiled(row, result, by_key)
-                        if said[0] == "-" and not row["v"].startswith("scalar"):
-                            said = unloadable[device].get(row["d"], said)
-                        functions.add(key, f"tpu:{device}", index, dtype, said)
-        mosaic_gpu.add(functions, work, version, index)
-        on_gpu = work / f"hardware-triton-{version}.jsonl"
-        if on_gpu.exists():
-            functions.compiled.setdefault("triton:h200", []).append(index)
-            _add_hardware(functions, on_gpu, "triton", index)
+        _add_version(functions, work, version, index)
+    return _write_functions(functions, out)
+
+
+def _add_version(functions: OutcomeTable, work: Path, version: str, index: int) -> None:
+    """What was measured with one version."""
+    rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
+    unstorable = _unstorable(rows)
+    compiled = {
+        device: {row["k"]: row["r"] for row in rows_of(work / f"compile-{version}-{device}.jsonl")}
+        for device in ("v5e", "v6e")
+        if (work / "done" / f"compile-{version}-{device}").exists()
+    }
+    for device in compiled:
+        functions.has_compiled(f"tpu:{device}", index)
+    unloadable = {device: _unloadable(rows, by_key) for device, by_key in compiled.items()}
+    for row in rows:
+        key, dtype = (row["f"], row["v"]), dtype_of(row)
+        if "p" in row:
+            functions.primitives.setdefault(row["f"], {}).setdefault(index, set()).update(row["p"])
+        for backend in ("triton", "tpu"):
+            result = [row["s"], "", None] if "s" in row else row.get(backend)
+            if result is None:
+                continue
+            if result[0] == "h":
+                result = unstorable.get((backend, dtype), result)
+            functions.add(key, backend, index, dtype, result)
+            if backend == "tpu":
+                for device, by_key in compiled.items():
+                    said = _compiled(row, result, by_key)
+                    if said[0] == "-" and not row["v"].startswith("scalar"):
+                        said = unloadable[device].get(row["d"], said)
+                    functions.add(key, f"tpu:{device}", index, dtype, said)
+    mosaic_gpu.add(functions, work, version, index)
+    on_gpu = work / f"hardware-triton-{version}.jsonl"
+    if on_gpu.exists():
+        functions.has_compiled("triton:h200", index)
+        _add_hardware(functions, on_gpu, "triton", index, {row["f"] for row in rows})
+
+
+def _write_functions(functions: OutcomeTable, out: Path) -> dict[str, Any]:
     functions.soften()
     content = functions.content()
     write(out / "ingredients.json.gz", content.pop("primitives"))
@@ -204,12 +214,12 @@ def _reviewed(row: dict[str, Any]) -> list[Any]:
     return ["k", "", None]
 
 
-def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int) -> None:
-    """What a real GPU said, over what lowering said."""
+def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int, names: Collection[str]) -> None:
+    """What a real GPU said of these functions, over what lowering said."""
     said = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
     for key, by_target in functions.table.items():
         lowered = by_target.get(backend, {}).get(index)
-        if lowered is None:
+        if lowered is None or key[0] not in names:
             continue
         for dtype, number in lowered.items():
             letter, primitive, message = functions.outcomes[number]
@@ -251,6 +261,30 @@ def add(work: Path, out: Path, version: str, libtpu: str) -> None:
     versions |= {"known": [*known, version], "measured": [*measured, version]}
     versions["libtpu"][version] = libtpu
     finish(out, versions, content)
+
+
+def measured_versions(out: Path) -> tuple[str, ...]:
+    """The versions that the packed data have measured."""
+    return tuple(json.loads((out / "versions.json").read_text(encoding="utf-8"))["measured"])
+
+
+def compiled_versions(out: Path, device: str) -> tuple[str, ...]:
+    """Those of them with which they have compiled for a TPU."""
+    measured = measured_versions(out)
+    return tuple(measured[index] for index in unpack.functions(out, [*measured]).compiled.get(f"tpu:{device}", ()))
+
+
+def replace(work: Path, out: Path, names: Collection[str]) -> None:
+    """What the data say of these functions, from what was measured anew; everything else stays as it is packed."""
+    versions = json.loads((out / "versions.json").read_text(encoding="utf-8"))
+    measured: list[str] = versions["measured"]
+    functions = unpack.functions(out, measured)
+    functions.forget(names)
+    others = copy.deepcopy(functions.table)
+    for index, version in enumerate(measured):
+        _add_version(functions, work, version, index)
+    functions.table |= others  # some of them were measured again, to judge these
+    finish(out, versions, _write_functions(functions, out))
 
 
 def finish(out: Path, versions: dict[str, Any], content: dict[str, Any]) -> None:

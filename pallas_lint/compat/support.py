@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.functions import SEMANTICS, TPU_DEVICES
+from pallas_lint.compat.outcomes import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -194,6 +195,7 @@ def _function(
         device = device_of(backend, devices)
         newest = support.verdict(backend, columns[-1], device=device)
         lost = [each for each in compat.DTYPES if not loads(each, backend, columns[-1], device)]
+        telling = _without(newest, lost)
         shown[backend] = {
             "dtypes": {
                 dtype: [_status(support, backend, version, dtype, device) for version in columns]
@@ -209,9 +211,9 @@ def _function(
             "measured_at": newest.measured_at,
             "status": newest.status,
             "since": support.since(backend, device=device),
-            "primitive": newest.primitive,
-            "message": newest.message if newest.outcome.fails else None,
-            "outcome": newest.outcome.value,
+            "primitive": telling.primitive,
+            "message": telling.message if telling.outcome.fails else None,
+            "outcome": telling.outcome.value,
             "fails_for": _failures(newest, lost),
             "compiled": newest.compiled,
             "instead": list(compat.substitutes(name, backend)),
@@ -226,6 +228,13 @@ def _function(
         "api": _api(name, versions) if history is not None and PALLAS in name else None,
         "source": compat.provenance(),
     }
+
+
+def _without(verdict: compat.Support, lost: Sequence[str]) -> compat.Support:
+    """The verdict without dtypes that cannot even be loaded, where others fail too: those say more."""
+    cells = tuple(cell for cell in verdict.cells if cell.dtype not in lost)
+    rest = verdict_of(cells, verdict.measured_at, verdict.compiled)
+    return rest if rest.outcome.fails else verdict
 
 
 def loads(dtype: str, backend: str, version: str, device: str | None = None) -> bool:

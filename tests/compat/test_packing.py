@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pallas_lint import compat
 from pallas_lint.compat import known_versions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,3 +97,32 @@ def test_a_new_version_is_added_at_the_end(tools: dict[str, Any], tmp_path: Path
     assert int(mask, 16) == 1 << len(VERSIONS["known"])
     with pytest.raises(SystemExit, match="is not newer"):
         tools["add"](work, out, newest, "1.0")
+
+
+def test_what_calls_functions_is_not_blamed_for_what_they_do() -> None:
+    """TPUs add no numbers of 8 bits, and reduce few types: loops and branches take them all the same."""
+    for name in ("jax.lax.fori_loop", "jax.lax.cond", "jax.lax.while_loop", "jax.lax.switch", "jax.jit"):
+        told = compat.function(name)
+        assert told is not None
+        for dtype in ("f32", "bf16", "i32", "i8", "u32", "bool"):
+            assert told.verdict("tpu", "0.10.2", dtype=dtype, device="v6e").status == "supported", (name, dtype)
+
+
+def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "data"
+    for folder in (work / "done", out):
+        folder.mkdir(parents=True)
+    for file in DATA.iterdir():
+        (out / file.name).write_bytes(file.read_bytes())
+    before = outcomes(tools["unpack"], out)
+    rows = [
+        {"f": "jax.jit", "v": "plain", "d": "f32", "p": ["jit"], "tpu": ["l", "no", None, "", ""]},
+        {"f": "kernel:identity", "v": "plain", "d": "f32", "p": [], "tpu": ["l", "no", None, "", ""]},
+    ]
+    (work / f"lower-{VERSIONS['measured'][-1]}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    tools["replace"](work, out, ["jax.jit"])
+    after = outcomes(tools["unpack"], out)
+    assert {key for key in before if before[key] != after[key]} == {("jax.jit", "plain")}
+    last = len(VERSIONS["measured"]) - 1
+    told = {target: by_version for target, by_version in after["jax.jit", "plain"].items() if by_version}
+    assert told == {"tpu": {last: {"f32": ("l", None, "no")}}}

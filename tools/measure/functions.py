@@ -89,7 +89,7 @@ def lower(options: argparse.Namespace) -> None:
     for number, recipe in enumerate(found):
         if number % parts != part:
             continue
-        if options.only and options.only not in recipe.function:
+        if options.only and recipe.function not in options.only.split(","):
             continue
         for dtype in kernels.wanted_dtypes(recipe):
             if options.dtypes and dtype not in options.dtypes.split(","):
@@ -189,7 +189,7 @@ def compile_tpu(options: argparse.Namespace) -> None:
         recipe = found.get((row["f"], row["v"]))
         if key in results or key in queued or recipe is None:
             continue
-        if options.only and options.only not in row["f"]:
+        if options.only and row["f"] not in options.only.split(","):
             continue
         queued.add(key)
         queue.append((key, kernels.Case(recipe, row["d"]), row["tpu"][3]))
@@ -309,7 +309,7 @@ def main() -> None:
     for name in ("lower", "compile"):
         stage = stages.add_parser(name)
         stage.add_argument("--out", type=Path, required=True)
-        stage.add_argument("--only", help="functions whose name contains this")
+        stage.add_argument("--only", help="only these functions, by their whole names")
         stage.add_argument("--limit", type=float, default=20.0, help="seconds for one case")
         stage.add_argument("--dtypes", default="", help="only these")
         if name == "lower":

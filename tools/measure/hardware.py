@@ -159,6 +159,8 @@ def work(options: argparse.Namespace) -> None:
             continue
         if options.backend == "mosaic_gpu" and set(recipe.operands) & set("cqw"):
             continue  # its copies take no block of less than 16 bytes
+        if options.only and recipe.function not in options.only.split(","):
+            continue
         for dtype in kernels.wanted_dtypes(recipe):
             if options.dtypes and dtype not in options.dtypes.split(","):
                 continue
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--part", help="for the workers themselves: which part of how many")
     parser.add_argument("--dtypes", default="", help="only these")
+    parser.add_argument("--only", default="", help="only these functions, by their whole names")
     parser.add_argument("--limit", type=float, default=12.0)
     parser.add_argument("--seconds", type=float, default=420.0, help="stop after so long")
     options = parser.parse_args()
@@ -200,7 +203,7 @@ def main() -> None:
         path = options.out.with_suffix(f".{part}")
         command = [sys.executable, __file__, "--backend", options.backend, "--out", str(path)]
         command += ["--part", f"{part}/{options.workers}", "--limit", str(options.limit)]
-        command += ["--dtypes", options.dtypes]
+        command += ["--dtypes", options.dtypes, "--only", options.only]
         running[part] = (subprocess.Popen(command, stderr=subprocess.DEVNULL), path)
 
     for part in range(options.workers):

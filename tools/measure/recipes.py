@@ -75,6 +75,19 @@ def skip(module: str, names: str) -> None:
     NOT_ARRAY.update(f"{module}.{name}" for name in names.split())
 
 
+def other(x: Any) -> Any:
+    """Another value of the type, by an operation that no backend refuses it: TPUs do not add numbers of 8 bits.
+
+    For functions that call functions, where it is the call that is measured.
+    """
+    return ~x if x.dtype == jnp.int8 else x + x
+
+
+def wide(x: Any) -> Any:
+    """`x` as one of the types that every backend reduces."""
+    return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32)
+
+
 # Parameters that are arrays whenever they are required, and constants for those that are not.
 _ARRAYS = frozenset(
     [

@@ -7,7 +7,7 @@ import jax.random as jr
 import jax.scipy.special as special
 import numpy as np
 from jax import lax, nn
-from recipes import ROWS, TILE, add, skip
+from recipes import ROWS, TILE, add, other, skip, wide
 
 L = "jax.lax."
 
@@ -76,7 +76,7 @@ add(
 )
 add(L + "clamp", plain=("x", lambda x: lax.clamp(jnp.zeros((), x.dtype), x, jnp.ones((), x.dtype))))
 add(L + "collapse", plain=("x", lambda x: lax.collapse(x, 0, 2)))
-add(L + "composite", plain=("x", lambda x: lax.composite(lambda y: y * 2, "my.op")(x)))
+add(L + "composite", plain=("x", lambda x: lax.composite(other, "my.op")(x)))
 add(
     L + "concatenate",
     axis0=("xx", lambda x, y: lax.concatenate([x, y], 0)),
@@ -84,8 +84,8 @@ add(
 )
 add(
     L + "cond",
-    value=("x", lambda x: lax.cond(jnp.max(x) > 0, lambda v: v * 2, lambda v: v * 3, x)),
-    scalar=("sx", lambda s, x: lax.cond(s > 0, lambda v: v + v, lambda v: v, x)),
+    value=("x", lambda x: lax.cond(jnp.max(wide(x)) > 0, other, lambda v: v, x)),
+    scalar=("sx", lambda s, x: lax.cond(s > 0, other, lambda v: v, x)),
 )
 for _name in ("conv", "conv_general_dilated", "conv_transpose"):
     add(
@@ -186,32 +186,39 @@ add(
     first=("x", lambda x: lax.expand_dims(x, (0,))),
     row=("v", lambda v: lax.expand_dims(v, (0,))),
 )
+
+
+def _with_index(i, c):
+    """What hangs on the index; of numbers of 32 bits few become 8, or one."""
+    return jnp.where(i < 2, other(c), c) if c.dtype.itemsize == 1 else c + i.astype(c.dtype)
+
+
 add(
     L + "fori_loop",
-    static=("x", lambda x: lax.fori_loop(0, 4, lambda i, c: c + c, x)),
-    dynamic=("sx", lambda s, x: lax.fori_loop(0, s, lambda i, c: c + c, x)),
-    unrolled=("x", lambda x: lax.fori_loop(0, 4, lambda i, c: c + c, x, unroll=True)),
-    index=("x", lambda x: lax.fori_loop(0, 4, lambda i, c: c + i.astype(c.dtype), x)),
+    static=("x", lambda x: lax.fori_loop(0, 4, lambda i, c: other(c), x)),
+    dynamic=("sx", lambda s, x: lax.fori_loop(0, s, lambda i, c: other(c), x)),
+    unrolled=("x", lambda x: lax.fori_loop(0, 4, lambda i, c: other(c), x, unroll=True)),
+    index=("x", lambda x: lax.fori_loop(0, 4, _with_index, x)),
 )
 add(
     L + "while_loop",
     vector=(
         "sx",
-        lambda s, x: lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] + c[1]), (s, x))[1],
+        lambda s, x: lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, other(c[1])), (s, x))[1],
     ),
     scalar=("s", lambda s: lax.while_loop(lambda c: c < 4, lambda c: c + 1, s)),
 )
 add(
     L + "scan",
-    carry=("x", lambda x: lax.scan(lambda c, _: (c + c, None), x, None, length=4)[0]),
+    carry=("x", lambda x: lax.scan(lambda c, _: (other(c), None), x, None, length=4)[0]),
     xs=("x", lambda x: lax.scan(lambda c, r: (c + r, r), jnp.zeros((128,), x.dtype), x)),
 )
-add(L + "map", plain=("x", lambda x: lax.map(lambda r: r + r, x)))
+add(L + "map", plain=("x", lambda x: lax.map(other, x)))
 add(
     L + "switch",
-    plain=("sx", lambda s, x: lax.switch(s, [lambda v: v, lambda v: v + v, lambda v: v + v + v], x)),
+    plain=("sx", lambda s, x: lax.switch(s, [lambda v: v, other, lambda v: other(other(v))], x)),
 )
-add(L + "platform_dependent", plain=("x", lambda x: lax.platform_dependent(x, default=lambda v: v + v)))
+add(L + "platform_dependent", plain=("x", lambda x: lax.platform_dependent(x, default=other)))
 add(L + "full", plain=("", lambda: lax.full(TILE, 1.0)))
 add(L + "full_like", plain=("x", lambda x: lax.full_like(x, 1)))
 add(L + "empty", plain=("", lambda: lax.empty(TILE, jnp.float32)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from recipes import ROWS, TILE, add, skip
+from recipes import ROWS, TILE, add, other, skip, wide
 
 J = "jax.numpy."
 HALF = np.array([True] * (ROWS // 2) + [False] * (ROWS // 2))
@@ -16,7 +16,7 @@ skip(
     "result_type issubdtype isdtype iterable isscalar ndim shape size iscomplexobj isrealobj finfo iinfo",
 )
 
-add(J + "apply_along_axis", plain=("x", lambda x: jnp.apply_along_axis(lambda r: r * 2, 0, x)))
+add(J + "apply_along_axis", plain=("x", lambda x: jnp.apply_along_axis(other, 0, x)))
 add(J + "apply_over_axes", plain=("x", lambda x: jnp.apply_over_axes(jnp.sum, x, (0, 1))))
 add(
     J + "arange",
@@ -164,7 +164,7 @@ for _name in ("quantile", "nanquantile"):
     add(J + _name, plain=("x", lambda x, n=_name: getattr(jnp, n)(x, 0.5, axis=-1)))
 add(
     J + "piecewise",
-    plain=("x", lambda x: jnp.piecewise(x, [x < 0, x >= 0], [lambda v: v * 2, lambda v: v * 3])),
+    plain=("x", lambda x: jnp.piecewise(x, [x < 0, x >= 0], [other, lambda v: v])),
 )
 add(J + "place", plain=("xbx", lambda x, b, y: jnp.place(x, b, y, inplace=False)))
 add(J + "put", plain=("xw", lambda x, w: jnp.put(x, jnp.arange(4), w, inplace=False)))
@@ -224,6 +224,13 @@ add(
     last=("xx", lambda x, y: jnp.stack([x, y], -1)),
     vectors=("vv", lambda x, y: jnp.stack([x, y])),
 )
+
+
+def _columns(x):
+    rows = wide(x)
+    return [rows.max(1, keepdims=True).astype(x.dtype), rows.min(1, keepdims=True).astype(x.dtype)]
+
+
 for _name in ("concatenate", "concat"):
     add(
         J + _name,
@@ -231,7 +238,7 @@ for _name in ("concatenate", "concat"):
         axis1=("xx", lambda x, y, n=_name: getattr(jnp, n)([x, y], axis=1)),
         columns=(
             "x",
-            lambda x, n=_name: getattr(jnp, n)([x.max(1, keepdims=True), x.min(1, keepdims=True)], axis=1),
+            lambda x, n=_name: getattr(jnp, n)(_columns(x), axis=1),
         ),
     )
 add(
@@ -263,7 +270,7 @@ add(J + "tri", plain=("", lambda: jnp.tri(ROWS, 128)))
 for _name in ("tril_indices_from", "triu_indices_from"):
     add(J + _name, plain=("m", lambda m, n=_name: getattr(jnp, n)(m)))
 add(J + "vander", plain=("v", lambda v: jnp.vander(v, 4)))
-add(J + "vectorize", plain=("x", lambda x: jnp.vectorize(lambda r: r * 2, signature="(n)->(n)")(x)))
+add(J + "vectorize", plain=("x", lambda x: jnp.vectorize(other, signature="(n)->(n)")(x)))
 add(
     J + "where",
     arrays=("bxx", lambda b, x, y: jnp.where(b, x, y)),
