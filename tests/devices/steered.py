@@ -90,3 +90,45 @@ def twice(x):
     launched = launch(_copies, x.shape, x.dtype, plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier())
     y = launched(jnp.ones(1, jnp.int32), x)
     return launched(jnp.zeros(1, jnp.int32), y)
+
+
+def scheduled(x, defect=""):
+    """Clusters that take over the work of others, with one warpgroup that fetches and one that stores."""
+    rows = 64
+    threads = {"grid": (x.shape[0] // rows,), "grid_names": ("i",), "num_threads": 2, "thread_name": "wg"}
+
+    def kernel(x_gmem, o_gmem, smem, full, free):
+        wg = lax.axis_index("wg")
+
+        @plgpu.dynamic_scheduling_loop(grid_names=("i",), thread_axis="wg")
+        def _(info):
+            [at] = info.index
+            own = pl.ds(at * rows, rows)
+
+            @pl.when(wg == 0)
+            def _():
+                @pl.when(info.local_index > 0)
+                def _():
+                    if defect != "not waited for":
+                        plgpu.barrier_wait(free)
+
+                plgpu.copy_gmem_to_smem(x_gmem.at[own], smem, full)
+
+            @pl.when(wg == 1)
+            def _():
+                plgpu.barrier_wait(full)
+                plgpu.copy_smem_to_gmem(smem, o_gmem.at[own])
+                plgpu.wait_smem_to_gmem(0)
+
+                @pl.when((at == 0) if defect == "freed once" else (at >= 0))
+                def _():
+                    plgpu.barrier_arrive(free)
+
+    scratch = plgpu.SMEM((rows, 128), x.dtype), plgpu.Barrier(), plgpu.Barrier()
+    return launch(kernel, x.shape, x.dtype, *scratch, **threads)(x)
+
+
+def without_a_message(x):
+    """It asks for what only a GPU has, and goes wrong there for another reason."""
+    assert jax.devices()[0].core_count
+    raise ValueError("of GPUs")

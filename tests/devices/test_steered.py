@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.devices.test_gpu_probing import findings, worker
+from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.specs import parse_target
+from pallas_lint.report.lines import Lines
+from tests.devices.test_gpu_probing import HERE, findings, worker
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -59,3 +63,22 @@ def test_launches_of_one_kernel_have_their_own(worker: Worker) -> None:
         ends[launch.place["line"]] = stage.ok
     assert [ok for _, ok in sorted(ends.items())] == [True, False]
     assert [finding.code for finding in found] == ["PAL910"]
+
+
+@pytest.mark.parametrize(
+    ("defect", "wanted"),
+    [("", []), ("freed once", ["PAL910"]), ("not waited for", ["PAL905", "PAL912"])],
+)
+def test_work_of_other_clusters(worker: Worker, defect: str, wanted: list[str]) -> None:
+    """The first cluster gets some of it; that of a grid of one gets none."""
+    detail, found = verdict(worker, "scheduled", "f32[640,128]", f"defect={defect!r}")
+    assert "every order" in detail and sorted(set(found)) == wanted
+    detail, found = verdict(worker, "scheduled", "f32[64,128]", f"defect={defect!r}")
+    assert "every order" in detail and found == []
+
+
+def test_what_goes_wrong_on_a_gpu_that_was_asked_for(worker: Worker) -> None:
+    target = parse_target("steered.py::without_a_message", [X])
+    result = Session(worker, HERE, Conditions(targets=("mosaic-gpu:sm90",))).probe(target)
+    [found], _ = findings_of(result, HERE, Lines(HERE).line)
+    assert found.code == "PAL901" and "of GPUs" in found.message

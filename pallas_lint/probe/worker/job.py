@@ -233,15 +233,19 @@ class _Job:
         except Exception as error:
             if tpu is None and "SparseCore" in str(error):
                 return self._traced(function, f"tpu:{SPARSE}")
-            on_gpu = self._traced_on_gpu(function, gpu)
+            wanted = bool(targets) and all(text.startswith("mosaic-gpu") for text in targets)
+            on_gpu = self._traced_on_gpu(function, gpu, wanted=wanted)
             if on_gpu is None:
                 raise
             return on_gpu
         # Most kernels of Mosaic GPU ask how many multiprocessors there are, and make a grid of that.
         return (_are_of_gpus(records) and self._traced_on_gpu(function, gpu)) or records
 
-    def _traced_on_gpu(self, function: Any, target: str) -> list[Record] | None:
-        """None where it launches nothing there, or what is not for GPUs."""
+    def _traced_on_gpu(self, function: Any, target: str, *, wanted: bool = False) -> list[Record] | None:
+        """None where it launches nothing there, or what is not for GPUs.
+
+        `wanted`: there and nowhere else, so that what is wrong there is what is wrong.
+        """
         import jax
 
         before = self.device, self.program
@@ -249,6 +253,8 @@ class _Job:
         try:
             records = self._traced(function, target)
         except Exception:
+            if wanted:
+                raise
             records = []
         if _are_of_gpus(records):
             return records

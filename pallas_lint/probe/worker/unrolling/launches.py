@@ -9,7 +9,7 @@ from typing import Any
 
 from ...devices.events import Lines
 from ..launches.launch import Launch, Operand, kernel_jaxpr
-from . import communication, control, forks, warpgroups  # noqa: F401  they say what operations do
+from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they say what operations do
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled
 from .scopes import MOST_VALUES, allocate
 from .unroller import Core, Unroller
@@ -74,6 +74,7 @@ def blocks_of(launch: Launch) -> Iterator[Lines]:
         raise Unmodelled(f"a cluster of more than {MOST_LINES} warpgroups")
     for point in dict.fromkeys((tuple(0 for _ in grid), tuple(size - 1 for size in grid))):
         cluster = warpgroups.Cluster(grid, point, dict(zip(mesh.grid_names, grid)), sizes)
+        cluster.others = scheduling.taken_over(grid, point)
         for run in cluster.begin(threads, mesh.thread_name):
             _unroll(run, launch)
             cluster.vague += run.vague

@@ -28,7 +28,18 @@ _IGNORED = frozenset(
 
 # Operations that others see: in whole, and by what is in their names.
 _SPEAKING = frozenset({"run_scoped", "run_state", "mpmd_map", "core_map", "commit_group"})
-_ABOUT = ("semaphore", "dma", "barrier_", "mem_to_", "wgmma", "tcgen05", "commit_smem", "commit_tmem", "_tmem")
+_ABOUT = (
+    "semaphore",
+    "dma",
+    "barrier_",
+    "mem_to_",
+    "wgmma",
+    "tcgen05",
+    "commit_smem",
+    "commit_tmem",
+    "_tmem",
+    "cluster_cancel",
+)
 
 Rule = Callable[["Unroller", Any, list[Any]], list[Any]]
 RULES: dict[str, Rule] = {}

@@ -20,8 +20,11 @@ from .scopes import scoped
 from .unroller import Core, Home, Unroller, rule
 
 _LOADS, _STORES, _WGMMA, _TCGEN05 = "loads", "stores", "wgmma", "tcgen05"
+CANCELS = "cancels"
 # Who is done in order: with wgmma each warpgroup's products, in tensor memory all of a block.
-_ORDERED: dict[str, Literal["", "line", "device"]] = {_LOADS: "", _STORES: "", _WGMMA: "line", _TCGEN05: "device"}
+_ORDERED: dict[str, Literal["", "line", "device"]] = {
+    _LOADS: "", _STORES: "", CANCELS: "", _WGMMA: "line", _TCGEN05: "device"
+}  # fmt: skip
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Cluster:
     lines: list[list[Event]] = field(default_factory=list)
     homes: list[int] = field(default_factory=list)  # the first line of each block, whose the block's memory is
     vague: int = 0
+    others: list[tuple[int, ...]] = field(default_factory=list)  # the clusters whose work it takes over, one by one
 
     def begin(self, threads: int, axis: str | None) -> list[Unroller]:
         """The lines of all blocks, before they run."""
@@ -85,6 +89,8 @@ class Work:
     groups: list[list[tuple[Semaphore, Semaphore]]] = field(default_factory=list)
     products: list[Semaphore] = field(default_factory=list)
     numbers: Any = field(default_factory=itertools.count)
+    asked: dict[Region, int] = field(default_factory=dict)  # for others' work: where which answer is
+    questions: int = 0
 
     def semaphore(self, line: int, name: str) -> Semaphore:
         """A new one, of a single work."""
@@ -133,7 +139,7 @@ def work_of(run: Unroller, place: Any) -> Work:
     return work
 
 
-class _Given:
+class Given:
     """The operands of an operation: references first, then what their transforms are made of, a predicate last."""
 
     def __init__(self, run: Unroller, equation: Any, values: list[Any], count: int) -> None:
@@ -159,7 +165,7 @@ class _Given:
 
 @rule("barrier_arrive")
 def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 1)
+    given = Given(run, equation, values, 1)
     work = work_of(run, given.place)
     view = given.view(0, "transforms_treedef")
     for block in work.arrives_at(view.buffer.barrier) if given.happens else ():
@@ -169,7 +175,7 @@ def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("barrier_wait")
 def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 1)
+    given = Given(run, equation, values, 1)
     work = work_of(run, given.place)
     barrier = work.barrier(given.view(0, "transforms_treedef"), given.place)
     work.waits[barrier] += 1
@@ -190,7 +196,7 @@ def _arrive_and_wait(run: Unroller, equation: Any, values: list[Any]) -> list[An
 def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if not equation.params.get("has_barrier", True):
         raise Unmodelled("a copy to shared memory without a barrier", run.place(equation))
-    given = _Given(run, equation, values, 3)
+    given = Given(run, equation, values, 3)
     work = work_of(run, given.place)
     source, target = given.view(0, "src_transforms_treedef"), given.view(1, "dst_transforms_treedef")
     barrier = given.view(2, "barrier_transforms_treedef")
@@ -203,7 +209,7 @@ def _load(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         target = _share(target, group.index(work.block), len(group))
     for block in ([work.block] if tracked else group) if given.happens else ():
         signalled = work.barrier(barrier, given.place, group[0] if tracked else block)
-        _begin(run, given.place, [source], [(target, block)], signalled, unit=_LOADS, size=share)
+        begin(run, given.place, [source], [(target, block)], signalled, unit=_LOADS, size=share)
     if not given.happens and environment.version() < (0, 12):  # it arrives all the same
         if axes:
             raise Unmodelled("a copy for several blocks that a predicate leaves out", given.place)
@@ -223,14 +229,14 @@ def _share(view: View, at: int, count: int) -> View:
 
 @rule("copy_smem_to_gmem")
 def _store(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 2)
+    given = Given(run, equation, values, 2)
     work = work_of(run, given.place)
     source, target = given.view(0, "src_transforms_treedef"), given.view(1, "dst_transforms_treedef")
     if given.happens:
         read, done = work.semaphore(run.line, "copies read"), work.semaphore(run.line, "copies done")
         work.stores.append((read, done))
         added = equation.params.get("reduction_op") is not None  # several may add to one place
-        _begin(run, given.place, [source], [] if added else [(target, work.block)], done, read, unit=_STORES)
+        begin(run, given.place, [source], [] if added else [(target, work.block)], done, read, unit=_STORES)
     if equation.params.get("commit_group", True):
         _close(run, equation, [])
     return []
@@ -261,7 +267,7 @@ def _wait_for_stores(run: Unroller, equation: Any, values: list[Any]) -> list[An
     return []
 
 
-def _begin(
+def begin(
     run: Unroller,
     place: Any,
     reads: list[View],
@@ -273,7 +279,7 @@ def _begin(
     what: str = "copy",
     size: int = 1,
 ) -> None:
-    """Tell a work. `writes`: with the blocks whose memory it is."""
+    """Tell a work of a unit. `writes`: with the blocks whose memory it is."""
     cluster = work_of(run, place).cluster
     source = tuple(view.region() for view in reads)
     target = tuple(_of_block(cluster, view, block) for view, block in writes)
@@ -291,7 +297,7 @@ def _of_block(cluster: Cluster, view: View, block: int) -> Region:
 
 @rule("wgmma_ref")
 def _multiply(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 3)
+    given = Given(run, equation, values, 3)
     work = work_of(run, given.place)
     views = [given.view(0, "acc_transforms_tree")]
     for at, tree in ((1, "a_transforms_tree"), (2, "b_transforms_tree")):
@@ -299,7 +305,7 @@ def _multiply(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
             views.append(given.view(at, tree))
     done = work.semaphore(run.line, "wgmma")
     work.products.append(done)
-    _begin(run, given.place, views[1:], [(views[0], work.block)], done, unit=_WGMMA, what="wgmma")
+    begin(run, given.place, views[1:], [(views[0], work.block)], done, unit=_WGMMA, what="wgmma")
     return []
 
 
@@ -341,7 +347,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
         raise Unmodelled("a product with scales or of sparse operands", place)
     blocks = _doing(run, params.get("collective_axis"), place)
     arrives = bool(params.get("arrive"))
-    given = _Given(run, equation, values, 5 if arrives else 4)
+    given = Given(run, equation, values, 5 if arrives else 4)
     views = [given.view(at, f"{name}_transforms_tree") for at, name in enumerate(("acc", "a", "b"))]
     again = given.refs[3]  # whether it adds to what is there
     reads = views[1:] + ([] if not isinstance(again, Unknown) and not again else views[:1])
@@ -349,7 +355,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
     for block in blocks:
         own = [_moved(work.cluster, view, block) for view in reads]
         done = work.semaphore(run.line, "tcgen05_mma")
-        _begin(run, place, own, [(views[0], block)], done, unit=_TCGEN05, what="tcgen05_mma")
+        begin(run, place, own, [(views[0], block)], done, unit=_TCGEN05, what="tcgen05_mma")
     if arrives:
         _tell_done(run, given.view(4, "barrier_transforms_tree"), blocks, place)
     return []
@@ -376,12 +382,12 @@ def _tell_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None
     work = work_of(run, place)
     for block in blocks:
         barrier = work.barrier(view, place, block)
-        _begin(run, place, [], [], barrier, unit=_TCGEN05, what="commit", size=work.cluster.size)
+        begin(run, place, [], [], barrier, unit=_TCGEN05, what="commit", size=work.cluster.size)
 
 
 @rule("tcgen05_commit_arrive")
 def _commit(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 1)
+    given = Given(run, equation, values, 1)
     if given.happens:
         blocks = _doing(run, equation.params.get("collective_axis"), given.place)
         _tell_done(run, given.view(0, "barrier_transforms_tree"), blocks, given.place)
@@ -390,32 +396,32 @@ def _commit(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("async_copy_smem_to_tmem", "async_copy_scales_to_tmem", "async_copy_sparse_metadata_to_tmem")
 def _copy_to_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 2)
+    given = Given(run, equation, values, 2)
     work = work_of(run, given.place)
     source, target = given.view(0, "smem_tree"), given.view(1, "tmem_tree")
     for block in _doing(run, equation.params.get("collective_axis"), given.place):
         done = work.semaphore(run.line, "copies to TMEM")
-        _begin(run, given.place, [_moved(work.cluster, source, block)], [(target, block)], done, unit=_TCGEN05)
+        begin(run, given.place, [_moved(work.cluster, source, block)], [(target, block)], done, unit=_TCGEN05)
     return []
 
 
 @rule("async_load")
 def _load_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 1)
+    given = Given(run, equation, values, 1)
     access(run, equation, given.view(0, "tree"), writes=False)
     return [UNKNOWN] * len(equation.outvars)
 
 
 @rule("async_store_tmem", "async_store")
 def _store_tensor_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 2)
+    given = Given(run, equation, values, 2)
     access(run, equation, given.view(0, "tree"), writes=True)
     return [UNKNOWN] * len(equation.outvars)
 
 
 @rule("store")
 def _store_itself(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    given = _Given(run, equation, values, 2)
+    given = Given(run, equation, values, 2)
     access(run, equation, given.view(0, "tree"), writes=True)
     return []
 
@@ -440,14 +446,6 @@ def _seen_by_nobody(run: Unroller, equation: Any, values: list[Any]) -> list[Any
 @rule("get_global")
 def _global(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     raise Unmodelled("a semaphore in main memory", run.place(equation))
-
-
-@rule("inline_mgpu", "inline_mgpu_p")
-def _inline(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    """What only gives values orders nothing; what gives none may wait for other warpgroups, or be a fence."""
-    if not equation.outvars or any(isinstance(value, Buffer | View) for value in values):
-        raise Unmodelled("`inline_mgpu`", run.place(equation))
-    return [UNKNOWN] * len(equation.outvars)
 
 
 # -- registers -----------------------------------------------------------------------------------------------
