@@ -84,10 +84,10 @@ def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
         yield from (f"{part}\n".replace("\N{NO-BREAK SPACE}", " ") for part in folded)
     jax = settings.jax
     versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
-    yield f"\n# jax: {versions}, {'assumed' if jax.assumed else visible(jax.source)}\n"
-    if jax.note:
-        yield f"# {visible(jax.note)}\n"
-    yield f"# rules: {len(settings.enabled)} enabled\n"
+    facts = [f"jax: {versions}, {'assumed' if jax.assumed else visible(jax.source)}", visible(jax.note or "")]
+    yield "\n"
+    for line in (*filter(None, facts), f"rules: {len(settings.enabled)} enabled"):
+        yield from (f"# {part.lstrip()}\n" for part in wrapped(line, width_of(sys.stdout), 2, 2))
 
 
 def _plain(value: Any) -> Any:

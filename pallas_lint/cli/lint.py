@@ -190,6 +190,7 @@ def _with_hints(found: Discovery) -> list[LintError]:
         import difflib
 
         near = difflib.get_close_matches(error.path, COMMANDS, n=1, cutoff=0.75)
+        near += ["rule"] if error.path == "explain" else []  # what other linters call it
         if error.message == "no such file or folder" and error.path in ("check", "lint"):
             error = evolve(error, message=f"{error.message} (linting needs no command: leave `{error.path}` out)")
         elif error.message == "no such file or folder" and near:

@@ -28,16 +28,17 @@ PROBE_STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 COMMANDS = ("rule", "support", "probe", "server", "config", "completion", "clean")
 _EPILOG = """\
 commands:
-  pallas-lint [PATH ...]     lint files and folders (what happens without a command)
+  pallas-lint [PATH ...]     lint files and folders
   pallas-lint rule CODE      explain a rule
   pallas-lint support QUERY  say where a function can be used in a kernel
-  pallas-lint probe WHAT     trace, run, lower and compile a kernel without its device
+  pallas-lint probe WHAT     trace, run and compile a kernel without its device
   pallas-lint server         the language server, for editors
-  pallas-lint config         show the effective settings and where each came from
-  pallas-lint completion SH  print the completion script of a shell: bash, zsh or fish
+  pallas-lint config         show the settings in force, each with its origin
+  pallas-lint completion SH  print a script that completes: bash, zsh or fish
   pallas-lint clean          remove cached results
 
-exit status: 0 nothing at or above --fail-on, 1 findings, 2 bad usage, bad settings, unreadable input
+exit status: 0 nothing at or above --fail-on, 1 findings,
+             2 bad usage, bad settings, unreadable input
 """
 
 
@@ -187,9 +188,10 @@ def _probe_parser() -> argparse.ArgumentParser:
         usage="pallas-lint probe [OPTIONS] FILE::FUNCTION [ARGUMENT ...]\n"
         "       pallas-lint probe [OPTIONS] FILE ...\n"
         "       pallas-lint probe [OPTIONS] --capture -- COMMAND ...",
-        description="Trace, run, lower and compile kernels without their device, in the project's own environment. "
-        "This runs the code that it is given.",
-        epilog="arguments: f32[8,128], i32[4]=[3,1,0,2], lists, tuples and dicts of them, bm=128, Python literals",
+        description="Trace, run, lower and compile kernels without their device, in the project's\n"
+        "own environment. This runs the code that it is given.",
+        epilog="arguments: f32[8,128], i32[4]=[3,1,0,2], lists, tuples and dicts of them,\n"
+        "           bm=128, Python literals",
         formatter_class=formatter,
         allow_abbrev=False,
     )
@@ -302,7 +304,7 @@ def _completion_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint completion",
         description="Print a script with which a shell completes commands, options and rules.",
-        epilog='bash, zsh: eval "$(pallas-lint completion bash)"    fish: pallas-lint completion fish | source',
+        epilog='bash, zsh: eval "$(pallas-lint completion bash)"\n     fish: pallas-lint completion fish | source',
         formatter_class=formatter,
         allow_abbrev=False,
     )

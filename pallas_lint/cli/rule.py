@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import terminal
@@ -95,9 +96,9 @@ def _explained(infos: Sequence[Any], style: Style) -> Iterator[str]:
     for number, info in enumerate(infos):
         if number:
             yield "\n"
-        title = f"{style.severity(info.severity, info.code)} {style.bold(info.name)} [{_facts(info)}]\n"
-        yield title
+        title = f"{style.severity(info.severity, info.code)} {style.bold(info.name)} [{_facts(info)}]"
         width = width_of(sys.stdout)
+        yield from (f"{part}\n" for part in wrapped(title, width, 0, 2))
         if style.colour or width is not None:
             yield _formatted(info.docs(), width or _WIDEST, colour=style.colour)
         else:
@@ -114,11 +115,15 @@ def _formatted(text: str, width: int, *, colour: bool) -> str:
     console = Console(file=io.StringIO(), force_terminal=colour, no_color=not colour, width=min(width, _WIDEST))
     console.print(Markdown(text))
     shown: str = console.file.getvalue()  # type: ignore[attr-defined]
-    return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
+    lines = [line.rstrip() for line in shown.splitlines()]
+    if not colour:  # around code there are blank lines of its background's colour
+        lines = [line for before, line in pairwise(["", *lines]) if line or before]
+    return "\n".join(lines) + "\n"
 
 
 def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:
     longest, width = max((len(info.name) for info in infos), default=0), width_of(sys.stdout)
+    narrow = width is not None and len(f"PAL000  {'':{longest}}  warning  fix?") > width
     for info in infos:
         code = style.severity(info.severity, info.code)
         fix = {"safe": "fix", "unsafe": "fix?"}.get(info.fix or "", "")
@@ -128,7 +133,8 @@ def _listed(infos: Sequence[Any], style: Style) -> Iterator[str]:
         if width is None or columns_of(line) <= width:
             yield f"{line}\n"
         else:  # what is left beside the columns is too little for a sentence
-            yield f"{head.rstrip()}\n"
+            head = " ".join(head.split()) if narrow else head.rstrip()
+            yield from (f"{part}\n" for part in wrapped(head, width, 0, 8))
             yield from (f"        {part}\n" for part in wrapped(summary, width - 8))
     yield "\n"
     closing = "fix: safe, fix?: a person must look. `pallas-lint rule CODE` explains one."

@@ -166,6 +166,7 @@ def _history(states: Sequence[str], versions: Sequence[str]) -> str:
     """ "runs since 0.11.2 (lowers before)"; "no in every release"."""
     pairs = groupby(zip(versions, states, strict=True), key=lambda each: each[1])
     runs: list[tuple[str, list[str]]] = [(state, [version for version, _ in those]) for state, those in pairs]
+    runs = [("not measured" if state == "?" else state, those) for state, those in runs]
     newest, since = runs[-1]
     if len(runs) == 1:
         return newest + ("" if len(versions) == 1 else " in every release")

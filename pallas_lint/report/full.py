@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.report import Report
 
 LONGEST_LINE = 140  # columns of a source line that are shown
-_CUT = "..."
+_CUT = "…"
 MOST_ALIKE = 4  # findings that say the same of one file: from here on the first stands for all
 MOST_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
 
@@ -106,7 +106,7 @@ def _gutter(finding: Finding, report: Report) -> int:
 def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str], *, context: bool) -> Iterator[str]:
     """The source lines of `span` with carets below what it covers; nothing where the text is not at hand."""
     dim = report.style.dim
-    # Beside the gutter and its bar; both ends may be cut off, which dots show.
+    # Beside the gutter and its bar; both ends may be cut off, which an ellipsis shows.
     room = LONGEST_LINE if report.width is None else report.width - gutter - len(" | ") - 2 * len(_CUT)
     longest = min(LONGEST_LINE, max(room, 1))
     bar = dim("|")

@@ -27,12 +27,20 @@ def rows(report: Report) -> list[dict[str, Any]]:
 
 
 def render(report: Report) -> Iterator[str]:
-    """A line a rule: count, code, how many can be fixed, name."""
+    """A line a rule: count, code, how many can be fixed, name. Where that does not fit, what can be fixed is below."""
     told = rows(report)
     table = [(str(row["count"]), row["code"], row["name"]) for row in told]
     marks = [_mark(row["fixable"], row["unsafe"]) for row in told]
     digits = max((len(total) for total, *_ in table), default=0)
     pad = max(map(len, marks), default=0)
+    longest = max(
+        (digits + len("  ") + len(code) + 2 * len("  ") + pad + len(name) for _, code, name in table), default=0
+    )
+    if report.width is not None and longest > report.width:
+        for (total, code, name), mark in zip(table, marks, strict=True):
+            yield f"{total:>{digits}}  {report.style.bold(code)}  {name}\n"
+            yield f"{' ' * digits}  {mark}\n" if mark else ""
+        return
     for (total, code, name), mark in zip(table, marks, strict=True):
         gap = f"  {mark:{pad}}" if pad else ""
         yield f"{total:>{digits}}  {report.style.bold(code)}{gap}  {name}\n"

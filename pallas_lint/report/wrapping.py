@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NARROWEST = 40  # columns: what claims to be narrower is not believed
+_BLANK = re.compile(r"(?<!\d) | (?!(?:[nµm]?s|[kKMG]i?B)\b)")  # where a line may end: not before a unit
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
 
@@ -40,7 +41,7 @@ def wrapped(text: str, width: int | None, first: int = 0, indent: int = 0) -> It
         return
     line: list[str] = []
     column = first
-    for word in text.split(" "):
+    for word in _BLANK.split(text):
         taken = columns_of(word)
         if line and column + 1 + taken > width:
             yield " ".join(line)

@@ -183,6 +183,7 @@ def test_a_missing_path_is_an_error_and_the_rest_is_linted(kernel_file: Path, li
     assert "nope.py: error: no such file or folder" in ran.err
     assert "PAL301" in ran.out
     assert "there is a command `rule`" in lint("rules").err
+    assert "there is a command `rule`" in lint("explain", "PAL301").err
     assert "leave `check` out" in lint("check").err
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invocation import OLD
 
+from pallas_lint.cli.parser import COMMANDS
 from pallas_lint.report.style import Style
 from pallas_lint.report.wrapping import columns_of, wrapped
 
@@ -101,6 +102,20 @@ def test_text_fits_the_terminal(
     assert as_data["findings"]
 
 
+def test_statistics_fit_the_terminal(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    told = lint("--isolated", *OLD, "--statistics").out.splitlines()
+    assert told[:2] == ["1  PAL301  index-map-element-offset", "   [1 fixable]"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help_fits_a_usual_terminal(lint: Lint, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = lint(*command, "--help").out.splitlines()
+    assert lines[0].startswith("usage: pallas-lint")
+    assert max(map(len, lines)) <= 80
+
+
 WORDS = st.lists(st.text("ab日é", min_size=1, max_size=12), min_size=1, max_size=30)
 
 
@@ -111,6 +126,11 @@ def test_wrapping_loses_nothing_and_fits(words: list[str], width: int, first: in
     for number, line in enumerate(lines):
         taken = columns_of(line) + (0 if number else first)
         assert taken <= width or len(line.split()) == 1
+
+
+def test_numbers_keep_together_with_their_units() -> None:
+    told = list(wrapped("blocks take 448 KiB of 16 MiB in 5.85 µs and 3 steps of 2 s", 14))
+    assert told == ["blocks take", "448 KiB of", "16 MiB in", "5.85 µs and 3", "steps of 2 s"]
 
 
 def test_colours_and_links_take_no_columns() -> None:

@@ -250,8 +250,8 @@ def test_tabs_wide_and_joined_characters_are_pointed_at() -> None:
 
 def test_a_line_without_end_is_cut_around_the_place() -> None:
     line, carets = underline("x" * 100_000 + "HERE" + "y" * 100_000, 100_000, 100_004)
-    assert line.startswith("...x")
-    assert line.endswith("y...")
+    assert line.startswith("…x")
+    assert line.endswith("y…")
     assert line[carets.index("^") : len(carets)] == "HERE"
     assert len(line) <= LONGEST_LINE + 6
 

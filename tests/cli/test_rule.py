@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
     from invocation import Ran
 
     Lint = Callable[..., Ran]
@@ -33,6 +34,16 @@ def test_rules_as_markdown(lint: Lint) -> None:
     page = lint("rule", "PAL301", "--output-format", "markdown").out
     assert page.startswith("# PAL301")
     assert page in lint("rule", "--all", "--output-format", "markdown").out
+
+
+def test_pages_and_the_list_fit_the_terminal(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in (200, 80, 40):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        page = lint("rule", "PAL402").out
+        assert "\n\n\n" not in page
+        for text in (page, lint("rule").out):
+            assert max(map(len, text.splitlines())) <= columns
+    assert "\nPAL002 unused-suppression warning fix\n" in lint("rule").out
 
 
 def test_the_list_of_rules(lint: Lint) -> None:

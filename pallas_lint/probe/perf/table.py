@@ -104,13 +104,14 @@ def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine, width: i
         if line["share"] < 0.005:
             continue
         head = f"  {line['share']:>5.0%}  {UNITS.get(line['unit'], line['unit']):<8} "
-        where = "the loop over the grid, its copies and waits"
         if line["path"]:
             head += f"{visible(line['path'])}:{line['line']}  "
             text = (source_line(line["path"], line["line"]) or "").strip()
-            where = _cut(visible(text), _WIDEST if width is None else max(width - columns_of(head), _NARROWEST))
-        yield f"{head}{where}"
+            yield head + _cut(visible(text), _WIDEST if width is None else max(width - columns_of(head), _NARROWEST))
+        else:
+            where = "the loop over the grid, its copies and waits"
+            yield from wrapped(head + where, width, 0, columns_of(head))
 
 
 def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
