@@ -127,6 +127,10 @@ def test_links_of_the_readme_are_all_defined_and_used() -> None:
     assert used == defined
 
 
+def test_the_changelog_has_no_overlong_lines() -> None:
+    assert [line for line in read("CHANGELOG.md").splitlines() if len(line) > 120] == []
+
+
 def test_the_extension_brings_its_licence() -> None:
     assert read("vscode-extension/LICENSE") == read("LICENSE")
     assert MANIFEST["repository"]["url"] == f"{ADDRESS}.git"
