@@ -179,11 +179,13 @@ def _in_own_environment() -> Evidence | None:
 
 
 def _in_folders(folders: list[Path]) -> Evidence | None:
+    is_anybodys = folders[-1] == folders[-1].parent  # nothing says where the project ends: which one is told
     for place in folders:
         for name in ENVIRONMENT_FOLDERS:
             version = _installed(_site_packages(place / name))
             if version:
-                return Evidence((version,), exact=True, source=f"from {name}")
+                told = place / name if is_anybodys else name
+                return Evidence((version,), exact=True, source=f"from {told}")
     ranges: Evidence | None = None
     for place in folders:
         names = _names(place)
