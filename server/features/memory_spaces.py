@@ -25,7 +25,8 @@ async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) ->
     """Each name of a ref as a parameter; the modifier says in which memory it is."""
     data: list[int] = []
     line = column = 0
-    for where, kind in await _refs(ls, params.text_document.uri):
+    _, found = await _refs(ls, params.text_document.uri)
+    for where, kind in found:
         start = where.start
         begins = start.character - (column if start.line == line else 0)
         data += (start.line - line, begins, where.end.character - start.character, 0, 1 << KINDS.index(kind))
@@ -33,29 +34,34 @@ async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) ->
     return lsp.SemanticTokens(data=data)
 
 
-async def refs(ls: PallasServer, params: Any) -> dict[str, list[lsp.Range]]:
-    """The places of the names of refs, by the memory that they are in."""
+async def refs(ls: PallasServer, params: Any) -> dict[str, Any]:
+    """The places of the names of refs, by the memory that they are in.
+
+    They are not `complete` while a line is half written: those in its function are missing.
+    """
     uri = argument(params).get("uri")
-    found: dict[str, list[lsp.Range]] = {}
-    for where, kind in await _refs(ls, uri) if isinstance(uri, str) else ():
-        found.setdefault(kind, []).append(where)
-    return found
+    complete, found = await _refs(ls, uri) if isinstance(uri, str) else (True, [])
+    places: dict[str, list[lsp.Range]] = {}
+    for where, kind in found:
+        places.setdefault(kind, []).append(where)
+    return {"complete": complete, "places": places}
 
 
-async def _refs(ls: PallasServer, uri: str) -> list[tuple[lsp.Range, str]]:
-    """The names of refs in a document, or in the cell of a notebook, in order."""
+async def _refs(ls: PallasServer, uri: str) -> tuple[bool, list[tuple[lsp.Range, str]]]:
+    """Whether all of a document could be read, and the names of refs in it, or in the cell of a notebook, in order."""
     cell_of = ls.notebooks.of_cell(uri)
     judged = await ls.documents.judged(uri if cell_of is None else cell_of[0])
     if judged is None:
-        return []
+        return True, []
     from pallas_lint.server.views.memory_spaces import named_refs
 
     codec = ls.workspace.position_codec
     found = [(range_of(judged.source, span, codec), kind) for span, kind in named_refs(judged).items()]
     if cell_of is None:
-        return found
+        return not judged.half_written, found
     newest = ls.notebooks.of_cell(uri)  # cells may have moved meanwhile
     if newest is None or newest[1] is not judged.source:
-        return []
+        return False, []
     cell = newest[2]
-    return [(moved(where, 1 - cell.first), kind) for where, kind in found if is_in(where.start, cell)]
+    inside = [(moved(where, 1 - cell.first), kind) for where, kind in found if is_in(where.start, cell)]
+    return not judged.half_written, inside

@@ -59,6 +59,12 @@ class Judged:
         return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
 
     @property
+    def half_written(self) -> bool:
+        """Whether a piece of it does not parse: what is said of kernels leaves those in it out."""
+        found = self.judgement.result.findings if self.judgement is not None else ()
+        return any(each.code == SYNTAX_ERROR for each in found)
+
+    @property
     def rests_on(self) -> frozenset[str]:
         """The other files that the verdict rests on."""
         return (self.probe_rests_on | self.calls.rests_on).union(

@@ -86,12 +86,12 @@ async def tokens(editor: Editor, uri: str, text: str) -> str:
     return "".join(f"{number} {', '.join(each)}\n" for number, each in told.items())
 
 
-async def painted(editor: Editor, uri: str) -> list[tuple[int, int, str]]:
-    """The places that VS Code paints: line, column and memory of each."""
-    found = (await editor.request("pallasLint/refs", {"uri": uri}))._asdict()
-    return sorted(
-        (where.start.line + 1, where.start.character, kind) for kind, places in found.items() for where in places
-    )
+async def painted(editor: Editor, uri: str) -> tuple[bool, list[tuple[int, int, str]]]:
+    """Whether the document could be read, and what VS Code paints: line, column and memory of each name."""
+    found = await editor.request("pallasLint/refs", {"uri": uri})
+    places = found.places._asdict() if found.places else {}
+    shown = ((where.start.line + 1, where.start.character, kind) for kind, each in places.items() for where in each)
+    return found.complete, sorted(shown)
 
 
 async def test_every_name_of_a_ref_tells_its_memory_and_other_names_do_not(tmp_path: Path) -> None:
@@ -105,8 +105,9 @@ async def test_what_is_painted_has_the_same_places(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
-        shown = await painted(editor, uri)
-        assert await painted(editor, (tmp_path / "other.py").as_uri()) == []
+        complete, shown = await painted(editor, uri)
+        assert await painted(editor, (tmp_path / "other.py").as_uri()) == (True, [])
+    assert complete
     names = [(int(line.split()[0]), each.split()[-1]) for line in WANTED.splitlines() for each in line.split(", ")]
     assert [(line, kind) for line, _, kind in shown] == names
 
@@ -144,6 +145,20 @@ async def test_a_file_that_is_half_written_is_answered(tmp_path: Path, end: int)
         editor.change(uri, CODE)
         assert await tokens(editor, uri, CODE) == WANTED
         assert not editor.messages
+
+
+async def test_a_half_written_line_is_told(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, f"{CODE}\n\n{TWO[TWO.index('def kernel') :].replace('kernel', 'other')}")
+        complete, all_of_them = await painted(editor, uri)
+        assert complete
+        editor.change(
+            uri, f"{CODE}\n\n{TWO[TWO.index('def kernel') :].replace('kernel', 'other').replace('= x_ref', '= (x_ref')}"
+        )
+        complete, those_elsewhere = await painted(editor, uri)
+        assert not complete
+        assert set(those_elsewhere) < set(all_of_them)
 
 
 TWO = """\
@@ -209,7 +224,7 @@ async def test_a_cell_has_its_own(tmp_path: Path) -> None:
         shown = [
             await tokens(editor, uri, text) for uri, text in zip(cells.names, (imports, kernel, launch), strict=True)
         ]
-        assert await painted(editor, cells.names[1])
+        assert (await painted(editor, cells.names[1]))[1]
     up = CODE[: CODE.index("def scaled")].count("\n")
     moved = [line.split(" ", 1) for line in WANTED.splitlines()]
     assert shown == ["", "".join(f"{int(number) - up} {rest}\n" for number, rest in moved), ""]

@@ -75,8 +75,13 @@ export interface RefsParams {
   readonly uri: string;
 }
 
-/** `pallasLint/refs`: the places of the names of refs, by the memory that they are in. */
-export type RefsResult = Readonly<Record<string, readonly Range[]>>;
+/** `pallasLint/refs` */
+export interface RefsResult {
+  /** Whether all of the document could be read: no line of it is half written. */
+  readonly complete: boolean;
+  /** Of the names of refs, by the memory that they are in. */
+  readonly places: Readonly<Record<string, readonly Range[]>>;
+}
 
 export interface ProbeResult {
   readonly outcome: "done" | "needs-arguments" | "not-allowed" | "failed" | "cancelled";

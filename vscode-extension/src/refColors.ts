@@ -8,6 +8,8 @@ import { SECTION } from "./settings";
 /** Memories that refs are in, as the server names them; each has a theme colour. */
 const MEMORIES = ["vmem", "smem", "hbm", "tmem", "semaphore"] as const;
 
+const NOTHING: RefsResult = { complete: true, places: {} };
+
 /**
  * Colours the names of refs in kernels by the memory that they are in.
  *
@@ -15,6 +17,7 @@ const MEMORIES = ["vmem", "smem", "hbm", "tmem", "semaphore"] as const;
  */
 class RefColors implements vscode.Disposable {
   private readonly looks = MEMORIES.map((memory) => ({ memory, look: look(memory) }));
+  private readonly painted = new WeakSet<vscode.TextEditor>();
   private readonly repainting: Repainting;
 
   constructor(
@@ -34,12 +37,15 @@ class RefColors implements vscode.Disposable {
     const { document } = editor;
     const { version } = document;
     const wanted = vscode.workspace.getConfiguration(SECTION, document).get<boolean>("refColors.enable", true);
-    const refs = wanted ? await this.request(document.uri) : {};
-    if (document.version !== version) {
-      return; // the editor moves what is painted along, and the change that made it so asks again
+    const { complete, places } = wanted ? await this.request(document.uri) : NOTHING;
+    // The editor moves what is painted along with edits. While a line is half written that is better than what the
+    // server then knows; and the change that made this answer old asks again.
+    if (document.version !== version || (!complete && this.painted.has(editor))) {
+      return;
     }
+    this.painted.add(editor);
     for (const { memory, look } of this.looks) {
-      const ranges = refs[memory] ?? [];
+      const ranges = places[memory] ?? [];
       editor.setDecorations(
         look,
         ranges.map(({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character)),
@@ -50,13 +56,13 @@ class RefColors implements vscode.Disposable {
   private async request(uri: vscode.Uri): Promise<RefsResult> {
     const client = this.server.client;
     if (client === undefined) {
-      return {};
+      return NOTHING;
     }
     try {
       const params: RefsParams = { uri: client.code2ProtocolConverter.asUri(uri) };
       return await client.sendRequest<RefsResult>("pallasLint/refs", params);
     } catch {
-      return {}; // the server was stopped meanwhile, or is an older one
+      return NOTHING; // the server was stopped meanwhile, or is an older one
     }
   }
 }
