@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.finding import Position, Span
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.scopes import Scopes
 from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
@@ -181,6 +182,11 @@ class Piece:
     def module(self) -> nodes.Module | None:
         """The piece as a module (a wrapped one for a class member); None where it does not parse."""
         return None if isinstance(self._read, SyntaxProblem) else self._read
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        """What names in its functions mean."""
+        return Scopes()
 
     @property
     def body(self) -> Sequence[nodes.BaseStatement]:

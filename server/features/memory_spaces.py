@@ -35,15 +35,15 @@ async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) ->
 
 
 async def refs(ls: PallasServer, params: Any) -> dict[str, Any]:
-    """The places of the names of refs, by the memory that they are in.
+    """The places of the names of refs, by the memory that they are in: line, begin and end, from 0.
 
     They are not `complete` while a line is half written: those in its function are missing.
     """
     uri = argument(params).get("uri")
     complete, found = await _refs(ls, uri) if isinstance(uri, str) else (True, [])
-    places: dict[str, list[lsp.Range]] = {}
+    places: dict[str, list[tuple[int, int, int]]] = {}
     for where, kind in found:
-        places.setdefault(kind, []).append(where)
+        places.setdefault(kind, []).append((where.start.line, where.start.character, where.end.character))
     return {"complete": complete, "places": places}
 
 

@@ -9,7 +9,6 @@ from pallas_lint.server.views.figures import known_of, space_of
 
 from pallas_lint.memories import kind_of
 from pallas_lint.syntax import nodes
-from pallas_lint.syntax.scopes import Scopes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,17 +29,16 @@ def named_refs(judged: Judged) -> dict[Span, str]:
     """
     if judged.judgement is None or judged.judgement.analysis is None:
         return {}
-    scopes = Scopes()
     found: dict[nodes.Name, tuple[Piece, str | None]] = {}
     for trace in shown_traces(judged):
-        for piece, name, kind in _named(trace, judged, scopes):
+        for piece, name, kind in _named(trace, judged):
             _, before = found.get(name, (piece, kind))
             found[name] = piece, kind if before == kind else None
     spans = {piece.span(name): kind for name, (piece, kind) in found.items() if kind is not None}
     return dict(sorted(spans.items(), key=lambda each: each[0]))
 
 
-def _named(trace: KernelTrace, judged: Judged, scopes: Scopes) -> Iterator[tuple[Piece, nodes.Name, str | None]]:
+def _named(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Piece, nodes.Name, str | None]]:
     """The names of refs in one kernel, and in what it calls in the same file."""
     launch, path = trace.launch, judged.source.path
     probed = known_of(judged, launch)
@@ -52,7 +50,7 @@ def _named(trace: KernelTrace, judged: Judged, scopes: Scopes) -> Iterator[tuple
     own: set[nodes.Name] = set()
     for body in launch.bodies:
         if body.piece.source.path == path:
-            for name, kind in _uses(scopes.of(body.node), kinds(trace.refs), held):
+            for name, kind in _uses(body.piece.scopes.of(body.node), kinds(trace.refs), held):
                 own.add(name)
                 yield body.piece, name, kind
     # What is left are refs that other functions are passed, and other names for them: these are seen where they are
@@ -64,7 +62,7 @@ def _named(trace: KernelTrace, judged: Judged, scopes: Scopes) -> Iterator[tuple
             continue
         kind = kinds([access.ref])[access.ref.parameter]
         if (name, kind) not in seen:
-            scope = scopes.binding(name, piece)
+            scope = piece.scopes.binding(name, piece)
             for used in scope.parameters[name.value] if scope is not None else [name]:
                 seen.add((used, kind))
                 yield piece, used, kind

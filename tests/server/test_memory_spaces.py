@@ -90,7 +90,7 @@ async def painted(editor: Editor, uri: str) -> tuple[bool, list[tuple[int, int, 
     """Whether the document could be read, and what VS Code paints: line, column and memory of each name."""
     found = await editor.request("pallasLint/refs", {"uri": uri})
     places = found.places._asdict() if found.places else {}
-    shown = ((where.start.line + 1, where.start.character, kind) for kind, each in places.items() for where in each)
+    shown = ((line + 1, start, kind) for kind, each in places.items() for line, start, _ in each)
     return found.complete, sorted(shown)
 
 

@@ -1,4 +1,4 @@
-import type { Position, Range, TextDocumentIdentifier } from "vscode-languageclient/node";
+import type { Position, TextDocumentIdentifier } from "vscode-languageclient/node";
 
 /** What pallas-lint's server answers beyond the protocol that all servers speak. */
 
@@ -79,8 +79,8 @@ export interface RefsParams {
 export interface RefsResult {
   /** Whether all of the document could be read: no line of it is half written. */
   readonly complete: boolean;
-  /** Of the names of refs, by the memory that they are in. */
-  readonly places: Readonly<Record<string, readonly Range[]>>;
+  /** Of the names of refs, by the memory that they are in: line, where they begin and where they end, from 0. */
+  readonly places: Readonly<Record<string, readonly (readonly [number, number, number])[]>>;
 }
 
 export interface ProbeResult {

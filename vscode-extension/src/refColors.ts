@@ -48,7 +48,7 @@ class RefColors implements vscode.Disposable {
       const ranges = places[memory] ?? [];
       editor.setDecorations(
         look,
-        ranges.map(({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character)),
+        ranges.map(([line, start, end]) => new vscode.Range(line, start, line, end)),
       );
     }
   }
