@@ -31,7 +31,7 @@ class _Trouble:
     fact: str
     help: str
     backends: frozenset[str] | None = None
-    sure: bool = True
+    most: Severity = Severity.ERROR  # less where it is not sure
 
     def fails(self, backend: str, device: str | None, version: str) -> bool:
         """Whether it fails on this backend: the same in every version."""
@@ -64,10 +64,12 @@ class FancyRefIndex(Rule):
 
     ## Known limits
 
-    An array index is an error where its rank is known to be 1 or more; an element of a ref whose shape and memory
-    are not known is a warning. Too many indices are reported where every size of the block is known: a name in a
-    block shape may stand for `None`. Nothing is said about SparseCore. Whether a gather that lowers on Triton reads
-    what is meant is not checked. Arrays as index into a value are PAL208's.
+    An array index is an error where its rank is known to be 1 or more. What is loaded by `idx_ref[i]` from a ref of
+    unknown shape that nothing puts into SMEM is a warning, and only where a TPU is the target: it is an array, or a
+    single number at an offset in VMEM of which the compiler wants proof that it is aligned. `idx_ref[i, 0]` compiles,
+    and so does `idx_ref[0]` where it is a number: an info. Too many indices are reported where every size of the block
+    is known: a name in a block shape may stand for `None`. Nothing is said about SparseCore. Whether a gather that
+    lowers on Triton reads what is meant is not checked. Arrays as index into a value are PAL208's.
 
     ## References
 
@@ -172,7 +174,7 @@ class FancyRefIndex(Rule):
             if trouble is None:
                 continue
             found = failure(context, trouble.fails)
-            if found is None or (not trouble.sure and context.target is None):
+            if found is None or (trouble.most is not Severity.ERROR and context.target is None):
                 continue
             spelled = " ".join(indexing.site.code.split())
             place = f" on {found.place}" if trouble.backends is not None else ""
@@ -180,9 +182,7 @@ class FancyRefIndex(Rule):
                 indexing.site,
                 f"`{spelled}`: {trouble.fact}{place}",
                 help=trouble.help,
-                severity=found.severity
-                if trouble.sure
-                else min(found.severity, Severity.WARNING, key=lambda s: s.rank),
+                severity=min(found.severity, trouble.most, key=lambda severity: severity.rank),
                 op=indexing.event,
             )
 
@@ -209,8 +209,13 @@ _INSTEAD = (
     "load row by row with scalar indices from SMEM, choose blocks by scalar prefetch and an index map, or multiply by"
     " a one-hot matrix"
 )
+_IN_SMEM = (
+    "keep the indices in SMEM, `pl.BlockSpec(memory_space=pltpu.SMEM)`, where single numbers can be loaded, or prefetch"
+    " them: `pltpu.PrefetchScalarGridSpec`"
+)
 _INTEGERS = "divide with `//`, or cast the index to `jnp.int32`"
 _MOSAIC = frozenset({"tpu", "mosaic_gpu"})
+_TPU = frozenset({"tpu"})
 _ELEMENTWISE = frozenset(
     "add subtract multiply floor_divide remainder mod rem minimum maximum where astype clip bitwise_and bitwise_or"
     " left_shift right_shift div mul sub".split()
@@ -233,18 +238,24 @@ def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
         if isinstance(value, Seq) and value.kind == "list":
             return _Trouble("a list is no index of a ref", _INSTEAD)
     ranks = [_has_rank(value, trace) for value in values]
-    if True in ranks or "likely" in ranks:
-        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC, sure=True in ranks)
+    if True in ranks:
+        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)
+    if "likely" in ranks:
+        return _Trouble("an index that was loaded from VMEM does not compile", _IN_SMEM, _TPU, Severity.WARNING)
+    if "maybe" in ranks:
+        fact = "where the index is a row of a larger ref, and no number, it does not lower"
+        return _Trouble(fact, _INSTEAD, _TPU, Severity.INFO)
     if any(_is_float(value.start if isinstance(value, Slice) else value) for value in values):
         return _Trouble("a float as index of a ref does not lower", _INTEGERS, _MOSAIC)
     return _too_many(indexing, values)
 
 
 @asked_once
-def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely"] | None:
+def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely", "maybe"] | None:
     """Whether an index is an array and no scalar.
 
-    "likely" for what is loaded from an operand of unknown shape that is not said to lie in SMEM, where scalars are.
+    "likely" for what is loaded from an operand of unknown shape that is not said to lie in SMEM, where scalars are;
+    "maybe" where one constant picks a row of it, or a number.
     """
     if not isinstance(value, Array) or value.host:
         return None
@@ -258,11 +269,13 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
         whole = any(part == Const(...) or isinstance(part, Slice) for part in parts)
         if not whole and not trace.launch.form.is_over_blocks:
             return None  # one number: operands of `pl.kernel` lie where the caller put them
+        if isinstance(parts[-1], Const) and type(parts[-1].value) is int:
+            return None if len(parts) > 1 else "maybe"  # a number at such an offset can be loaded
         return True if whole and load.ref.space is not None else "likely"
     if value.origin is None or depth > _DEPTH or value.origin.short not in _ELEMENTWISE:
         return None
     found = [_has_rank(operand, trace, depth + 1) for operand in value.origin.args]
-    return True if True in found else "likely" if "likely" in found else None
+    return True if True in found else "likely" if "likely" in found else "maybe" if "maybe" in found else None
 
 
 def _other_size(value: Value | None, indices: Value | None, axis: Value | None) -> tuple[str, bool] | None:

@@ -102,12 +102,17 @@ def test_take_along_axis(indices: str, flagged: bool) -> None:
 
 
 def test_indices_of_unknown_shape() -> None:
-    body = "o_ref[...] = x_ref[i_ref[...] // 2]\no_ref[0] = x_ref[i_ref[0]]\no_ref[1] = x_ref[s_ref[0]]"
+    body = "o_ref[...] = x_ref[i_ref[...] // 2]\no_ref[0] = x_ref[i_ref[pl.program_id(0)]]\no_ref[1] = x_ref[s_ref[0]]"
     code = launch(body, operand="x, x, x").replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)")
     code = code.replace("kernel, comp", "kernel, in_specs=[pl.BlockSpec(), pl.BlockSpec(), SMEM], comp")
     code = code.replace("\n\n\ndef run", "\n\n\nSMEM = pl.BlockSpec(memory_space=pltpu.SMEM)\n\n\ndef run")
-    severities = [finding.severity for finding in lint(code) if finding.code == CODE]
-    assert severities == [Severity.WARNING, Severity.WARNING]
+    findings = [finding for finding in lint(code) if finding.code == CODE]
+    assert [finding.severity for finding in findings] == [Severity.WARNING, Severity.WARNING]
+    assert all("loaded from VMEM" in finding.message and "SMEM" in (finding.help or "") for finding in findings)
+    # A number at a constant offset compiles; a row does not.
+    for index, severities in (("0", [Severity.WARNING, Severity.INFO]), ("0, 0", [Severity.WARNING])):
+        findings = lint(code.replace("i_ref[pl.program_id(0)]", f"i_ref[{index}]"))
+        assert [finding.severity for finding in findings if finding.code == CODE] == severities
 
 
 @pytest.mark.parametrize(
