@@ -245,6 +245,10 @@ def argument_removed(argument: tree_sitter.Node, use: Use) -> Edit:
     if before is not None and before.type == ",":
         return Edit(Span(path, span(before).start, span(argument).end), "")
     if after is not None and after.type == ",":
+        end = after.next_sibling
+        last = end is not None and end.start_point.row > after.end_point.row
+        if last and before is not None and before.type == "comment":
+            return Edit(Span(path, span(before).end, span(after).end), "")  # with its line
         return Edit(Span(path, span(argument).start, span(after).end), "")
     return Edit(span(argument), "")
 

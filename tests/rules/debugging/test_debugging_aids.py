@@ -153,6 +153,12 @@ def test_switches(launch: str, severity: Severity | None, after: str | None) -> 
         assert fixed(code(f", {launch}"), "0.12.0", None, "PAL606").rstrip() == code(f", {after}" if after else "")
 
 
+def test_a_switch_below_a_comment_goes_with_its_line() -> None:
+    call = "pl.pallas_call(\n    copy,\n    out_shape=OUT,  # as x\n{}    grid=(),  # one\n{})(x)\n"
+    code = PRELUDE + call.format("    interpret=True,\n", "    debug=True,\n")
+    assert fixed(code, "0.12.0", None, "PAL606").rstrip("\n") == (PRELUDE + call.format("", "")).rstrip("\n")
+
+
 @pytest.mark.parametrize(
     ("name", "code", "found"),
     [
