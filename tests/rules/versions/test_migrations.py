@@ -140,6 +140,14 @@ ROWS = [
         "0.7.0",
         "0.8.3",
     ),
+    Row(  # `x[*at, :]` is no Python before 3.11
+        "load, unpacked index",
+        PL + "def k(x, o):\n    o[...] = pl.load(x, (*at, pl.ds(0, 8), slice(None)))",
+        PL + "def k(x, o):\n    o[...] = x[(*at, pl.ds(0, 8), slice(None))]",
+        "0.9.0",
+        "0.7.0",
+        "0.8.3",
+    ),
     Row(
         "store",
         PL + "def k(x, o):\n    pl.store(o, (pl.ds(0, 8), slice(None)), x[...])",
