@@ -162,6 +162,23 @@ def test_found(code: str) -> None:
     assert {trace.name for trace in found.traces} <= {"kernel", "<lambda>", "emit_pipeline"}
 
 
+def test_a_wrapper_is_handed_its_kernel() -> None:
+    """Else it is a function like others, whatever its name: the launch is where `pl.pallas_call` stands."""
+    code = """
+        def kernel(x_ref, o_ref): o_ref[...] = x_ref[...]
+        def my_pallas_call(PARAMETERS): return pl.pallas_call(kernel, out_shape=SHAPE)(x)
+        def f(x): return my_pallas_call(GIVEN), my_pallas_call(GIVEN)
+    """
+
+    def launched(parameters: str, given: str) -> set[str]:
+        found = run(code.replace("PARAMETERS", parameters).replace("GIVEN", given))
+        return {launch.called_at.code for launch in found.launches if launch.traces}
+
+    assert launched("x", "x") == {"pl.pallas_call"}
+    assert launched("kernel, x", "kernel, x") == {"my_pallas_call"}
+    assert launched("kernel, x", "functools.partial(kernel), x=x") == {"my_pallas_call"}
+
+
 def test_branches_give_both_kernels() -> None:
     assert kernels(
         """
