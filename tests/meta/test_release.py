@@ -80,7 +80,7 @@ def with_section(root: Path, version: str) -> None:
 
 def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
     with_section(tmp_path, "99.1.0")
-    texts = RELEASE["prepare"](tmp_path, "99.1.0", "2099-01-02", {"PAL901": "99.1.0"})
+    texts = RELEASE["prepare"](tmp_path, "99.1.0", "2099-01-02", {"PAL999": "99.1.0"})
     assert '__version__ = "99.1.0"' in texts["pallas_lint/__init__.py"]
     assert tomllib.loads(texts["pyproject.toml"])["project"] == {**PROJECT, "version": "99.1.0"}
     assert json.loads(texts["vscode-extension/package.json"]) == {**MANIFEST, "version": "99.1.0"}
@@ -91,7 +91,7 @@ def test_a_release_writes_its_version_and_its_date(tmp_path: Path) -> None:
         "# Changelog\n\n## [Unreleased]\n\n## [99.1.0] - 2099-01-02\n\n### Added\n\n- News.\n\n"
         "## [0.0.2] - 2098-01-01\n\n- Old.\n"
     )
-    assert json.loads(texts[RELEASE["RULES"]])["99.1.0"] == ["PAL901"]
+    assert json.loads(texts[RELEASE["RULES"]])["99.1.0"] == ["PAL999"]
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     for version in ("99.1.0", "0.0.1"):
