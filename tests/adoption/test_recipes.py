@@ -57,9 +57,11 @@ def test_the_configuration_of_pre_commit_is_valid_and_can_be_filled_in(tmp_path:
     file.write_text(recipe)
     assert told_by_pre_commit(tmp_path, "validate-config") == ""
     file.write_text(recipe.replace("https://github.com/pallas-lint/pallas-lint", str(tool)))
-    told = told_by_pre_commit(tmp_path, *re.findall(r"`pre-commit (.*?)`", recipe)[0].split())
+    (before,) = (each["rev"] for each in yaml.safe_load(recipe)["repos"])
+    update = ("autoupdate", "--bleeding-edge")
+    assert before.startswith("v") or f"`pre-commit {' '.join(update)}`" in recipe
     commit = git(tool, "rev-parse", "HEAD").stdout.strip()
-    assert f"updating 0000000 -> {commit}" in told
+    assert f"updating {before} -> {commit}" in told_by_pre_commit(tmp_path, *update)
     (filled,) = yaml.safe_load(file.read_text())["repos"]
     assert filled["rev"] == commit
 
