@@ -14,12 +14,12 @@ from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import better
 from pallas_lint.probe.perf.figures import microseconds
-from pallas_lint.probe.perf.tuning import TIE, Choices, Tuning
+from pallas_lint.probe.perf.tuning import ANY, TIE, Choices, Tuning
 from pallas_lint.report import full
 from pallas_lint.report.json import finding_document
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, wants_colour
-from pallas_lint.report.wrapping import width_of
+from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
             yield f"  and {len(found) - _SHOWN} slower ones\n"
     for one in tuning.tried:
         for target, why in one.why.items():
-            where = f" ({target})" if len(tuning.targets) > 1 else ""
-            yield style.dim(f"  no number for {visible(one.spelled)}{where}: {visible(why)}") + "\n"
+            where = f" ({target})" if target != ANY and len(tuning.targets) > 1 else ""
+            told = f"  no number for {visible(one.spelled)}{where}: {visible(why)}"
+            yield from (f"{style.dim(line)}\n" for line in wrapped(told, width_of(sys.stdout), 0, 4))
 
 
 def _document(tuning: Tuning) -> dict[str, Any]:

@@ -100,6 +100,9 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     assert "3 of 9 choices have a number" in done.stdout, done.stdout + done.stderr
     assert re.search(r"µs  best     bm=512 bk=512 bn=512\n.*µs  \+\d+% +bm=128 bk=512 bn=512\n", done.stdout)
     assert "no number for bm=128 bk=2048 bn=512: its grid has no step" in done.stdout
+    narrow = run(*words, "--tune", "bk=2048", cwd=folder, env={"COLUMNS": "50"}).stdout.splitlines()
+    assert any(line.startswith("  no number for bk=2048: ") for line in narrow)
+    assert max(map(len, narrow)) <= 50
     found = json.loads(run(*words, *tried[:2], "--tune", "bk=512", "--output-format", "json", cwd=folder).stdout)
     (target,) = found["tune"]
     assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.session import Conditions
     from pallas_lint.probe.specs import Spec
 
+ANY = "any"  # in place of a target: what stands in the way of each
 TIE = 0.01  # what is no further apart is equally fast
 _MOST_WORKERS = 8
 
@@ -146,7 +147,7 @@ def _told(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
         from pallas_lint.probe import messages
 
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
-        why["any"] = trouble or next(iter(result.errors), "it launches no kernel")
+        why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
     return Tried(values, {target: time for target, time in took.items() if target not in why}, why)
 
 
