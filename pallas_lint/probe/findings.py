@@ -161,6 +161,8 @@ class _Around(Around):
                 "compile": f"does not compile for {backend}"}[at]  # fmt: skip
         primitive = next((place["primitive"] for place in places if "primitive" in place), None)
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
+        if self.result.spec is not None and not problem.get("in_launch", True) and at == "trace":
+            subject = f"`{self.result.spec.function}`"  # no kernel has been reached yet
         # What asks for a device that is not there mostly asserts that it is, and says no word.
         wordless = at == "trace" and not problem["message"].strip()
         advice = "jax does not say why: code that asks for the device that it runs on may need one" if wordless else ""

@@ -289,6 +289,16 @@ def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+def test_kernels_of_jax_itself_have_places(worker: Worker) -> None:
+    code = "from jax.experimental.pallas.ops.gpu import rms_norm; print(rms_norm.__file__)"
+    file = subprocess.run([python(), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    probed = Probed(worker, f"{file}::rms_norm", "f32[2,8,128]", "f32[128]", "f32[128]", stage="grid")
+    assert not probed.findings and not probed.errors
+    assert {launch.place["file"] for launch in probed.launches if launch.place} == {file}
+    [finding] = Probed(worker, f"{file}::rms_norm", "f32[]", "f32[128]", "f32[128]", stage="grid").findings
+    assert finding.span.start.line > 20 and finding.message.startswith("`rms_norm` does not trace: ")
+
+
 @pytest.mark.parametrize("function", ["chatters", "forks"])
 def test_what_a_function_does_stays_its_own(function: str) -> None:
     report, done = probe(function, X, *WITHOUT_COMPILER)

@@ -192,7 +192,7 @@ class _Examination:
         try:
             self.grid = grid.Grid(self.launch)
         except grid.Unjudged as error:
-            ok, detail = None, f"the grid is not judged: {error}"
+            ok, detail = None, str(error)
         except Exception as error:
             ok, problems = False, [problem(error)]
         else:

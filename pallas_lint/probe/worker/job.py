@@ -20,7 +20,7 @@ from . import devices, environment
 from .examination import SPARSE, examine
 from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
-from .launches import known
+from .launches import known, locate
 from .launches.launch import Launch, describe
 from .launches.recorder import Record, Recorder
 from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real
@@ -313,9 +313,13 @@ def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> 
     parts += [] if name == "__init__" else [name]
     sys.argv = [file]
     sys.path[:0] = [inner] if inner == outer else [inner, outer]
+    locate.ask_for(file)
     dotted = ".".join(parts)
     if inner == outer and inner != own:
-        return importlib.import_module(dotted)
+        module = importlib.import_module(dotted)
+        if os.path.realpath(module.__file__ or "") == os.path.realpath(file):
+            return module
+        # Its package was imported before, from elsewhere: a file of another jax than this one.
     # A file of its own may have a name that another module has, or that is no name at all. Packages around a namespace
     # are imported when something asks for them, and not before: they may need what this file does not.
     spec = importlib.util.spec_from_file_location(dotted, file, loader=unsaved.loader(dotted, file, texts))
