@@ -20,4 +20,6 @@ async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.Co
     from pallas_lint.server.views.code_lenses import code_lenses
 
     can = client_commands(ls.initial_settings)
-    return await ls.documents.on_thread(code_lenses, judged, ls.workspace.position_codec, can, trusted=ls.trusted)
+    codec = ls.workspace.position_codec
+    found = await ls.documents.on_thread(code_lenses, judged, codec, can, trusted=ls.trusted)
+    return ls.documents.lenses.with_those_before(judged, found)

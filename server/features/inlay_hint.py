@@ -15,4 +15,6 @@ async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.
         return []
     from pallas_lint.server.views.inlay_hints import inlay_hints
 
-    return inlay_hints(judged, params.range, ls.workspace.position_codec)
+    found = ls.documents.hints.with_those_before(judged, inlay_hints(judged, ls.workspace.position_codec))
+    asked = params.range
+    return [each for each in found if asked.start.line <= each.position.line <= asked.end.line]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.protocol.positions import range_of
+from pallas_lint.server.protocol.positions import moved, range_of
 from pallas_lint.server.protocol.session import argument
-from pallas_lint.server.workspace.notebooks import is_in, moved
+from pallas_lint.server.workspace.notebooks import is_in
 
 from pallas_lint.memories import KINDS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from lsprotocol import types as lsp
-from pallas_lint.server.workspace.notebooks import moved
+from pallas_lint.server.protocol.positions import moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

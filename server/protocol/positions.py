@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 from lsprotocol import types as lsp
 
 from pallas_lint.finding import Position, Span
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.text.source import Source
+
+T = TypeVar("T")
 
 
 def to_lsp(source: Source, position: Position, codec: PositionCodec) -> lsp.Position:
@@ -50,3 +53,18 @@ def from_lsp(source: Source, position: lsp.Position, codec: PositionCodec) -> Po
 def touches(span: Span, first: Position, last: Position) -> bool:
     """Whether a span and the range from `first` to `last` share a place, ends included."""
     return span.start <= last and first <= span.end
+
+
+def moved(value: T, lines: int) -> T:
+    """A message with all its places moved down, at most to the top; it must have none in other documents."""
+    if isinstance(value, lsp.Position):
+        return attrs.evolve(value, line=max(value.line + lines, 0))
+    if isinstance(value, list | tuple):
+        return [moved(each, lines) for each in value]  # type: ignore[return-value]
+    if isinstance(value, lsp.DiagnosticRelatedInformation) or not attrs.has(type(value)):
+        return value
+    message: Any = value
+    fields = {field.name: getattr(message, field.name) for field in attrs.fields(type(message))}
+    changed = {name: moved(each, lines) for name, each in fields.items()}
+    copy: T = attrs.evolve(message, **{name: each for name, each in changed.items() if each is not fields[name]})
+    return copy

@@ -32,18 +32,16 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.witness import Witness
 
 
-def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[lsp.InlayHint]:
+def inlay_hints(judged: Judged, codec: PositionCodec) -> list[lsp.InlayHint]:
     """The type of each ref behind its parameter, as `x_ref: f32[8, 128]`; steps and memory behind a launch."""
     if judged.judgement is None or judged.judgement.analysis is None or not judged.client.inlay_hints:
         return []
-    first, last = asked.start.line + 1, asked.end.line + 1
     hints: dict[Position, _Type] = {}
     for trace in shown_traces(judged) if judged.client.inlay_dtype else ():
         probed = known_of(judged, trace.launch)
         for ref, span in ref_parameters(trace, judged):
-            if first <= span.start.line <= last:
-                seen = _type_of(ref, probed, trace.launch.witness, judged)
-                hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
+            seen = _type_of(ref, probed, trace.launch.witness, judged)
+            hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
     found = [
         lsp.InlayHint(
             position=to_lsp(judged.source, position, codec),
@@ -56,7 +54,7 @@ def inlay_hints(judged: Judged, asked: lsp.Range, codec: PositionCodec) -> list[
         for position, hint in sorted(hints.items(), key=lambda each: each[0])
         if hint.label
     ]
-    return [*found, *_launch_hints(judged, (first, last), codec)]
+    return [*found, *_launch_hints(judged, codec)]
 
 
 @frozen
@@ -104,7 +102,7 @@ def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, judged
     return _Type(shape, ref.dtype, told=None if call is None else call.told(judged.source.path))
 
 
-def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) -> Iterator[lsp.InlayHint]:
+def _launch_hints(judged: Judged, codec: PositionCodec) -> Iterator[lsp.InlayHint]:
     """At the end of a launch's first line: over how many points it runs, and what it takes of VMEM."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     client = judged.client
@@ -112,7 +110,7 @@ def _launch_hints(judged: Judged, lines: tuple[int, int], codec: PositionCodec) 
     for launch in shown_launches(judged):
         span = launch.called_at.span
         line = span.end.line
-        if span.path != judged.source.path or not lines[0] <= line <= lines[1] or line in seen:
+        if span.path != judged.source.path or line in seen:
             continue
         seen.add(line)
         probed = known_of(judged, launch)

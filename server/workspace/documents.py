@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.judged import Calls, Judged
+from pallas_lint.server.workspace.last_shown import LastShown
 from pallas_lint.server.workspace.turns import Turns
 
 from pallas_lint.config.settings import SettingsError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
 
+    from lsprotocol import types as lsp
     from pallas_lint.server.workspace.folders import Folders
 
     from pallas_lint.config.settings import Settings
@@ -56,6 +58,8 @@ class Documents:
     failed: Callable[[str], None]
     called: Callable[[], None]
     probed: Probed = field(factory=Probed)
+    hints: LastShown[lsp.InlayHint] = field(factory=lambda: LastShown(lambda hint: hint.position.line), init=False)
+    lenses: LastShown[lsp.CodeLens] = field(factory=lambda: LastShown(lambda lens: lens.range.start.line), init=False)
     ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _judged: dict[str, Judged] = field(factory=dict, init=False)
@@ -117,6 +121,8 @@ class Documents:
         """A document was closed: what is on disk counts again."""
         for known in (self._texts, self._judged, self._reported, self._attention, self._picked):
             known.pop(uri, None)
+        self.hints.forget(uri)
+        self.lenses.forget(uri)
         self._unsaved.discard(uri)
         self._undecided.discard(uri)
         self._stop(uri)

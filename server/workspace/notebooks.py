@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 from lsprotocol import types as lsp
-from pallas_lint.server.protocol.positions import from_lsp, range_of
+from pallas_lint.server.protocol.positions import from_lsp, moved, range_of
 from pallas_lint.server.workspace.documents import Documents
 
 from pallas_lint.finding import Edit, Span
@@ -190,18 +190,3 @@ def is_in(place: lsp.Position, cell: Cell) -> bool:
 
 def _lines(cell: Cell) -> int:
     return cell.text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
-
-
-def moved(value: T, lines: int) -> T:
-    """A message with all its places moved down, at most to the top; it must have none in other documents."""
-    if isinstance(value, lsp.Position):
-        return attrs.evolve(value, line=max(value.line + lines, 0))
-    if isinstance(value, list | tuple):
-        return [moved(each, lines) for each in value]  # type: ignore[return-value]
-    if isinstance(value, lsp.DiagnosticRelatedInformation) or not attrs.has(type(value)):
-        return value
-    message: Any = value
-    fields = {field.name: getattr(message, field.name) for field in attrs.fields(type(message))}
-    changed = {name: moved(each, lines) for name, each in fields.items()}
-    copy: T = attrs.evolve(message, **{name: each for name, each in changed.items() if each is not fields[name]})
-    return copy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import document, everywhere, session
+from tests.server.clients import Editor, document, everywhere, session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,3 +150,47 @@ async def test_heads_of_tables_stand_apart_and_what_lies_between_is_named(tmp_pa
 
 async def test_of_a_ref_without_block_and_type_its_role_is_told(tmp_path: Path) -> None:
     assert await hovered(tmp_path, "x_ref[...]\n\n\ndef run_whole") == "**`x_ref`**: input 0 in VMEM"
+
+
+async def shown(editor: Editor, uri: str) -> tuple[list[tuple[int, object]], list[tuple[int, str]]]:
+    """Hints and lenses with their lines, from 0."""
+    hints = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
+    lenses = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
+    told = ((each.range.start.line, each.command.title) for each in lenses or () if each.command is not None)
+    return sorted((each.position.line, each.label) for each in hints or ()), sorted(told)  # type: ignore[type-var]
+
+
+async def test_hints_and_lenses_stay_while_a_line_is_half_written(tmp_path: Path) -> None:
+    uri, line = (tmp_path / "k.py").as_uri(), "    acc_ref[...] = jnp.cumsum(x_ref[...], axis=1)\n"
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+        hints, lenses = await shown(editor, uri)
+        first = CODE[: CODE.index(line)].count("\n")
+
+        def below(found: list) -> list:
+            return [(at + (at > first), told) for at, told in found]
+
+        editor.change(uri, CODE.replace(line, f"{line}    n = jnp.\n"))
+        assert await shown(editor, uri) == (below(hints), below(lenses))
+        editor.change(uri, CODE.replace(line, f"{line}    n = jnp.e\n"))
+        assert await shown(editor, uri) == (below(hints), below(lenses))
+        # What stands on a line that is being changed goes, and what is known of whole code counts.
+        editor.change(
+            uri, CODE.replace("def kernel(index_ref", "def kernel(first, index_ref").replace(line, "    n = (\n")
+        )
+        assert not [
+            each for each, _ in (await shown(editor, uri))[0] if each == CODE[: CODE.index("def k")].count("\n")
+        ]
+        editor.change(uri, CODE[: CODE.index("def run(")])
+        assert await shown(editor, uri) == ([], [])
+
+
+async def test_hints_that_are_turned_off_do_not_stay(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("minimal", tmp_path) as editor:
+        editor.open(uri, CODE)
+        assert (await shown(editor, uri))[0]
+        editor.change(uri, CODE.replace("    acc_ref[...] =", "    acc_ref[...] = ="))
+        settings = {"pallasLint": {"inlayHints": {"enable": False}}}
+        editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings))
+        assert not (await shown(editor, uri))[0]
