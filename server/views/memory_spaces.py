@@ -50,9 +50,9 @@ def _named(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Piece, nodes.Na
     own: set[nodes.Name] = set()
     for body in launch.bodies:
         if body.piece.source.path == path:
-            for name, kind in _uses(body.piece.scopes.of(body.node), kinds(trace.refs), held):
-                own.add(name)
-                yield body.piece, name, kind
+            for used, kind in _uses(body.piece.scopes.of(body.node), kinds(trace.refs), held):
+                own.add(used)
+                yield body.piece, used, kind
     # What is left are refs that other functions are passed, and other names for them: these are seen where they are
     # read and written.
     seen: set[tuple[nodes.Name, str | None]] = set()
