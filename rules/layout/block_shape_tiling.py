@@ -145,6 +145,8 @@ class BlockShapeTiling(Rule):
         for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
             if block is None or block.spec is None or not block.spec.has_block_shape or not block.dims:
                 continue
+            if block.array_shape is not None and len(block.array_shape) != len(block.dims):  # PAL310 says it
+                continue
             if block.space in ("semaphore", "any", "hbm", "host") or (block.space is None and _hidden_space(block)):
                 continue
             found = list(self._check(block, context, {}))

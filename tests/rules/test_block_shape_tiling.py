@@ -169,3 +169,8 @@ def test_bytes_in_short_blocks() -> None:
 
 def test_other_backends() -> None:
     assert severity("(4, 100)", ones((512, 512)), target="triton") is None
+
+
+def test_a_block_of_another_rank_is_told_once() -> None:
+    assert severity("(100,)", ones((512,))) is Severity.ERROR
+    assert severity("(100,)", ones((512, 512))) is None  # PAL310's
