@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .events import Access, Astray, Event, Fence, Lines, Moment, Part, Semaphore, Signal, Wait
@@ -35,7 +36,7 @@ class Reached:
     """
 
     progress: list[int]
-    amounts: dict[Semaphore, int]  # those that are not zero
+    amounts: dict[Semaphore, int]  # those that are not zero; of single works in the whole run only
     order: list[Moment]  # of the events that are no accesses; empty where it is not asked for
 
     def has(self, moment: Moment) -> bool:
@@ -69,6 +70,7 @@ class System:
         self._ordered: set[int] = set()  # routes on which nothing overtakes
         self._where: list[list[int]] = []  # for each line, which of its events are moves
         self._moves = [self._compiled(line) for line in lines.lines]
+        self._counting = [number for number, each in enumerate(self._semaphores) if each.kind != "work"]
         self._ends = [len(moves) for moves in self._moves]
         self._order: list[Moment] = []  # of the whole run: line, move
         self._kept: list[_State] = []
@@ -78,6 +80,7 @@ class System:
         for at, (line, move) in enumerate(self._order):
             self._when[line][move] = at
         self.whole = self._reached(state, None, self._order)
+        self.whole.amounts = self._amounts(state, range(len(self._semaphores)))
 
     def _compiled(self, line: list[Event]) -> list[tuple[int, ...]]:
         """(kind, semaphore, amount, semaphore of the sender or whether it takes, route)."""
@@ -199,9 +202,12 @@ class System:
             self._kept.append(state.copy())
 
     def _reached(self, state: _State, stop: Moment | None, order: list[Moment]) -> Reached:
-        left = {self._semaphores[number]: amount for number, amount in enumerate(state.amounts) if amount}
         progress = [self._events(line, made, stop) for line, made in enumerate(state.made)]
-        return Reached(progress, left, [(line, self._where[line][move]) for line, move in order])
+        told = [(line, self._where[line][move]) for line, move in order]
+        return Reached(progress, self._amounts(state, self._counting), told)
+
+    def _amounts(self, state: _State, numbers: Iterable[int]) -> dict[Semaphore, int]:
+        return {self._semaphores[number]: state.amounts[number] for number in numbers if state.amounts[number]}
 
     def _events(self, line: int, made: int, stop: Moment | None) -> int:
         """How many events of a line happened, given how many of its moves."""

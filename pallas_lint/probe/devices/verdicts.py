@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from . import chart
 from .events import (
@@ -15,9 +14,6 @@ from .events import (
     Copy,
     Event,
     Lines,
-    Moment,
-    Part,
-    Region,
     Semaphore,
     Signal,
     Wait,
@@ -27,6 +23,7 @@ from .events import (
 from .runs import Runs, counted
 from .system import Reached
 from .told import Verdict
+from .uses import Near, Use
 from .warpgroups import overruns, unfenced
 
 
@@ -36,15 +33,6 @@ class Verdicts:
 
     found: list[Verdict]
     steps: int
-
-
-class Use(NamedTuple):
-    """One use of a region: by the device's own access, or by a part of a copy that is under way."""
-
-    moment: Moment
-    region: Region
-    writes: bool
-    part: Part | None  # of a copy; None: an access
 
 
 def judge(lines: Lines) -> Verdicts:
@@ -165,33 +153,36 @@ class _Court(Runs):
 
     def _races_of(self, group: list[Use], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
         for one, other in self._pairs(group, sure=sure):
-            if not (one.writes or other.writes) or not one.region.overlaps(other.region):
-                continue
             key = (self._key(one), self._key(other))
-            if {key, key[::-1]} & seen:
+            if {key, key[::-1]} & seen or self._in_order(one, other, sure=sure):
                 continue
-            if self._together(one, other, sure=sure):
-                seen.add(key)
-                self._raced.update(self.lines.event(use.moment).where for use in (one, other) if use.part)
-                yield self._race(one, other, sure=sure)
+            seen.add(key)
+            self._raced.update(self.lines.event(use.moment).where for use in (one, other) if use.part)
+            yield self._race(one, other, sure=sure)
 
     def _pairs(self, group: list[Use], *, sure: bool) -> Iterator[tuple[Use, Use]]:
-        """Uses of which the second happens before the first one's end, in some run that has the first's beginning."""
-        lines: dict[int, list[Use]] = defaultdict(list)
-        for use in group:  # in the order of each line
-            lines[use.moment[0]].append(use)
-        indices = {line: [use.moment[1] for use in uses] for line, uses in lines.items()}
+        """Uses of which each can begin before the other one's end, but for works that are done in order."""
+        near = Near(group)
+
+        def progress(use: Use) -> list[int]:
+            return self._without(use, sure=sure).progress
+
         cores = {use.moment[0] for use in group if use.part is None}
         for one in group:
             if one.part is None and len(cores) < 2:
                 continue  # what races with it are copies
+            if one.part is not None and self._is_known(one):
+                continue
             without = self._without(one, sure=sure)
-            for line, uses in lines.items():
-                own = line == one.moment[0]
-                after = bisect_right(indices[line], one.moment[1]) if own else 0
-                last = bisect_left(indices[line], without.progress[line])
-                self.system.spend(max(last - after, 0))
-                for other in uses[after:last]:
+            for theirs in near.of(one):
+                own = theirs.line == one.moment[0]
+                last = bisect_left(theirs.indices, without.progress[theirs.line])
+                if own:
+                    uses = theirs.uses[bisect_right(theirs.indices, one.moment[1]) : last]
+                else:
+                    uses = theirs.without_whom(one, last, progress)
+                self.system.spend(len(uses))
+                for other in uses:
                     if one.part is not None and self._is_known(one):
                         break
                     if one.part is not None or (other.part is None and not own):
@@ -205,17 +196,10 @@ class _Court(Runs):
     def _key(self, use: Use) -> object:
         return (self.lines.event(use.moment).where, use.part)
 
-    def _together(self, one: Use, other: Use, *, sure: bool) -> bool:
-        """Whether the first's beginning can be reached without the second's end, too."""
-        if one.part is not None and other.part is not None and self._in_order(one, other, sure=sure):
-            return False
-        return one.moment[0] == other.moment[0] or self._without(other, sure=sure).has(one.moment)
-
     def _in_order(self, one: Use, other: Use, *, sure: bool) -> bool:
         """Whether two works are done one after the other. The matrix unit of a GPU is one for all of its warpgroups."""
         first, second = self.lines.event(one.moment), self.lines.event(other.moment)
-        assert isinstance(first, Copy) and isinstance(second, Copy)
-        if first.route != second.route:
+        if not isinstance(first, Copy) or not isinstance(second, Copy) or first.route != second.route:
             return False
         if one.moment[0] == other.moment[0]:
             return sure or bool(first.ordered)
