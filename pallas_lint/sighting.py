@@ -231,6 +231,9 @@ def _stopped(launches: list[Launch], analysis: Analysis) -> str | None:
         return f"{kernel} is `{value.name}`, of a module that is not found"
     if isinstance(value, CallResult):
         return f"{kernel} is made by `{value.function}`, which is not known"
+    pieces = analysis.module.outline.pieces
+    if any(named in piece.names and piece.was_parsed and piece.problem is not None for piece in pieces):
+        return f"{kernel} has a syntax error"
     return f"{kernel} cannot be told from the text"
 
 

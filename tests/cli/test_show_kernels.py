@@ -79,6 +79,10 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
             "operands not known",
         ),
         (
+            "def body(x_ref, o_ref):\n    # to do\ndef run(x):\n    return pl.pallas_call(body, out_shape=x)(x)\n",
+            "not followed: its kernel `body` has a syntax error; tpu (imports); no grid; operands not known",
+        ),
+        (
             "from elsewhere import body\ndef run(x):\n    return pl.pallas_call(body, out_shape=x)(x)\n",
             "not followed: its kernel `body` is `elsewhere.body`, of a module that is not found; tpu (imports); "
             "no grid; operands not known",
