@@ -223,7 +223,11 @@ class PermutingWriteUnaliased(Rule):
         if not launch.form.is_over_blocks or not trace.complete:
             return
         taken, outputs = claimed(launch), output_leaves(launch)
-        if taken is None or outputs is None or not set(range(len(outputs))) - taken:
+        if taken is None or outputs is None:
+            return
+        semaphores = {ref.index for ref in trace.refs if ref.role == "out" and "semaphore" in (ref.dtype, ref.space)}
+        unclaimed = sorted(set(range(len(outputs))) - taken - semaphores)
+        if not unclaimed:
             return
         moves = [
             move
@@ -238,7 +242,7 @@ class PermutingWriteUnaliased(Rule):
         sure = move.how == "data" and not move.copy and move.store.certain and move.alone
         yield context.finding(
             launch.called_at,
-            _message(trace.name, sorted(set(range(len(outputs))) - taken), bool(taken)),
+            _message(trace.name, unclaimed, bool(taken)),
             help=_HELP,
             severity=Severity.WARNING if sure else Severity.INFO,
             related=[(move.store.site, _related(move.source.parameter))],

@@ -128,6 +128,17 @@ def test_a_row_made_of_several_loads_is_advice() -> None:
     assert [finding.severity.value for finding in lint(code, select="PAL408")] == ["info"]
 
 
+@pytest.mark.parametrize(("spec", "expected"), [("memory_space=pltpu.SEMAPHORE", []), ("(16, 128)", ["output 1 has"])])
+def test_semaphores_want_no_alias(spec: str, expected: list[str]) -> None:
+    specs = f"input_output_aliases={{2: 0}}, out_specs=[pl.BlockSpec((16, 128)), pl.BlockSpec({spec})]"
+    store = LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]")
+    code = module(store, specs, "[SHAPE, pltpu.SemaphoreType.DMA((4,))]", more=", b", outputs="o_ref, s_ref")
+    if expected:
+        code = code.replace("pltpu.SemaphoreType.DMA((4,))", "SHAPE")
+    found = [finding.message for finding in lint(code, select="PAL408")]
+    assert len(found) == len(expected) and all(told in text for told, text in zip(expected, found, strict=True))
+
+
 def test_filled_on_the_first_step_only_still_moves_rows() -> None:
     fill = "@pl.when(pl.program_id(0) == 1)\ndef _():\n    o_ref[...] = jnp.zeros_like(o_ref)\n"
     code = module(fill + LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]"))
