@@ -60,5 +60,4 @@ test("refs are coloured in the cells of a notebook", async ({ start }) => {
   await editor.openNotebook("glu.ipynb");
   await editor.hideSideBar();
   await expect.poll(() => colour(editor, "def glu_kernel", "w_ref")).toBe(DARK.vmem);
-  await editor.picture("refs-notebook");
 });
