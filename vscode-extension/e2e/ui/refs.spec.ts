@@ -34,6 +34,8 @@ test("refs have the colour of their memory, while one types too", async ({ start
   await editor.page.keyboard.type("\nnext = index_ref[0] + (");
   await editor.page.keyboard.press("Delete");
   await expect(editor.squiggles()).toHaveCount(1);
+  await expect(editor.line("def gather_kernel")).toContainText("scale_ref: f32[1, 256]");
+  await editor.lens("launched by gather");
   expect(await colour(editor, "out_ref[row", "buffer_ref")).toBe(LIGHT.vmem);
   expect(await colour(editor, "source = table_ref", "table_ref")).toBe(LIGHT.hbm);
   await editor.page.keyboard.type("1)");
