@@ -73,7 +73,8 @@ def findings_of(
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
-        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel"))
+        why = "what asks jax for its backend is told that it is a CPU"
+        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel ({why})"))
     return _merged(found), errors
 
 

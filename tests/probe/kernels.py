@@ -299,3 +299,11 @@ def in_two_memories(x):
 
 def scaled_kernel(scale_ref, x_ref, o_ref):
     o_ref[...] = x_ref[...] * scale_ref[0, 0]
+
+
+def tuned(x):
+    kind = jax.devices()[0].device_kind
+    rows = {"TPU v5 lite": 8, "TPU v6 lite": 16, "NVIDIA H100 80GB HBM3": 32}[kind]
+    jax.make_mesh((jax.device_count(),), ("x",))  # of the devices that are there
+    row = pl.BlockSpec((rows, 128), lambda i: (i, 0))
+    return pl.pallas_call(copy, grid=(x.shape[0] // rows,), in_specs=[row], out_specs=row, out_shape=x)(x)

@@ -289,6 +289,13 @@ def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+@pytest.mark.parametrize(("targets", "steps"), [((), 4), (("tpu:v6e",), 2), (("triton",), 1)])
+def test_functions_are_told_the_kind_of_device(worker: Worker, targets: tuple[str, ...], steps: int) -> None:
+    probed = Probed(worker, "tuned", X, targets=targets, stage="grid")
+    assert not probed.findings and not probed.errors
+    assert [launch.facts["grid"] for launch in probed.launches] == [[steps]]
+
+
 def test_kernels_of_jax_itself_have_places(worker: Worker) -> None:
     code = "from jax.experimental.pallas.ops.gpu import rms_norm; print(rms_norm.__file__)"
     file = subprocess.run([python(), "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -186,7 +186,7 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            with devices.told(self.device):
+            with devices.told(self.device, self._kind()):
                 return jax.block_until_ready(function(*positional, **keywords))
         except Exception as error:
             if not recorder.records:
@@ -226,7 +226,7 @@ class _Job:
     def _trace(self, function: Any) -> list[Record]:
         """Its launches on a TPU, or on the GPU that they turn out to be for."""
         targets = self.request["targets"]
-        tpu = next((text for text in targets if text.startswith("tpu")), None)
+        tpu = next(filter(_is_tpu, targets), None)
         gpu = next((text for text in targets if text.startswith("mosaic-gpu")), "mosaic-gpu")
         try:
             records = self._traced(function, tpu or "tpu:v5e")
@@ -261,6 +261,11 @@ class _Job:
         self.device, self.program = before
         return None
 
+    def _kind(self) -> str | None:
+        """What the function's own code is told that it runs on, where that is another device than it is traced for."""
+        targets = self.request["targets"]
+        return devices.parse(targets[0]).kind if targets and not any(map(_is_tpu, targets)) else None
+
     def _traced(self, function: Any, target: str) -> list[Record]:
         import jax
 
@@ -276,13 +281,17 @@ class _Job:
         recorder = Recorder()
         recorder.install()
         try:
-            with devices.told(self.device), compiler_options() as begun:
+            with devices.told(self.device, self._kind()), compiler_options() as begun:
                 self.program = jax.make_jaxpr(call)(*given.leaves)
         finally:
             recorder.remove()
         records = list(recorder.records.values())
         known.fill(records, self.program)
         return records
+
+
+def _is_tpu(target: str) -> bool:
+    return target.startswith("tpu")
 
 
 def _are_of_gpus(records: list[Record]) -> bool:

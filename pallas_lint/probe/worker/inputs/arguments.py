@@ -87,6 +87,8 @@ def _example(parameter: Any) -> str:
     annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))
     usual = "128" if by_name and "Array" not in annotation else "f32[8,128]"
     value = {"int": "128", "float": "1.0", "bool": "True"}.get(annotation, usual)
+    if parameter.annotation is not parameter.empty and "Array" not in annotation and value == "f32[8,128]":
+        value = "..."  # an object of which nothing is known
     return f"{parameter.name}={value}" if by_name else value
 
 
