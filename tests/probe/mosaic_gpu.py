@@ -98,3 +98,13 @@ def persistent(x):
 def asks_for_cuda(x):
     assert jax.default_backend() == "gpu"
     return persistent(x)
+
+
+def rows_from(start, x):
+    def kernel(start_gmem, x_gmem, o_gmem, x_smem, arrived):
+        rows = pl.ds(start_gmem[0], 64)
+        plgpu.copy_gmem_to_smem(x_gmem.at[rows], x_smem, arrived)
+        plgpu.barrier_wait(arrived)
+        store(x_smem, o_gmem)
+
+    return launch(kernel, (64, x.shape[1]), plgpu.SMEM((64, x.shape[1]), jnp.float32), plgpu.Barrier())(start, x)

@@ -175,6 +175,12 @@ def test_functions_that_ask_for_the_gpu(worker: Worker) -> None:
     assert insists.help and "device" in insists.help
 
 
+def test_values_reach_kernels_of_mosaic_gpu(worker: Worker) -> None:
+    for start, guessed in (("i32[1]=[64]", False), ("i32[1]", True)):
+        [launch] = Probed(worker, "mosaic_gpu.py::rows_from", start, "f32[256,64]", stage="grid").launches
+        assert bool(launch.facts["guessed"]) is guessed
+
+
 def test_layouts_that_cannot_be_inferred(worker: Worker) -> None:
     """jax says only that there are none, and of no line; lane semantics say where."""
     if jax_version() < (0, 10):
