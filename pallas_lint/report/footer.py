@@ -70,7 +70,7 @@ def _assumption(assumed: Assumed) -> str:
 
 
 def _judged(report: Report) -> str:
-    """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with shapes, 1 not followed: src/a.py:40".
+    """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with known shapes, 1 not followed: src/a.py:40".
 
     Beside findings it has been said of how many kernels they are.
     """
@@ -82,7 +82,7 @@ def _judged(report: Report) -> str:
     if not sight.launches:
         return kernels
     launches = "" if sight.launches == report.kernels else f"of {count(sight.launches, 'launch')} "
-    parts = [f"{launches}{sight.shapes or 'none'} with shapes"]
+    parts = [f"{launches}{sight.shapes or 'none'} with known shapes"]
     lost = [each for each in report.seen if not each.followed]
     if sight.backend < sight.launches:
         parts.append(f"{sight.launches - sight.backend} without a known backend")

@@ -33,7 +33,7 @@ def render(output_format: str, report: Report) -> Iterator[str]:
     if report.quiet:
         return
     sight = Sight.of(report.seen)
-    told = (f"{sight.followed} followed", f"{sight.backend} with a backend", f"{sight.shapes} with shapes")
+    told = (f"{sight.followed} followed", f"{sight.backend} with a backend", f"{sight.shapes} with known shapes")
     numbers = f": {', '.join(told)}" if sight.launches else ""
     yield f"{report.style.bold(count(sight.launches, 'launch'))} in {count(report.files, 'file')}{numbers}.\n"
     for note in report.notes:

@@ -154,24 +154,24 @@ LOST = LaunchSight("src/b.py", 40, 4, None, stopped="nothing that runs leads the
 @pytest.mark.parametrize(
     ("seen", "kernels", "last"),
     [
-        ([SEEN], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); 1 with shapes"),
-        ([evolve(SEEN, shapes=False)], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); none with shapes"),
+        ([SEEN], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); 1 with known shapes"),
+        ([evolve(SEEN, shapes=False)], 1, "1 kernel judged for tpu:v5e, jax 0.10.2 (uv.lock); none with known shapes"),
         (
             [SEEN, evolve(SEEN, line=9, backend="triton"), LOST],
             2,
-            "2 kernels judged for tpu:v5e, triton, jax 0.10.2 (uv.lock); of 3 launches 2 with shapes, "
+            "2 kernels judged for tpu:v5e, triton, jax 0.10.2 (uv.lock); of 3 launches 2 with known shapes, "
             "1 without a known backend, 1 not followed: src/b.py:40",
         ),
         (
             [evolve(LOST, line=line, backend="tpu", path="n.ipynb", cell=2) for line in range(1, 6)],
             0,
-            "0 kernels judged for jax 0.10.2 (uv.lock); of 5 launches none with shapes, "
+            "0 kernels judged for jax 0.10.2 (uv.lock); of 5 launches none with known shapes, "
             "5 not followed: n.ipynb:cell 2:1, n.ipynb:cell 2:2, n.ipynb:cell 2:3, …",
         ),
         (
             [evolve(SEEN, judged=False, why="imports; interpreted")],
             1,
-            "1 kernel judged for jax 0.10.2 (uv.lock); 1 with shapes",
+            "1 kernel judged for jax 0.10.2 (uv.lock); 1 with known shapes",
         ),
     ],
 )

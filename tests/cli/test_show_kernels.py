@@ -205,7 +205,7 @@ def test_how_far_it_saw_is_the_same_from_the_cache_and_from_several_processes(li
 def test_a_clean_run_says_what_it_has_judged(lint: Lint, folder: Path) -> None:
     (folder / "kern.py").write_text(f"{HEAD}{ROWS}\n")
     assert lint(*HELD).out == (
-        "No findings in 1 file.\n1 kernel judged for tpu, jax 0.10.2 (--jax-version); none with shapes\n"
+        "No findings in 1 file.\n1 kernel judged for tpu, jax 0.10.2 (--jax-version); none with known shapes\n"
     )
     assert lint(*HELD, "--quiet").out == ""
     assert "judged" not in lint(*HELD, "--output-format", "github").out

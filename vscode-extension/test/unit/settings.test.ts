@@ -68,7 +68,13 @@ test("every setting of package.json reaches the server, decides how it is starte
       : [prefix];
   const set = Object.fromEntries([...declared.keys()].map((name) => [name.slice("pallasLint.".length), "set"]));
   const reached = flat(serverSettings(configuration(set), VARIABLES, undefined), "pallasLint");
-  const own = ["showNotifications", "trace.server", "layoutView.autoRefresh", "layoutView.maxTiles", "refColors.enable"];
+  const own = [
+    "showNotifications",
+    "trace.server",
+    "layoutView.autoRefresh",
+    "layoutView.maxTiles",
+    "refColors.enable",
+  ];
   const all = [...reached, ...OF_LAUNCH, ...own.map((name) => `pallasLint.${name}`)];
   assert.deepEqual([...new Set(all)].sort(), [...declared.keys()].sort());
   assert.equal(all.length, new Set(all).size);
