@@ -80,9 +80,11 @@ class Tuning:
         pool = ThreadPoolExecutor(len(self._workers))
         self.tell(f"0 of {len(every)} tried")
         try:
-            for done in as_completed([pool.submit(self._try, free, one) for one in every]):
+            running = [pool.submit(self._try, free, one) for one in every]
+            for done in as_completed(running):
                 self.tried.append(done.result())
                 self.tell(f"{len(self.tried)} of {len(every)} tried")
+            self.tried[:] = [one.result() for one in running]  # in their own order, whichever ended first
             return not self._stopped.is_set()
         except KeyboardInterrupt:
             return False
