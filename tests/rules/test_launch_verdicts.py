@@ -128,7 +128,41 @@ CASES: dict[str, tuple[str, str | None]] = {
         """,
         "PAL304",
     ),
+    "one of two launches, each called in its branch": (
+        """
+        HOW_MANY = int("999")
+        def f(x, y=None):
+            two = x.shape[0] > HOW_MANY
+            run = pl.pallas_call(lambda a, b, o: None, out_shape=OUT) if two else pl.pallas_call(copy, out_shape=OUT)
+            return run(x, x) if two else run(x)
+        """,
+        None,
+    ),
+    "one of two launches that are jitted": (
+        """
+        HOW_MANY = int("999")
+        def f(x):
+            run = jax.jit(pl.pallas_call(copy, out_shape=OUT))
+            if x.shape[0] > HOW_MANY: run = jax.jit(pl.pallas_call(lambda a, b, o: None, out_shape=OUT))
+            return run(x, x) if x.shape[0] > HOW_MANY else run(x)
+        """,
+        None,
+    ),
     # -- PAL305
+    "one of two launches, with specs for its own operands": (
+        """
+        HOW_MANY = int("999")
+        def f(x):
+            spec = pl.BlockSpec((256, 128))
+            if x.shape[0] > HOW_MANY:
+                run = pl.pallas_call(lambda a, b, o: None, in_specs=[spec, spec], out_shape=OUT)
+            else:
+                run = pl.pallas_call(copy, in_specs=[spec], out_shape=OUT)
+            if x.shape[0] > HOW_MANY: return run(x, x)
+            return run(x)
+        """,
+        None,
+    ),
     "decorator": ("@pl.pallas_call(out_shape=OUT)\ndef f(x_ref, o_ref): pass", "PAL305"),
     "bare decorator": ("@pl.pallas_call\ndef f(x_ref, o_ref): pass", "PAL305"),
     "partial decorator": ("@functools.partial(pl.pallas_call, out_shape=OUT)\ndef f(x_ref, o_ref): pass", None),
@@ -206,6 +240,24 @@ CASES: dict[str, tuple[str, str | None]] = {
         def f(x): return double(x, scale=4)
         """,
         "PAL305",
+    ),
+    "a value by keyword in a branch": (
+        """
+        def f(x):
+            if x.shape[0] > HOW_MANY: return x
+            return pl.pallas_call(copy, out_shape=OUT)(x, n=3)
+        HOW_MANY = int("999")
+        """,
+        "PAL305",
+    ),
+    "a keyword for what is another function by then": (
+        """
+        HOW_MANY = int("1")
+        def f(x):
+            run = (lambda x, n: x) if x.shape[0] > HOW_MANY else pl.pallas_call(copy, out_shape=OUT)
+            return run(x, n=2) if x.shape[0] > HOW_MANY else run(x)
+        """,
+        None,
     ),
     "no keywords": ("def f(x): return pl.pallas_call(copy, out_shape=OUT)(x, **{})", None),
     "a value bound to the kernel": (

@@ -278,9 +278,11 @@ class Interpreter(Recorder):
             return classes.instance_of(self, callee, arguments)
         if isinstance(callee, OneOf):
             result: Value | None = None
+            # Each may have a branch of its own that calls it: `run(x, y) if two else run(x)`.
+            of_some = evolve(arguments, open=True)
             with self.maybe():
                 for option in callee.options:
-                    value = self.call(option, arguments, node)
+                    value = self.call(option, of_some if isinstance(option, CallResult) else arguments, node)
                     result = value if result is None else join(result, value)
             return UNKNOWN if result is None else result
         if isinstance(callee, Instance):

@@ -152,14 +152,13 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
         result.operands = list(arguments.positional)
         result.operands_open = arguments.open
         if arguments.keywords:
-            _given_keywords(result, arguments.keywords, interp.site(node))
+            _given_keywords(result, arguments.keywords, None if arguments.open else interp.site(node))
     return results_of(result)
 
 
-def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site) -> None:
+def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site | None) -> None:
     """Operands go by position only: such a call raises, and the rest is judged as if the kernel had them bound."""
-    result.options = frozenset(keywords)
-    result.options_site = site
+    result.options, result.options_site = frozenset(keywords), site
     result.operands_open = True  # some may be meant as operands
     if isinstance(result.kernel, Func):
         parameters = result.kernel.node.params

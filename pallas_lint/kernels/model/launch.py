@@ -125,7 +125,7 @@ class Launch:
     operands: list[Value] | None = None
     operands_open: bool = False
     options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines take
-    options_site: Site | None = None  # ... of another launch: that call
+    options_site: Site | None = None  # ... of another launch: that call, where it surely is one
     backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
     # What told the backend: "params", "mesh", "spec", "body", "function", "import"; "several" where it told of several.
