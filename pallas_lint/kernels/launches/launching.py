@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import backend
 from pallas_lint.kernels.launches.roles import Roles, assign
+from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
@@ -161,8 +162,8 @@ def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site | Non
     result.options, result.options_site = frozenset(keywords), site
     result.operands_open = True  # some may be meant as operands
     if isinstance(result.kernel, Func):
-        parameters = result.kernel.node.params
-        refs = {each.name.value for each in (*parameters.posonly_params, *parameters.params) if each.default is None}
+        signature = signature_of(result.kernel)
+        refs = signature.names[: signature.required]
         bound = {name: value for name, value in keywords.items() if name not in refs or isinstance(value, Const)}
         result.kernel = result.kernel.bind((), bound, open_=True)
 
