@@ -27,7 +27,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A user's folder of their own: nobody's results are read or written."""
+    """A folder for caches of the tests' own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))
         yield

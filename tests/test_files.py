@@ -1,4 +1,4 @@
-"""Files as they are written and read, and where what is found is kept."""
+"""Reading and writing files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.run import user_cache
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -29,19 +28,72 @@ def test_a_file_is_replaced_whole_with_its_permissions(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "other"]
 
 
-def test_links_are_followed_inside_only(tmp_path: Path) -> None:
+@pytest.fixture
+def linked(tmp_path: Path) -> tuple[Path, Path]:
+    """A project with links of all kinds, and a folder beside it."""
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside / "deep", outside):
         folder.mkdir(parents=True)
+    (inside / "deep" / "file").write_bytes(b"old")
+    (outside / "file").write_bytes(b"theirs")
     (inside / "near").symlink_to("deep/file")
+    (inside / "near-folder").symlink_to("deep")
     (inside / "far").symlink_to(outside / "file")
+    (inside / "new").symlink_to(outside / "new")
     (inside / "folder").symlink_to(outside)
-    files.write(inside / "near", b"x", inside)
-    assert (inside / "near").is_symlink() and (inside / "deep" / "file").read_bytes() == b"x"
-    for path in (inside / "far", inside / "folder" / "file", inside / ".." / "outside" / "file"):
+    return inside, outside
+
+
+def test_a_path_of_the_project_has_no_link_on_its_way(linked: tuple[Path, Path]) -> None:
+    inside, outside = linked
+    for path in ("near", "near-folder/file"):
+        with pytest.raises(files.Refused, match="is a link"):
+            files.write(inside / path, b"x", inside)
+    for path in ("far", "new", "folder/file", "folder/new", "../outside/file", "../inside.txt", str(outside / "new")):
         with pytest.raises(files.Refused, match="leads out of the project"):
-            files.write(path, b"x", inside)
-    assert list(outside.iterdir()) == []
+            files.write(inside / path, b"x", inside)
+    assert [each.name for each in outside.iterdir()] == ["file"] and (outside / "file").read_bytes() == b"theirs"
+    assert (inside / "deep" / "file").read_bytes() == b"old"
+    files.write(inside / "deep" / ".." / "deep" / "file", b"x", inside)
+    assert (inside / "deep" / "file").read_bytes() == b"x"
+
+
+def test_a_path_that_the_user_names_is_no_link_at_its_end(linked: tuple[Path, Path]) -> None:
+    inside, outside = linked
+    for path in ("far", "new", "near"):
+        with pytest.raises(files.Refused, match="is a link"):
+            files.write(inside / path, b"x", None)
+    assert [each.name for each in outside.iterdir()] == ["file"] and (outside / "file").read_bytes() == b"theirs"
+    files.write(inside / "folder" / "file", b"x", None)
+    assert (outside / "file").read_bytes() == b"x"
+
+
+def test_a_linked_source_file(linked: tuple[Path, Path]) -> None:
+    inside, _ = linked
+    assert files.linked_file(inside / "near", inside) == inside / "deep" / "file"
+    for path in ("far", "folder/file"):
+        with pytest.raises(files.Refused, match="leads out of the project"):
+            files.linked_file(inside / path, inside)
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_what_a_killed_run_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool) -> None:
+    """Nothing where files can be without a name, else what the next run removes; nothing that only looks like it."""
+    if not unnamed:
+        monkeypatch.setattr("pallas_lint.text.folders._HAS_HANDLE_FILES", False)
+    file = tmp_path / "file"
+    killed = files.draft(file, b"new", tmp_path)
+    left = list(tmp_path.iterdir())
+    assert len(left) == (not unnamed)
+    (tmp_path / ".pallas-lint-notes").touch()
+    (tmp_path / ".pallas-lint-0123456789abcdef").symlink_to("notes")
+    for each in (*left, tmp_path / ".pallas-lint-notes"):
+        os.utime(each, (0, 0))
+    (tmp_path / ".pallas-lint-fedcba9876543210").touch()  # of a run that is still at it
+    files.write(file, b"newer", tmp_path)
+    names = {".pallas-lint-0123456789abcdef", ".pallas-lint-fedcba9876543210", ".pallas-lint-notes", "file"}
+    assert {each.name for each in tmp_path.iterdir()} == names
+    killed.drop()
 
 
 @pytest.mark.parametrize("what", ["read-only", "pipe", "folder"])
@@ -66,44 +118,3 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
     with pytest.raises(files.Refused, match="larger than 1 MiB"):
         file.write_bytes(b"x" * ((1 << 20) + 1))
         files.read(file, 1 << 20)
-
-
-def test_where_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, project = tmp_path / "home", tmp_path / "project"
-    home.mkdir()
-    project.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setattr("sys.platform", "linux")
-    place = home / ".cache" / "pallas-lint"
-    assert user_cache.folder(project) == place
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    place = tmp_path / "caches" / "pallas-lint"
-    assert user_cache.folder(project) == place
-    user_cache.keep(place / "lint" / "ab" / "entry", b"x")
-    assert {stat.S_IMODE(each.stat().st_mode) for each in (place, place / "lint", place.parent)} == {0o700}
-    assert user_cache.folder(place / "lint") is not None, "a folder below it is no project around it"
-    place.chmod(0o777)
-    assert user_cache.folder(project) is None, "others can write there"
-    place.chmod(0o700)
-    (tmp_path / "caches" / ".git").mkdir()
-    assert user_cache.folder(tmp_path / "caches") is None, "it lies in the project"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "linked"))
-    (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "pallas-lint").symlink_to(place, target_is_directory=True)
-    assert user_cache.folder(project) is None, "a link"
-
-
-def test_old_entries_are_forgotten_once_a_day(tmp_path: Path) -> None:
-    def entry(name: str, age: float) -> Path:
-        file = tmp_path / "ab" / name
-        user_cache.keep(file, b"x")
-        os.utime(file, (file.stat().st_mtime - age,) * 2)
-        return file
-
-    old, new = entry("old", 100 * 86_400), entry("new", 10 * 86_400)
-    user_cache.forget_old(tmp_path)
-    assert not old.exists() and new.exists()
-    old = entry("old", 100 * 86_400)
-    user_cache.forget_old(tmp_path)
-    assert old.exists()

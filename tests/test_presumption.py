@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.presumption import backends_named
+from pallas_lint.run.cache_folder import cache_folder
 from pallas_lint.run.project import InputFile, Project
 from pallas_lint.run.runner import run
 from pallas_lint.testing import settings
@@ -64,7 +65,7 @@ def found(folder: Path, jax: str = "0.10.2", target: str | None = None, *, cache
     """The findings of a run over `untold.py` alone."""
     chosen = settings(jax, target, "PAL101")
     file = InputFile(folder / "untold.py", "untold.py", chosen)
-    result = run([file], cwd=folder, cache_folder=folder / "cache" if cached else None)
+    result = run([file], cwd=folder, cache_folder=cache_folder(folder) if cached else None)
     assert not result.errors
     return list(result.findings)
 

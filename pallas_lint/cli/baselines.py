@@ -9,7 +9,7 @@ from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.records import frozen
 from pallas_lint.report.footer import count
-from pallas_lint.run.project import bounds, bounds_of
+from pallas_lint.run.project import bounds
 from pallas_lint.triage.baseline import Baseline, BaselineError
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ class Run:
                 errors.append(LintError(shown, error.message, error.line))
         return notes, errors
 
-    def _bounds_of(self, file: Path) -> Path:
-        """What writing a baseline must not leave. One that settings name is the user's choice only where they are."""
+    def _bounds_of(self, file: Path) -> Path | None:
+        """The folder that a baseline named by settings has to lie in; None for one that the command line names."""
         roots = [each.settings.root for each in self.files if not self.named and _configured(each) == file]
-        return bounds(roots[0]) if roots else bounds_of(file, self.cwd)
+        return bounds(roots[0]) if roots else None
 
     def _by_baseline(self) -> dict[Path | None, tuple[list[str], list[Finding]]]:
         """The files linted and the findings, by the baseline that counts for them."""

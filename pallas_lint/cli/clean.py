@@ -5,27 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.cli import terminal
+from pallas_lint.cli import caching, terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
-from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.report.footer import count
-from pallas_lint.run import cache, user_cache
 
 if TYPE_CHECKING:
     import argparse
 
 
 def run(options: argparse.Namespace) -> int:
-    """Remove the verdicts that are kept. Raises UsageError where that cannot be done."""
-    cwd = Path.cwd()
+    """Remove the results that are kept. Raises UsageError where that cannot be done, or the folder is not ours."""
+    choice = caching.choose(Path.cwd(), options.cache_dir)
     try:
-        place = cache.folder(cwd, options.cache_dir, SettingsFinder(cwd=cwd).for_folder(cwd))
-    except SettingsError as error:
-        raise UsageError(str(error)) from error
-    try:
-        removed = user_cache.forget(place) if place is not None else 0
+        removed = choice.folder.clear() if choice.folder is not None else 0
     except OSError as error:
-        raise UsageError(f"{place}: {error.strerror or error}") from error
-    terminal.say(f"removed {count(removed, 'file')} from {place}" if removed else "there is nothing to remove")
+        raise UsageError(error.strerror or str(error)) from error
+    for note in choice.notes:
+        terminal.say(note)
+    terminal.say(
+        f"removed {count(removed, 'file')} from {choice.folder.path}"
+        if choice.folder is not None and removed
+        else "there is nothing to remove"
+    )
     return OK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import plugins
 from pallas_lint import report as reports
-from pallas_lint.cli import terminal
+from pallas_lint.cli import caching, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.cli.parser import COMMANDS
 from pallas_lint.config import overrides
@@ -23,7 +23,6 @@ from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
 from pallas_lint.report.wrapping import width_of
-from pallas_lint.run import cache
 from pallas_lint.run.effective_minimum import told_once
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.run.runner import RunResult, combine, judge_source
@@ -164,9 +163,12 @@ def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     found = _discovered(options, finder, cwd)
     # What is to be changed is judged afresh: no edit is ever taken from the cache.
     changing = bool(options.fix or options.diff or options.add_suppressions)
-    kept = None if options.no_cache else cache.folder(cwd, options.cache_dir, finder.for_folder(cwd))
-    result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=kept, afresh=changing)
-    return _Run(options, cwd, found.files, result, _with_hints(found), found.notes)
+    cache = caching.Choice(None)
+    if not options.no_cache:
+        settings = (file.settings for file in found.files)
+        cache = caching.choose(cwd, options.cache_dir, finder.named, settings)
+    result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache.folder, afresh=changing)
+    return _Run(options, cwd, found.files, result, _with_hints(found), (*found.notes, *cache.notes))
 
 
 def _discovered(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> Discovery:

@@ -109,7 +109,10 @@ class Settings:
         "shapes", options.STRING, None, "File of recorded calls; empty for none. Found in the project where not told."
     )
     cache_dir: str | None = setting(
-        "cache-dir", options.STRING, None, "Folder of the project for cached results, instead of the user's own."
+        "cache-dir",
+        options.STRING,
+        None,
+        "Folder for cached results; counts only in a file that --config names.",
     )
     baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
     rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
@@ -207,6 +210,11 @@ class SettingsFinder:
             self._named = self._load(self._overrides.config_file, required=True)
             if self._overrides.files_first:
                 self._named, self._defaults = None, self._named or self._defaults
+
+    @property
+    def named(self) -> Settings | None:
+        """The settings of the file that the command line names."""
+        return self._named
 
     def for_folder(self, folder: Path) -> Settings:
         """The settings for files in `folder`. Raises SettingsError where its configuration is bad."""

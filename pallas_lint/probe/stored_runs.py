@@ -7,7 +7,6 @@ there, wherever they have moved to.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import defaultdict
@@ -19,9 +18,8 @@ from pallas_lint.probe import dependencies
 from pallas_lint.probe.results import STAGES, LaunchResult, Stage
 from pallas_lint.records import evolve, fields, frozen
 from pallas_lint.report.json import finding_document
-from pallas_lint.run import user_cache
 from pallas_lint.run.cache import decode
-from pallas_lint.text import files
+from pallas_lint.run.cache_folder import CacheFolder, own_cache
 from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
@@ -32,7 +30,8 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 9
+_LAYOUT = 10
+_KIND = "probe"
 _OF_COST = "PAL8"
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
@@ -76,11 +75,10 @@ def store(
         for file, run in runs_of(result, cwd, findings, texts or {}):
             by_file[file].append(run)
     for file, runs in by_file.items():
-        place = _place(file)
-        if place is not None:
-            with contextlib.suppress(OSError):
-                _write(place, runs)
-                user_cache.forget_old(place.parent)
+        cache = own_cache(file.parent)
+        if cache is not None:
+            _write(cache, file, runs)
+            cache.remove_old()
 
 
 def runs_of(
@@ -148,13 +146,12 @@ def _read(file: Path) -> Source | None:
         return None
 
 
-def _write(place: Path, runs: Sequence[Run]) -> None:
-    before = {run.key: run for run in _load(place)}
+def _write(cache: CacheFolder, file: Path, runs: Sequence[Run]) -> None:
+    before = {run.key: run for run in _load(cache, file)}
     runs = [_completed(run, before.pop(run.key, None)) for run in runs]
     kept = [*before.values(), *runs][-_MOST_RUNS:]
-    written = json.dumps([_document(run) for run in kept])
-    entry = {"layout": _LAYOUT, "digest": digest(written.encode()), "runs": written}
-    user_cache.keep(place, json.dumps(entry).encode())
+    entry = {"layout": _LAYOUT, "runs": [_document(run) for run in kept]}
+    cache.write(_KIND, _name(file), json.dumps(entry).encode())
 
 
 def _completed(run: Run, before: Run | None) -> Run:
@@ -182,33 +179,29 @@ def _completed(run: Run, before: Run | None) -> Run:
 
 def load(file: Path) -> tuple[Run, ...]:
     """The runs that are known of a file, whatever its text is by now."""
-    place = _place(file)
-    return tuple(_load(place)) if place is not None else ()
+    cache = own_cache(file.parent)
+    return tuple(_load(cache, file)) if cache is not None else ()
 
 
 def stamp(file: Path) -> int:
     """A number that changes with the runs that are known of a file; 0 where there are none."""
-    place = _place(file)
-    try:
-        return place.stat().st_mtime_ns if place is not None else 0
-    except OSError:
-        return 0
+    cache = own_cache(file.parent)
+    return cache.modified(_KIND, _name(file)) if cache is not None else 0
 
 
-def _load(place: Path) -> list[Run]:
+def _load(cache: CacheFolder, file: Path) -> list[Run]:
+    content = cache.read(_KIND, _name(file))
+    if content is None:
+        return []
     try:
-        entry: dict[str, Any] = json.loads(files.read(place))
-        if entry["layout"] != _LAYOUT or digest(entry["runs"].encode()) != entry["digest"]:
-            return []
-        return [_run(document) for document in json.loads(entry["runs"])]
-    # Of another version, or broken: what is not as we wrote it is as good as nothing.
-    except Exception:
+        entry: dict[str, Any] = json.loads(content)
+        return [_run(document) for document in entry["runs"]] if entry["layout"] == _LAYOUT else []
+    except Exception:  # of another version: what is not as we write it is as good as nothing
         return []
 
 
-def _place(file: Path) -> Path | None:
-    kept = user_cache.folder(file.parent)
-    return kept / "probe" / f"{digest(os.fsencode(file.resolve()))}.json" if kept is not None else None
+def _name(file: Path) -> str:
+    return digest(os.fsencode(file.resolve()))
 
 
 def _document(run: Run) -> dict[str, Any]:

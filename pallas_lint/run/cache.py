@@ -13,8 +13,6 @@ from pallas_lint import __version__, plugins
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
-from pallas_lint.run import user_cache
-from pallas_lint.run.project import bounds
 from pallas_lint.sight import LaunchSight
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -23,10 +21,11 @@ from pallas_lint.witnesses.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pallas_lint.config.settings import Settings
+    from pallas_lint.run.cache_folder import CacheFolder
     from pallas_lint.run.project import Project
 
-_LAYOUT = 5  # of the entries; a new number makes all old entries void
+_KIND = "lint"
+_LAYOUT = 6  # of the entries; a new number makes all old entries void
 
 
 @frozen
@@ -46,16 +45,12 @@ class FileVerdict:
 
 @define
 class Cache:
-    """A folder with one entry for each file linted, in JSON.
+    """Verdicts in a cache folder: one entry for each file linted, in JSON. Whatever is wrong with one is silent."""
 
-    Everything that can go wrong with it is silent: it is only a cache.
-    """
-
-    folder: Path
+    folder: CacheFolder
     cwd: Path
     project: Project
     _digests: dict[str, str] = field(factory=dict)
-    _cleaned: bool = False
 
     def key(self, shown: str, data: bytes, settings_fingerprint: str, witnesses: tuple[Witness, ...] = ()) -> str:
         """What a verdict rests on, dependencies apart."""
@@ -64,8 +59,11 @@ class Cache:
 
     def get(self, shown: str, key: str) -> FileVerdict | None:
         """The verdict stored for this file under this key, if all it depends on is unchanged."""
+        content = self.folder.read(_KIND, self._name(shown))
+        if content is None:
+            return None
         try:
-            entry = json.loads(files.read(self._file(shown)))
+            entry = json.loads(content)
             if entry["key"] != key:
                 return None
             if any(_time(path) != known for path, known in entry["plugins"].items()):
@@ -80,7 +78,7 @@ class Cache:
                 used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
                 launches=tuple(LaunchSight(*flat) for flat in entry["launches"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def put(self, verdict: FileVerdict, key: str) -> None:
@@ -97,16 +95,11 @@ class Cache:
             "findings": [finding_document(finding) for finding in verdict.findings],
             "witnesses": [None if f.witness is None else _flat(f.witness) for f in verdict.findings],
         }
-        with contextlib.suppress(OSError):
-            user_cache.keep(self._file(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
-            if not self._cleaned:
-                self._cleaned = True
-                user_cache.forget_old(self.folder)
+        self.folder.write(_KIND, self._name(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
 
-    def _file(self, shown: str) -> Path:
+    def _name(self, shown: str) -> str:
         # Named by path, so that an edited file replaces its entry and the folder does not grow.
-        name = digest(os.fsencode(self.cwd / shown))
-        return self.folder / name[:2] / f"{name[2:]}.json"
+        return digest(os.fsencode(self.cwd / shown))
 
     def _digest(self, path: str) -> str:
         """The digest of a file a verdict depends on, empty where there is none; of a project's folder, what that says.
@@ -122,25 +115,6 @@ class Cache:
                 known = ""
             self._digests[path] = known
         return known
-
-
-def folder(project: Path, told: str | None = None, settings: Settings | None = None) -> Path | None:
-    """Where verdicts on the code in a folder are kept; None for nowhere.
-
-    Below what is `told`, else what the settings say, if that lies in their project: a repository must not have files
-    written elsewhere, by links neither.
-    """
-    place: Path | None
-    if told is not None:
-        place = project / told
-    elif settings is not None and settings.cache_dir is not None:
-        place = settings.root / settings.cache_dir
-        inside = Path(os.path.realpath(bounds(settings.root)))
-        if not Path(os.path.realpath(place)).is_relative_to(inside):
-            return None
-    else:
-        place = user_cache.folder(project)
-    return place / "lint" if place is not None else None
 
 
 _tool: str | None = None

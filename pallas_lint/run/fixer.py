@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -310,9 +311,11 @@ def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> Lin
     shown = ""
     try:
         for shown, (before, after) in changed.items():
-            inside = bounds_of(cwd / shown, cwd)
-            drafts.append(files.draft(cwd / shown, after.data, inside))
-            if files.read(cwd / shown) != before.data:
+            # A source file may be a link, and stays one; but it is not written outside of the project.
+            inside = Path(os.path.realpath(bounds_of(cwd / shown, cwd)))
+            real = files.linked_file(cwd / shown, inside)
+            drafts.append(files.draft(real, after.data, inside))
+            if files.read(real) != before.data:
                 raise files.Refused("it was changed by someone else meanwhile")
         for shown, draft in zip(changed, drafts, strict=True):
             draft.put()

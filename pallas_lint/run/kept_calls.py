@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.run import user_cache
 from pallas_lint.run.cache import tool_fingerprint
-from pallas_lint.text import files
 from pallas_lint.text.digests import digest
 from pallas_lint.witnesses.callers import Callers, Calls
 from pallas_lint.witnesses.index import Entry, Index
@@ -18,23 +15,30 @@ from pallas_lint.witnesses.witness import Witness
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pallas_lint.run.cache_folder import CacheFolder
 
-def read(kept: Path, folder: Path, versions: tuple[str, ...]) -> Callers:
-    """What is known of the project in a folder; `kept` is where caches are. Whatever is wrong with it is silent."""
+_KIND = "calls"
+
+
+def read(cache: CacheFolder, folder: Path, versions: tuple[str, ...]) -> Callers:
+    """What is known of the project in a folder. Whatever is wrong with it is silent."""
     callers = Callers(folder)
+    content = cache.read(_KIND, _name(folder, versions))
+    if content is None:
+        return callers
     try:
-        state = json.loads(files.read(_file(kept, folder, versions)))
+        state = json.loads(content)
         if state["tool"] != tool_fingerprint():
             return callers
         entries = {path: _entry(flat) for path, (*_, flat) in state["files"].items() if flat is not None}
         stamps = {path: (int(time), int(size)) for path, (time, size, _) in state["files"].items()}
         calls = {path: _calls(flat) for path, flat in state["calls"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return callers
     return Callers(folder, Index(entries), calls, stamps)
 
 
-def keep(kept: Path, callers: Callers, versions: tuple[str, ...]) -> None:
+def keep(cache: CacheFolder, callers: Callers, versions: tuple[str, ...]) -> None:
     """Write down what is known of a project."""
     state = {
         "tool": tool_fingerprint(),
@@ -45,14 +49,12 @@ def keep(kept: Path, callers: Callers, versions: tuple[str, ...]) -> None:
             path: [dict(calls.rests_on), list(map(_flat, calls.witnesses))] for path, calls in callers.calls.items()
         },
     }
-    with contextlib.suppress(OSError):
-        user_cache.keep(_file(kept, callers.folder, versions), json.dumps(state, separators=(",", ":")).encode())
+    cache.write(_KIND, _name(callers.folder, versions), json.dumps(state, separators=(",", ":")).encode())
 
 
-def _file(kept: Path, folder: Path, versions: tuple[str, ...]) -> Path:
+def _name(folder: Path, versions: tuple[str, ...]) -> str:
     # What files call may hang on the jax version: its guards choose.
-    name = digest(os.fsencode(folder) + repr(versions).encode())
-    return kept / "calls" / f"{name}.json"
+    return digest(os.fsencode(folder) + repr(versions).encode())
 
 
 def _flat_entry(entry: Entry | None) -> list[Any] | None:

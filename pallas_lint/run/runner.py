@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
+    from pallas_lint.run.cache_folder import CacheFolder
     from pallas_lint.text.source import Source
 
 # A process costs a quarter of a second before it judges its first line (its imports, mostly); a hundred
@@ -66,7 +67,7 @@ class _Bench:
 
     cwd: Path
     settings: tuple[Settings, ...]
-    cache_folder: Path | None
+    cache_folder: CacheFolder | None
     project: Project
 
 
@@ -75,7 +76,7 @@ def run(
     *,
     cwd: Path,
     jobs: int | None = None,
-    cache_folder: Path | None = None,
+    cache_folder: CacheFolder | None = None,
     afresh: bool = False,
 ) -> RunResult:
     """Lint `files`.
@@ -129,6 +130,7 @@ def run(
     if cache_folder is not None:
         for versions, callers in project.calls.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
+        cache_folder.remove_old()
     result = combine([verdicts[file.shown] for file in files])
     return _with_witnesses(evolve(result, left_out=left_out), project, files)
 

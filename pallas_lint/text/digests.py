@@ -1,4 +1,4 @@
-"""What a text is known by where the text itself would be too long."""
+"""Digests: what a text is known by where it is too long itself, and what shows who wrote it."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ except ImportError:
 def digest(data: bytes) -> str:
     """32 hexadecimal digits."""
     return blake2b(data, digest_size=16).hexdigest()
+
+
+def signature(data: bytes, key: bytes) -> str:
+    """32 hexadecimal digits that only those know who have the key, of at most 64 bytes."""
+    return blake2b(data, key=key, digest_size=16).hexdigest()

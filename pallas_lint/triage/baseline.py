@@ -92,7 +92,7 @@ class Baseline:
         }
         return Baseline(self.file, {**kept, **found})
 
-    def write(self, inside: Path) -> None:
+    def write(self, inside: Path | None) -> None:
         """One finding a line, so that versions of it can be compared; `inside` as in `files.draft`.
 
         Raises BaselineError.

@@ -200,7 +200,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def write(file: Path, witnesses: Iterable[Witness], inside: Path) -> bool:
+def write(file: Path, witnesses: Iterable[Witness], inside: Path | None) -> bool:
     """Have the file hold these calls; whether that changed it. `inside` as in `files.draft`. Raises OSError."""
     data = render(witnesses).encode()
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.report.json import error_document, finding_document
-from pallas_lint.run import cache
+from pallas_lint.run.cache_folder import own_cache
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
 
@@ -49,7 +49,7 @@ def _swept(folder: Path, overrides: Overrides, exclude: list[str]) -> Iterator[d
         return
     found = discover(["."], finder, cwd=folder, exclude=exclude)
     yield from ({"error": error_document(error)} for error in found.errors)
-    kept = cache.folder(folder)
+    kept = own_cache(folder)
     for start in range(0, len(found.files), _PORTION):
         result = run(found.files[start : start + _PORTION], cwd=folder, cache_folder=kept)
         yield from ({"verdict": _document(verdict)} for verdict in result.verdicts if _says_something(verdict))

@@ -13,7 +13,7 @@ from invocation import KERNEL, OLD
 import pallas_lint.lint
 from pallas_lint import __version__
 from pallas_lint.cli.parser import parse_lint
-from pallas_lint.run import cache
+from pallas_lint.run.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -314,8 +314,8 @@ def test_the_output_does_not_depend_on_jobs_or_cache(lint: Lint, folder: Path) -
     for options in (["--no-cache", "--jobs", "3"], ["--jobs", "2"], ["--jobs", "1"], []):
         assert lint("--isolated", *OLD, *options) == expected
     assert {file.suffix for file in folder.iterdir()} == {".py"}
-    kept = cache.folder(folder)
-    assert kept is not None and len(list(kept.glob("??/*.json"))) == 9
+    kept = cache_folder(folder)
+    assert kept is not None and len(list(kept.path.glob("lint/??/*"))) == 9
 
 
 def test_colours(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:

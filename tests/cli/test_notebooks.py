@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pallas_lint.run import cache
+from pallas_lint.run.cache_folder import cache_folder
 from tests.test_notebook import IMPORTS, KERNEL, LAUNCH, SILENT, document
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def test_the_cache_gives_the_same(lint: Lint, folder: Path) -> None:
     write(folder, IMPORTS, KERNEL, LAUNCH)
     options = ("--jax-version", "0.10.2", "--isolated", "n.ipynb")
     first = lint(*options)
-    kept = cache.folder(folder)
-    assert kept is not None and list(kept.rglob("*.json"))
+    kept = cache_folder(folder)
+    assert kept is not None and list(kept.path.glob("lint/??/*"))
     assert lint(*options).out == first.out
     assert "PAL101" in first.out
 

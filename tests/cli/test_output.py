@@ -72,19 +72,28 @@ def test_the_files_that_would_be_linted(folder: Path, kernel_file: Path, lint: L
     assert "--show-files goes without --fix" in lint("--show-files", "--fix").err
 
 
-def test_a_cache_where_it_is_told_and_its_end(folder: Path, kernel_file: Path, lint: Lint, tmp_path: Path) -> None:
+def entries(place: Path) -> list[Path]:
+    """The entries of a cache folder."""
+    return [file for file in place.glob("*/??/*") if file.is_file()]
+
+
+def test_a_named_cache_folder_and_its_end(
+    folder: Path, kernel_file: Path, lint: Lint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "kept"
     first = lint("--isolated", *OLD, "--cache-dir", str(place))
     assert first.status == 1
-    entries = [file for file in place.rglob("*.json") if file.is_file()]
-    assert entries
+    written = entries(place)
+    assert written
     assert lint("--isolated", *OLD, "--cache-dir", str(place)).out == first.out
-    own = entries[0].parent.parent / "mine.txt"
+    own = written[0].parent / "mine.txt"
     own.write_text("not ours")
-    assert f"removed {len(entries)} file" in lint("clean", "--cache-dir", str(place)).err
-    assert [file for file in place.rglob("*.json") if file.is_file()] == []
-    assert own.exists()
+    assert f"removed {len(written)} file" in lint("clean", "--cache-dir", str(place)).err
+    assert entries(place) == [own]
     assert "nothing to remove" in lint("clean", "--cache-dir", str(place)).err
+    monkeypatch.setenv("PALLAS_LINT_CACHE_DIR", str(place))
+    assert lint("--isolated", *OLD).out == first.out and len(entries(place)) == len(written) + 1
+    assert f"removed {len(written)} file" in lint("clean").err
 
 
 @pytest.mark.parametrize("columns", [48, 60, 100])
@@ -140,19 +149,19 @@ def test_colours_and_links_take_no_columns() -> None:
     assert columns_of(told) == len("a.py:1:2")
 
 
-def test_a_cache_in_the_project(
+def test_settings_name_a_cache_folder_only_if_the_user_names_them(
     folder: Path, kernel_file: Path, lint: Lint, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     (folder / ".git").mkdir()
-    (folder / "pallas-lint.toml").write_text('cache-dir = ".kept"\n')
-    assert lint(*OLD).status == 1
-    assert list((folder / ".kept").rglob("*.json"))
-    assert "removed" in lint("clean").err
-    # Nothing in a repository has files written elsewhere.
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (folder / "link").symlink_to(elsewhere)
-    for place in ("link", "../out", str(elsewhere)):
+    for place in (".kept", "link", "../out", str(elsewhere)):
         (folder / "pallas-lint.toml").write_text(f'cache-dir = "{place}"\n')
-        assert lint(*OLD).status == 1
+        ran = lint(*OLD)
+        assert ran.status == 1 and "pallas-lint.toml:1: cache-dir is not used" in ran.out + ran.err
     assert list(elsewhere.rglob("*")) == []
-    assert not (folder.parent / "out").exists()
+    assert not (folder.parent / "out").exists() and not (folder / ".kept").exists()
+    (folder / "pallas-lint.toml").write_text('cache-dir = ".kept"\n')
+    ran = lint(*OLD, "--config", "pallas-lint.toml")
+    assert ran.status == 1 and "cache-dir" not in ran.out + ran.err
+    assert entries(folder / ".kept")

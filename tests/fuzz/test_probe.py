@@ -14,6 +14,7 @@ from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.probe import dependencies, stored_runs
 from pallas_lint.probe.results import LaunchResult, Stage
 from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argument, parse_arguments, parse_target
+from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.syntax.outline import outline
 from pallas_lint.text.source import Source
 from tests.fuzz.budget import examples
@@ -108,14 +109,14 @@ def fitting(file: Path) -> tuple[stored_runs.Run, ...]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
-    """A file, where what is known of it is kept, and that."""
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CacheFolder, str]:
+    """A file, the cache with its stored runs, and their text."""
     folder = tmp_path_factory.mktemp("kept")
     (folder / "pyproject.toml").write_text("")
     file = folder / "k.py"
     file.write_text(KERNEL)
-    place = stored_runs._place(file)
-    assert place is not None
+    cache = cache_folder(folder)
+    assert cache is not None
     launch = LaunchResult(
         {"kernel": "k", "place": {"file": str(file), "line": 20}, "kernel_place": None, "grid": [4], "stack": []},
         [Stage("compile", "tpu:v5e", False, 0.5, None, [{"kind": "crash", "message": "m"}], {"vmem_bytes": 1})],
@@ -123,9 +124,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     span = Span("", Position(20, 5), Position(20, 9))
     finding = Finding("PAL307", "x", Severity.ERROR, "m", span, related=(Related(span, "r"),), origin="probe")
     statement = dependencies.Statement(dependencies._digest(KERNEL.splitlines()[0]), 1, 1)
-    stored_runs._write(place, [stored_runs.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})])
-    assert stored_runs.load(file)
-    return file, place, place.read_text()
+    run = stored_runs.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})
+    stored_runs._write(cache, file, [run])
+    content = cache.read("probe", stored_runs._name(file))
+    assert stored_runs.load(file) and content is not None
+    return file, cache, content.decode()
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -146,22 +149,30 @@ OTHER = st.sampled_from([None, True, 0, -1, 10**30, 1.5, "", "x", "\0", [], [Non
 
 @examples(60)
 @given(data=st.data())
-def test_any_kept_facts(kept: tuple[Path, Path, str], data: st.DataObject) -> None:
-    """Whoever wrote into that folder: an editor opens the file."""
-    file, place, text = kept
-    place.write_text(text)
+def test_any_kept_facts(kept: tuple[Path, CacheFolder, str], data: st.DataObject) -> None:
+    """Entries that were changed since they were written: as good as none."""
+    file, cache, text = kept
+    name = stored_runs._name(file)
+    cache.write("probe", name, text.encode())
     (original,) = fitting(file)
+    entry = cache.path / "probe" / name[:2] / name[2:]
+    signed, _, _ = entry.read_bytes().partition(b"\n")
     document = json.loads(text)
     for _ in range(data.draw(st.integers(0, 3))):
-        document["runs"] = json.loads(document["runs"])
         path = data.draw(st.sampled_from(paths(document)))
         new = data.draw(OTHER)
         document = changed(document, path, lambda _, new=new: deepcopy(new))  # what is drawn again stays as it was
         if not isinstance(document, dict):
             break
-        document["runs"] = json.dumps(document.get("runs"))
     text = json.dumps(document)
     at = data.draw(st.integers(0, len(text)))
-    place.write_text(data.draw(st.sampled_from([text, text, text[:at], "[" * 100_000])))
-    for run in fitting(file):
-        assert run == original
+    content = data.draw(st.sampled_from([text, text, text[:at], "[" * 100_000])).encode()
+    entry.write_bytes(data.draw(st.sampled_from([signed + b"\n", b""])) + content)
+    assert fitting(file) in ((), (original,))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"layout": 1}', '{"layout": 10, "runs": [3]}'])
+def test_kept_facts_of_another_version(kept: tuple[Path, CacheFolder, str], text: str) -> None:
+    file, cache, _ = kept
+    cache.write("probe", stored_runs._name(file), text.encode())
+    assert fitting(file) == ()

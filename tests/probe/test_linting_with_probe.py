@@ -236,6 +236,7 @@ def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
 
 def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
     from pallas_lint.probe import stored_runs
+    from pallas_lint.run.cache_folder import cache_folder
 
     file = tmp_path / "k.py"
     (tmp_path / "pyproject.toml").write_text("")
@@ -244,10 +245,11 @@ def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
         run_it = [sys.executable, "-m", "pallas_lint", "probe", f"k.py::{function}", "f32[4,8,128]", "--stage", "grid"]
         subprocess.run([*run_it, "--python", python()], cwd=tmp_path, capture_output=True, check=False)
     assert [run.function for run in stored_runs.load(file)] == ["other", "run"], "the later one in place of the earlier"
-    place = stored_runs._place(file)
-    assert place is not None and stored_runs.stamp(file)
-    for text in ("", "[]", "{}", '{"layout": 2, "runs": [{"function": 1}]}', '{"layout": 2, "runs": 3}'):
-        place.write_text(text)
+    cache = cache_folder(tmp_path)
+    assert cache is not None and stored_runs.stamp(file)
+    known = f'"layout": {stored_runs._LAYOUT}, "runs"'
+    for text in ("", "[]", "{}", f'{{{known}: [{{"function": 1}}]}}', f"{{{known}: 3}}"):
+        cache.write("probe", stored_runs._name(file), text.encode())
         assert stored_runs.load(file) == ()
 
 

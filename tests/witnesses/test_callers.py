@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.run.known_calls import KnownCalls
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
@@ -49,7 +50,7 @@ def write(tmp_path: Path) -> Write:
     return writing
 
 
-def told(folder: Path, cache: Path | None = None, jobs: int = 1, path: str = ".") -> list[tuple[str, str]]:
+def told(folder: Path, cache: CacheFolder | None = None, jobs: int = 1, path: str = ".") -> list[tuple[str, str]]:
     """What the findings on the kernel rest on: arguments and source."""
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder)
     files = discover([path], finder, cwd=folder).files
@@ -114,8 +115,9 @@ def test_the_kernel_alone(tmp_path: Path, write: Write) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_cache_knows_what_a_verdict_rests_on(tmp_path: Path, write: Write, jobs: int) -> None:
-    folder, cache = tmp_path / "project", tmp_path / "cache"
+    folder = tmp_path / "project"
     folder.mkdir()
+    cache = cache_folder(folder, tmp_path / "cache")
     (tmp_path / "pyproject.toml").rename(folder / "pyproject.toml")
     (folder / "kern.py").write_text(KERNEL)
     test = folder / "test_kern.py"
@@ -140,10 +142,14 @@ def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write
     write(
         kern=KERNEL, tests__test_kern=HEAD + "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n"
     )
-    cache = tmp_path / "cache"
+    cache = cache_folder(tmp_path, tmp_path / "cache")
+    assert cache is not None
     before = told(tmp_path, cache)
-    (kept,) = (cache / "calls").iterdir()
-    kept.write_text(kept.read_text()[:-20])
+    (kept,) = cache.path.glob("calls/??/*")
+    name = kept.parent.name + kept.name
+    content = cache.read("calls", name)
+    assert content is not None
+    cache.write("calls", name, content[:-20])
     assert told(tmp_path, cache) == before != []
 
 

@@ -13,7 +13,6 @@ from pallas_lint.probe import reasons
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
-from pallas_lint.run.project import bounds_of
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def write(
 ) -> None:
     """Write the report to a file that the user names. Raises OSError."""
     report = document(results, findings, line).encode("utf-8", "backslashreplace")
-    files.write(file.absolute(), report, bounds_of(file, Path.cwd()))
+    files.write(file, report, None)
 
 
 def document(
