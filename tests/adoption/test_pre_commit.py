@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from repository import git
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +112,42 @@ def test_tracked_files_are_no_options_and_no_commands(tool: Path, project: Path,
     assert "fix: write `CompilerParams`" in refused.stderr
     assert "Found 1 finding (1 error) in 0 kernels, 8 files" in refused.stderr
     assert (project / "launch.py").read_text() == wrong
+
+
+@pytest.mark.parametrize("hook", ["pallas-lint", "pallas-lint-fix"])
+def test_a_hostile_repository_is_data(tool: Path, project: Path, hook: str) -> None:
+    """`pre-commit run --all-files`, as CI runs it, in a repository that holds modules, settings and links."""
+    ran, outside = project.parent / "ran", project.parent / "outside"
+    outside.mkdir()
+    (outside / "launch.py").write_text(wrong := LAUNCH.replace("CompilerParams", "TPUCompilerParams"))
+    (outside / "old.json").write_text("{}")
+    plant = f"open({str(ran)!r}, 'w').close()\n"
+    for name in ("pallas_lint", "json", "venv", "pip", "attrs", "sitecustomize", "setup", "conftest", "jax"):
+        (project / f"{name}.py").write_text(plant)
+    (project / "pallas_lint").mkdir()
+    (project / "pallas_lint" / "__init__.py").write_text(plant)
+    for name in ("pip.conf", "setup.cfg", "pyvenv.cfg"):
+        (project / name).write_text("[install]\ntarget = planted\nhome = planted\n")
+    options = ("-c", "-m", "@file", "--fix", "--output-file=stolen", "--cache-dir=.", "--probe")
+    for name in (*options, "probe", "clean", "-"):
+        (project / name).write_text("#!/usr/bin/env python3\nx = 1\n")
+        (project / name).chmod(0o755)
+    (project / "a\n::error::b.py").write_text("x = 1\n")
+    (project / "launch.py").write_text(wrong)
+    (project / "linked.py").symlink_to(outside / "launch.py")
+    (project / "linked").symlink_to(outside)
+    before = {file.name: file.read_bytes() for file in outside.iterdir()}
+    (project / ".pre-commit-config.yaml").write_text(
+        f"repos:\n  - repo: {tool}\n    rev: {git(tool, 'rev-parse', 'HEAD').stdout}    hooks:\n      - id: {hook}\n"
+    )
+    git(project, "add", "-A")
+    # Not `python -m`, which imports from the current folder.
+    command = [Path(sys.executable).with_name("pre-commit"), "run", "--all-files"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert ("PAL701" in done.stdout) is (hook == "pallas-lint"), done.stdout
+    assert (project / "launch.py").read_text() == (wrong if hook == "pallas-lint" else LAUNCH)
+    assert not ran.exists() and not (project / "stolen").exists()
+    assert {file.name: file.read_bytes() for file in outside.iterdir()} == before
+    changed = git(project, "status", "--porcelain").stdout.splitlines()
+    assert [line for line in changed if line[1] != " "] == ([] if hook == "pallas-lint" else ["AM launch.py"])
