@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from pallas_lint.config.flags import UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _CLEAR = "\x1b[2J\x1b[3J\x1b[H"  # the screen, what was scrolled away, and back to the first line
 _ENDINGS = (".py", ".ipynb", "pyproject.toml", "pallas-lint.toml", ".gitignore", ".lock", "requirements.txt")
@@ -29,16 +31,39 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--watch needs watchfiles: pip install 'pallas-lint[watch]'") from error
     if options.paths == ["-"]:
         raise UsageError("--watch goes with files and folders, not with standard input")
-    folders = _watched(options.paths or ["."])
     usual = watchfiles.DefaultFilter()
 
-    def counts(change: watchfiles.Change, path: str) -> bool:
-        return path.endswith(_ENDINGS) and usual(change, path)
+    def is_folder(path: str) -> bool:
+        return Path(path).is_dir() and not Path(path).is_symlink()
 
-    _round(options)
-    for _ in watchfiles.watch(*folders, watch_filter=counts, debounce=200, raise_interrupt=False):
+    def counts(change: watchfiles.Change, path: str) -> bool:
+        is_new_folder = change is watchfiles.Change.added and is_folder(path)
+        return (is_new_folder or path.endswith(_ENDINGS)) and usual(change, path)
+
+    def below(top: Path) -> Iterator[str]:
+        """A folder and those in it. Watching recursively would follow links, out of the project and without end."""
+        for folder, names, _ in os.walk(top):
+            names[:] = [name for name in names if usual(watchfiles.Change.added, str(Path(folder, name)))]
+            yield folder
+
+    while True:
+        folders = {folder for top in _watched(options.paths or ["."]) for folder in below(top)}
         _round(options)
-    return OK
+        changes = watchfiles.watch(
+            *folders,
+            watch_filter=counts,
+            debounce=200,
+            raise_interrupt=False,
+            recursive=False,
+            ignore_permission_denied=True,
+        )
+        with contextlib.suppress(FileNotFoundError):  # a folder that has gone since it was listed
+            for changed in changes:
+                if any(is_folder(path) for _, path in changed):
+                    break
+                _round(options)
+            else:
+                return OK
 
 
 def _watched(paths: Iterable[str]) -> set[Path]:
