@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.records import define, field, frozen
-from pallas_lint.text import files
+from pallas_lint.text import files, paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +184,7 @@ def _is_bare(launch: Launch) -> bool:
 
 def _of_project(analysis: Analysis, project: Project, versions: tuple[str, ...]) -> Presumption | None:
     file = analysis.module.file
-    if file is None or not file.exists():
+    if file is None or not paths.exists(file):
         return None
     folder = project_folder(file)
     analysis.module.graph.touched.add(folder)

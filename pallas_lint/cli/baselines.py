@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.bounds import bounds
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.records import frozen
 from pallas_lint.report.footer import count
-from pallas_lint.run.project import bounds
+from pallas_lint.text import paths
 from pallas_lint.triage.baseline import Baseline, BaselineError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Run:
                 raise UsageError("--write-baseline goes with --baseline FILE or the setting `baseline`")
             shown = shown_path(file, self.cwd)
             try:
-                before = Baseline.read(file) if file.exists() else Baseline(file)
+                before = Baseline.read(file) if paths.exists(file) else Baseline(file)
                 before.updated(findings, inputs, self.cwd, self.source_line).write(self._bounds_of(file))
                 notes.append(f"wrote {count(len(findings), 'finding')} to {shown}")
             except BaselineError as error:

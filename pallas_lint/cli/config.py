@@ -16,6 +16,7 @@ from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity
 from pallas_lint.report.style import visible
 from pallas_lint.report.wrapping import width_of, wrapped
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     import argparse
@@ -35,11 +36,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("config: give one folder")
     cwd = Path.cwd()
     folder = cwd / (options.paths[0] if options.paths else ".")
-    if not folder.exists():
+    if not paths.exists(folder):
         raise UsageError(f"{options.paths[0]}: no such file or folder")
     try:
         finder = SettingsFinder(overrides.from_options(options), cwd)
-        settings = finder.for_folder(folder if folder.is_dir() else folder.parent)
+        settings = finder.for_folder(folder if paths.is_folder(folder) else folder.parent)
     except SettingsError as error:
         raise UsageError("; ".join(map(str, error.all))) from error
     if options.output_format == "json":

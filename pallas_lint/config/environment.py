@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.compat import ranges
 from pallas_lint.records import evolve, frozen
-from pallas_lint.text import files
+from pallas_lint.text import files, paths
+from pallas_lint.text.paths import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +52,7 @@ class Evidence:
     exact: bool
     source: str
     note: str | None = None  # what the reader must know: two places contradict each other
+    file: Path | None = None  # of the project, that says so
 
     @property
     def text(self) -> str:
@@ -82,7 +84,7 @@ def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
     Those of the nearest folder upward that has some.
     """
     for place in _upward(folder):
-        names = _names(place)
+        names = names_in(place)
         asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
         found = [name for name in (*asking, *LOCK_FILES) if name in names]
         for name in found:
@@ -115,19 +117,27 @@ def interpreter_prefix(python: str) -> Path:
 
     Raises InterpreterError.
     """
-    path = Path(python).expanduser()
-    if not path.exists():
+    path = _expanded(python)
+    if not paths.exists(path):
         import shutil
 
         found = shutil.which(python) if os.sep not in python else None
         if found is None:
             raise InterpreterError(f"--python: no interpreter '{python}'")
         path = Path(found)
-    if path.is_dir():
+    if paths.is_folder(path):
         return path
     # Not resolved: the interpreter of a virtual environment is a link to one outside of it.
     parent = path.absolute().parent
     return parent.parent if parent.name.lower() in ("bin", "scripts") else parent
+
+
+def _expanded(python: str) -> Path:
+    """An interpreter's path with the user's folder in the place of `~`. Raises InterpreterError."""
+    try:
+        return Path(python).expanduser()
+    except RuntimeError as error:
+        raise InterpreterError(f"--python: no interpreter '{python}'") from error
 
 
 def _upward(folder: Path) -> list[Path]:
@@ -145,23 +155,15 @@ def _upward(folder: Path) -> list[Path]:
 
 
 def _is_repository(place: Path) -> bool:
-    return (place / ".git").exists()  # a file in worktrees and submodules
+    return paths.exists(place / ".git")  # a file in worktrees and submodules
 
 
 def _is_project(place: Path) -> bool:
-    return any((place / name).is_file() for name in _PROJECT_FILES)
+    return any(paths.is_file(place / name) for name in _PROJECT_FILES)
 
 
 def _lists_requirements(place: Path) -> bool:
-    return any(map(_is_requirements, _names(place)))
-
-
-def _names(place: Path) -> list[str]:
-    """What lies in a folder, sorted; nothing where it cannot be read."""
-    try:
-        return sorted(os.listdir(place))  # noqa: PTH208  no Path is needed, and it is many times faster
-    except OSError:
-        return []
+    return any(map(_is_requirements, names_in(place)))
 
 
 def _in_active_environment() -> Evidence | None:
@@ -185,10 +187,10 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
             version = _installed(_site_packages(place / name))
             if version:
                 told = place / name if is_anybodys else name
-                return Evidence((version,), exact=True, source=f"from {told}")
+                return Evidence((version,), exact=True, source=f"from {told}", file=place / name)
     ranges: Evidence | None = None
     for place in folders:
-        names = _names(place)
+        names = names_in(place)
         ranges = ranges or _required(place, names)
         found = _locked(place, names)
         if found is not None:
@@ -224,16 +226,17 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
     for base in bases:
         yield base / "Lib" / "site-packages"
         for lib in ("lib", "lib64", "local/lib"):
-            for versioned in sorted((base / lib).glob("python3*")):
-                yield versioned / "site-packages"
-                yield versioned / "dist-packages"
+            for versioned in names_in(base / lib):
+                if versioned.startswith("python3"):
+                    yield base / lib / versioned / "site-packages"
+                    yield base / lib / versioned / "dist-packages"
 
 
 def _installed(places: Iterable[Path]) -> str | None:
     """The version of the jax (else jaxlib) installed in one of these folders."""
     fallback: str | None = None
     for place in places:
-        for name in reversed(_names(place)):
+        for name in reversed(names_in(place)):
             match = re.match(_DIST_INFO, name) if name[:3].lower() == "jax" else None
             if match and match[1].lower() == "jax":
                 return match[2]
@@ -252,15 +255,16 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
             versions.setdefault(package, set()).add(version)
         found = sorted(versions.get("jax") or versions.get("jaxlib") or ())
         if len(found) == 1:
-            return Evidence((found[0],), exact=True, source=f"from {name}")
+            return Evidence((found[0],), exact=True, source=f"from {name}", file=place / name)
         if found:
-            return Evidence(tuple(f"=={version}" for version in found), exact=False, source=f"from {name}")
+            specs = tuple(f"=={version}" for version in found)
+            return Evidence(specs, exact=False, source=f"from {name}", file=place / name)
     pins = []
     for name in names:
         if name.startswith("requirements") and name.endswith(".txt"):
             pins = _pins(_parse(_requirement_lines(_read(place / name))))
             if pins:
-                return Evidence((pins[0],), exact=True, source=f"from {name}")
+                return Evidence((pins[0],), exact=True, source=f"from {name}", file=place / name)
     return None
 
 
@@ -285,13 +289,14 @@ def _required(place: Path, names: list[str]) -> Evidence | None:
         parsed = _parse(reader(_read(place / name)))
         pins = _pins(parsed)
         if pins:
-            return Evidence((pins[0],), exact=True, source=f"from {name}")
+            return Evidence((pins[0],), exact=True, source=f"from {name}", file=place / name)
         specs = {package: [s for p, s in parsed if p == package] for package in ("jax", "jaxlib")}
         chosen = sorted(set(specs["jax"] or specs["jaxlib"]))
         # A requirement without a version says nothing where another one gives a bound.
         chosen = [spec for spec in chosen if spec] or []
         if chosen:
-            return Evidence(tuple(chosen), exact=False, source=f"from the requirements in {name}")
+            source = f"from the requirements in {name}"
+            return Evidence(tuple(chosen), exact=False, source=source, file=place / name)
     return None
 
 
@@ -376,7 +381,7 @@ def _pyproject_lines(text: str) -> list[str]:
 def _poetry_specifier(constraint: str) -> str:
     """A poetry constraint (`^0.4.35`, `~0.10`, `0.10.2`, `>=0.5`) as PEP 440, empty for `*` and unions."""
     constraint = constraint.strip()
-    match = re.fullmatch(r"([~^]?)(\d+(?:\.\d+)*)", constraint)
+    match = re.fullmatch(r"([~^]?)(\d{1,9}(?:\.\d{1,9})*)", constraint)
     if not match:
         return constraint if re.match(r"[<>=!~]", constraint) and "||" not in constraint else ""
     operator, version = match.groups()
@@ -399,7 +404,7 @@ def load_toml(text: str) -> dict[str, Any] | None:
 
     try:
         return toml.loads(text)
-    except toml.TOMLDecodeError:
+    except (ValueError, RecursionError):  # broken, or too much for Python
         return None
 
 
@@ -432,8 +437,8 @@ def find_python(folder: Path, python: str | None = None) -> str:
     if python is not None:
         import shutil
 
-        path = Path(python).expanduser()
-        found = str(path.absolute()) if path.is_file() else shutil.which(python) if os.sep not in python else None
+        path = _expanded(python)
+        found = str(path.absolute()) if paths.is_file(path) else shutil.which(python) if os.sep not in python else None
         if found is not None:
             return found
         prefixes = [interpreter_prefix(python)]
@@ -448,7 +453,7 @@ def find_python(folder: Path, python: str | None = None) -> str:
         ]
     for prefix in prefixes:
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
-            if (prefix / name).exists():
+            if paths.exists(prefix / name):
                 return str(prefix / name)
     if python is not None:
         raise InterpreterError(f"--python: no interpreter in '{python}'")

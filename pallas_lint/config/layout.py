@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.records import define, field, frozen
-from pallas_lint.text import files
+from pallas_lint.text import files, paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ class Layouts:
     def names_of(self, file: Path) -> tuple[str, ...]:
         """The dotted names under which a file is imported: as the project installs it, from its folder, from beside."""
         around, _ = self._around(file.parent)
-        beside = next((place for place in file.parents if not (place / "__init__.py").exists()), file.parent)
+        beside = next((place for place in file.parents if not paths.exists(place / "__init__.py")), file.parent)
         bases = (*self.of(file.parent).bases, *map(Base, around), Base(beside))
         return tuple(dict.fromkeys(name for name in (base.name_of(file) for base in bases) if name))
 
@@ -101,9 +101,9 @@ class Layouts:
         """The projects around a folder, the innermost first, and the folder that none may leave."""
         found: list[Path] = []
         for place in islice((folder, *folder.parents), _HIGHEST):
-            if (place / ".git").exists():
+            if paths.exists(place / ".git"):
                 return [*found, place], place
-            if any((place / mark).exists() for mark in _MARKS):
+            if any(paths.exists(place / mark) for mark in _MARKS):
                 found.append(place)
         # Without a repository, what lies further out is another project unless it says that this is a part of it.
         kept = found[:1]
@@ -148,10 +148,10 @@ class _Project:
 def _inner_projects(folder: Path) -> Iterator[Path]:
     """The projects in a folder, and in the folders there, that nobody has to name: `python/`, `packages/a/`."""
     for outer in _folders(folder):
-        if any((outer / mark).exists() for mark in _MARKS):
+        if any(paths.exists(outer / mark) for mark in _MARKS):
             yield outer
         else:
-            yield from (inner for inner in _folders(outer) if any((inner / mark).exists() for mark in _MARKS))
+            yield from (inner for inner in _folders(outer) if any(paths.exists(inner / mark) for mark in _MARKS))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -283,7 +283,7 @@ class _Reader:
         place = os.path.normpath(self.folder / told)
         real = os.path.realpath(place)
         inside = real == self.top or real.startswith(f"{self.top}{os.sep}")
-        return Path(place) if inside and os.path.isdir(real) else None  # noqa: PTH112  no Path is needed
+        return Path(place) if inside and paths.is_folder(real) else None
 
     def _read(self, name: str) -> str:
         file = self.folder / name
@@ -298,7 +298,7 @@ class _Reader:
 
 def _is_source_folder(folder: Path) -> bool:
     """Whether packages lie in a folder `src` of which nothing is said: it is no package itself."""
-    return folder.is_dir() and not (folder / "__init__.py").exists()
+    return paths.is_folder(folder) and not paths.exists(folder / "__init__.py")
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.config.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
 from pallas_lint.finding import Severity
 from pallas_lint.records import field, frozen
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,8 @@ Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
 MOST_SECONDS = 1_000_000
 LEAST_MEMORY = 1 << 20  # bytes
+_DEEPEST = 32  # tables and lists in each other
+_LEAST_NUMBER, _LARGEST_NUMBER = -(1 << 63), (1 << 63) - 1  # that TOML promises; Python cannot print far larger ones
 STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
@@ -78,6 +81,28 @@ def _expect(value: object, kind: type | tuple[type, ...], what: str) -> None:
 def _string(value: object) -> str:
     _expect(value, str, "a string")
     return str(value)
+
+
+def _path(value: object) -> str:
+    """A path, which may be relative and need not exist."""
+    text = _string(value)
+    problem = paths.problem_of(text)
+    if problem is not None:
+        raise OptionError(problem)
+    return text
+
+
+def _check_size(value: object) -> None:
+    """Raises OptionError for a value nested so deeply, or with a number so large, that Python cannot print it."""
+    left = [(value, 0)]
+    while left:
+        each, depth = left.pop()
+        if depth > _DEEPEST:
+            raise OptionError("nested too deeply")
+        if isinstance(each, int) and not _LEAST_NUMBER <= each <= _LARGEST_NUMBER:
+            raise OptionError("a number of more than 64 bits")
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        left += [(item, depth + 1) for item in inner]
 
 
 def _strings(value: object) -> tuple[str, ...]:
@@ -179,6 +204,7 @@ def _symbol(value: object) -> str:
 
 def _integer(value: object) -> int:
     _expect(value, int, "a whole number")
+    _check_size(value)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
@@ -202,6 +228,7 @@ def _memory(value: object) -> int:
     """Bytes, from a number or an amount with a unit: 512M, 16GiB."""
     if not isinstance(value, str):
         _expect(value, int, 'bytes, as a number or like "512M" and "16GiB"')
+    _check_size(value)
     found = memory_in(value) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
     if found < LEAST_MEMORY:
         raise OptionError('expected bytes, as a number or like "512M" and "16GiB", and at least 1M')
@@ -213,6 +240,7 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
     from pallas_lint.registry import all_rules
 
     _expect(value, dict, "a table")
+    _check_size(value)
     by_name = {info.name: code for code, info in all_rules().items()}
     result: dict[str, dict[str, Any]] = {}
     for name, options in value.items():  # type: ignore[attr-defined]
@@ -232,7 +260,7 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
     return result
 
 
-STRING = Kind(_string, {"type": "string"})
+PATH = Kind(_path, {"type": "string", "pattern": r"^[^\u0000]*$", "maxLength": paths.LONGEST - 1})
 BOOLEAN = Kind(_boolean, {"type": "boolean"})
 NUMBER = Kind(_positive, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_SECONDS})
 # Of amounts near the least one the pattern takes some that `memory_in` finds too small: it looks at digits.
@@ -260,9 +288,10 @@ SEVERITIES_BY_RULE = Kind(
         "additionalProperties": SEVERITY.schema,
     },
 )
+_INTEGER = Kind(_integer, {"type": "integer", "minimum": _LEAST_NUMBER, "maximum": _LARGEST_NUMBER})
 ASSUMPTIONS = Kind(
-    table_of(Kind(_integer, {"type": "integer"}), _symbol).parse,
-    {"type": "object", "additionalProperties": {"type": "integer"}},
+    table_of(_INTEGER, _symbol).parse,
+    {"type": "object", "additionalProperties": _INTEGER.schema},
 )
 RULE_OPTIONS = Kind(
     _rule_options,
@@ -274,7 +303,7 @@ RULE_OPTIONS = Kind(
 )
 PROBE = record(
     {
-        "python": STRING,
+        "python": PATH,
         "stage": one_of(*STAGES),
         "timeout": NUMBER,
         "memory-limit": MEMORY,

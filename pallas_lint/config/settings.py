@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.config import options, selection
+from pallas_lint.config import extension, options, selection
+from pallas_lint.config.bounds import CONFIG_NAMES
 from pallas_lint.config.lines import line_of
 from pallas_lint.config.options import OptionError, nearest, setting
 from pallas_lint.config.patterns import covers
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     from attrs import Attribute
 
-CONFIG_NAMES = ("pallas-lint.toml", "pyproject.toml")
+_NO_TABLE = "there is no [tool.pallas-lint] table in it"
+_NO_VALUE = "{}: this setting cannot have that value"
 DEFAULT_EXCLUDE = (
     ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pallas-lint-cache",
     ".pytest_cache", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__", "__pypackages__",
@@ -35,13 +37,23 @@ DEFAULT_EXCLUDE = (
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used. `path` and `line` say where; both None for the command line."""
+    """Settings that cannot be used. `path` and `line` say where; both None for the command line.
+
+    `public` is the message without anything that the file holds.
+    """
 
     def __init__(
-        self, message: str, path: str | None = None, line: int | None = None, more: Sequence[SettingsError] = ()
+        self,
+        message: str,
+        path: str | None = None,
+        line: int | None = None,
+        more: Sequence[SettingsError] = (),
+        *,
+        public: str = "the file cannot be used",
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.public = public
         self.path = path
         self.line = line
         self.all = (self, *more)  # that are wrong in one place, this one first
@@ -49,6 +61,17 @@ class SettingsError(Exception):
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: " if self.path else ""
         return where + self.message
+
+    def without_content(self, path: str) -> SettingsError:
+        """The same of the file shown as `path`, quoting nothing of it nor of what it extends."""
+        errors = []
+        for each in self.all:
+            is_own = each.path == path
+            message = each.public if is_own else "extend: the file that it names cannot be used"
+            message += " (nothing is quoted of a file outside of the project)"
+            errors.append(SettingsError(message, path, each.line if is_own else None))
+        first, *more = errors
+        return SettingsError(first.message, first.path, first.line, more)
 
     @property
     def told(self) -> LintError:
@@ -97,7 +120,7 @@ class Settings:
     fixable: tuple[str, ...] = setting("fixable", options.SELECTORS, ("ALL",), "Rules whose findings may be fixed.")
     unfixable: tuple[str, ...] = setting("unfixable", options.SELECTORS, (), "Rules whose findings are never fixed.")
     extend: str | None = setting(
-        "extend", options.STRING, None, "Another settings file, for what this one says nothing of."
+        "extend", options.PATH, None, "Another settings file, for what this one says nothing of."
     )
     fail_on: Severity = setting(
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
@@ -106,15 +129,15 @@ class Settings:
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
     shapes: str | None = setting(
-        "shapes", options.STRING, None, "File of recorded calls; empty for none. Found in the project where not told."
+        "shapes", options.PATH, None, "File of recorded calls; empty for none. Found in the project where not told."
     )
     cache_dir: str | None = setting(
         "cache-dir",
-        options.STRING,
+        options.PATH,
         None,
         "Folder for cached results; counts only in a file that --config names.",
     )
-    baseline: str | None = setting("baseline", options.STRING, None, "File of known findings, not reported again.")
+    baseline: str | None = setting("baseline", options.PATH, None, "File of known findings, not reported again.")
     rules: Mapping[str, Mapping[str, Any]] = setting("rules", options.RULE_OPTIONS, {}, "Options of single rules.")
     probe: Mapping[str, Any] = setting("probe", options.PROBE, {}, "Settings of the probe.")
 
@@ -304,17 +327,25 @@ def load(
         data = files.read(file, files.LARGEST_SETTINGS)
     except OSError as error:
         if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise SettingsError(f"cannot read the configuration: {error.strerror or error}", shown) from error
+            message = f"cannot read the configuration: {error.strerror or error}"
+            raise SettingsError(message, shown, public=message) from error
         return None
-    return loads(data, file, shown, required=required, extending=extending)
+    try:
+        return loads(data, file, shown, cwd, required=required, extending=extending)
+    except SettingsError as error:
+        named_by_user = required and not extending
+        if named_by_user or extension.is_in_project(file, (*extending, file)[0].parent):
+            raise
+        raise error.without_content(shown) from None
 
 
 def loads(
-    data: bytes, file: Path, shown: str, *, required: bool = False, extending: tuple[Path, ...] = ()
-) -> Settings | None:
+    data: bytes, file: Path, shown: str, cwd: Path | None = None, *,
+    required: bool = False, extending: tuple[Path, ...] = (),
+) -> Settings | None:  # fmt: skip
     """The settings in `data`, the content of `file`, or None as in `load`. Raises SettingsError.
 
-    `extending`: the files whose `extend` led here.
+    `extending`: the files whose `extend` led here. `cwd`: what paths in errors are relative to.
     """
     in_pyproject = file.name == "pyproject.toml"
     # A pyproject.toml that never mentions the tool is not even parsed: it may be broken for all we care.
@@ -323,7 +354,7 @@ def loads(
             line = data[: data.index(b"[tool.pallas_lint")].count(b"\n") + 1
             raise SettingsError("[tool.pallas_lint]: the table is called [tool.pallas-lint]", shown, line)
         if required:
-            raise SettingsError("there is no [tool.pallas-lint] table in it", shown)
+            raise SettingsError(_NO_TABLE, shown, public=_NO_TABLE)
         return None
     document, text = _document(data, shown)
     prefix: tuple[str, ...] = ()
@@ -333,7 +364,7 @@ def loads(
         document = table.get("pallas-lint") if isinstance(table, dict) else None  # type: ignore[assignment]
         if document is None:
             if required:
-                raise SettingsError("there is no [tool.pallas-lint] table in it", shown)
+                raise SettingsError(_NO_TABLE, shown, public=_NO_TABLE)
             return None
     if not isinstance(document, dict):
         raise SettingsError("tool.pallas-lint must be a table", shown, line_of(text, ("tool", "pallas-lint")))
@@ -342,15 +373,12 @@ def loads(
     by_field = {configurable()[key].name: value for key, value in values.items()}
     base = Settings()
     if "extend" in values:
-        chain_so_far = (*extending, file.resolve())
-        other = (file.parent / Path(values["extend"]).expanduser()).resolve()
-        where = int(origins["extend"].rpartition(":")[2])
-        if other in chain_so_far:
-            raise SettingsError(f"extend: {values['extend']} leads back here", shown, where)
-        if not other.is_file():
-            raise SettingsError(f"extend: there is no file {values['extend']}", shown, where)
-        loaded = load(other, required=True, extending=chain_so_far)
-        base = loaded if loaded is not None else base
+        try:
+            other = extension.extended(values["extend"], (*extending, file))
+        except OptionError as error:
+            where = int(origins["extend"].rpartition(":")[2])
+            raise SettingsError(f"extend: {error.message}", shown, where, public=_NO_VALUE.format("extend")) from error
+        base = load(other, cwd, required=True, extending=(*extending, file)) or base
     return evolve(base, **by_field, root=file.parent.absolute(), config_file=file, origins={**base.origins, **origins})
 
 
@@ -363,14 +391,15 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise SettingsError("TOML must be UTF-8", shown, line) from error
+        raise SettingsError("TOML must be UTF-8", shown, line, public="TOML must be UTF-8") from error
     try:
         return toml.loads(text), text
     except toml.TOMLDecodeError as error:
         match = re.search(r"\s*\(at (?:line (\d+)[^)]*|end of document)\)", str(error))
         message = str(error).replace(match[0], "") if match else str(error)
         line = int(match[1]) if match and match[1] else text.count("\n") + 1
-        raise SettingsError(f"invalid TOML: {message[:1].lower()}{message[1:]}", shown, line) from error
+        message = f"invalid TOML: {message[:1].lower()}{message[1:]}"
+        raise SettingsError(message, shown, line, public="invalid TOML") from error
     except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
         raise SettingsError(f"cannot read the configuration: {what}", shown) from error
@@ -382,6 +411,7 @@ def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tup
     result: dict[str, Any] = {}
     wrong: list[SettingsError] = []
     for key, value in values.items():
+        public = _NO_VALUE.format(key) if key in known else "unknown key"
         try:
             if key not in known:
                 raise OptionError(f"unknown key '{key}'{nearest(key, known)}")
@@ -392,10 +422,11 @@ def _parsed(values: Mapping[str, Any], shown: str | None, text: str, prefix: tup
                 continue
             where = ".".join((key, *error.keys))
             message = error.message if error.message.startswith("unknown key") else f"{where}: {error.message}"
-            wrong.append(SettingsError(message, shown, line_of(text, (*prefix, key, *error.keys))))
+            line = line_of(text, (*prefix, key, *error.keys))
+            wrong.append(SettingsError(message, shown, line, public=public))
     if wrong:
         first, *more = wrong
-        raise SettingsError(first.message, first.path, first.line, more)
+        raise SettingsError(first.message, first.path, first.line, more, public=first.public)
     return result
 
 

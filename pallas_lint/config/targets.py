@@ -12,6 +12,8 @@ from pallas_lint.records import evolve, frozen
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pallas_lint.config.environment import Evidence
+
 Backend = Literal["tpu", "triton", "mosaic_gpu"]
 
 # As written on the command line -> (backend, device generations it can be narrowed to).
@@ -20,6 +22,7 @@ TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
     "triton": ("triton", ("cuda", "rocm")),
     "mosaic-gpu": ("mosaic_gpu", ("sm90", "sm100")),
 }
+_LONGEST_VERSION = 1000  # characters of a version or a range: Python takes long over numbers of many digits
 
 
 class TargetError(ValueError):
@@ -113,11 +116,24 @@ def resolve_jax_version(
     evidence, problem = None, None
     try:
         evidence = environment.find_jax(folder, python, isolated=isolated)
+        if evidence is not None:
+            return _found(evidence)
     except environment.UnreadableError as error:
         problem = LintError(str(error.path), error.message)
-    if evidence is None:
-        newest = compat.newest()
-        return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest, problem=problem)
+    except ValueError as error:
+        if evidence is None or evidence.file is None:
+            raise
+        problem = LintError(str(evidence.file), f"the jax version in it cannot be read: {error}")
+    newest = compat.newest()
+    return JaxVersions((newest,), exact=True, assumed=True, source="newest known", text=newest, problem=problem)
+
+
+def _found(evidence: Evidence) -> JaxVersions:
+    """The versions that a project's files name. Raises ValueError for text that is no version."""
+    from pallas_lint import compat
+
+    if any(len(spec) > _LONGEST_VERSION for spec in evidence.specs):
+        raise JaxVersionError(f"it has more than {_LONGEST_VERSION} characters")
     if evidence.exact:
         found = _exact(evidence.text, evidence.source, lenient=True)
         return evolve(found, note=evidence.note or found.note)
@@ -134,6 +150,8 @@ def resolve_jax_version(
 
 def check_jax_version(setting: str) -> None:
     """Raises JaxVersionError where `setting` can mean nothing."""
+    if len(setting) > _LONGEST_VERSION:
+        raise JaxVersionError(f"a jax version of more than {_LONGEST_VERSION} characters")
     if setting.strip() != "auto":
         _told(setting.strip(), "")
 

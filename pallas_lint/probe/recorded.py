@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.probe.capture_protocol import read_call
 from pallas_lint.probe.protocol import ProtocolError
 from pallas_lint.records import frozen
-from pallas_lint.run.project import bounds_of, project_root
+from pallas_lint.run.project import bounds_of
 from pallas_lint.witnesses import shapes_file
 from pallas_lint.witnesses.values import check
 from pallas_lint.witnesses.witness import ValueProblem, Witness

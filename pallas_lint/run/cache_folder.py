@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from pallas_lint.config.bounds import bounds
 from pallas_lint.records import define, field
-from pallas_lint.run.project import bounds
 from pallas_lint.text import files
 from pallas_lint.text.digests import signature
 from pallas_lint.text.folders import Folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.extension import is_in_project
 from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.records import define, evolve, field
@@ -113,6 +114,9 @@ class KnownCalls:
         if known is None:
             shown = place.as_posix() if self.project.absolute_names else shown_path(place, self.project.cwd)
             known = shapes_file.read(place, shown)
+            named_by_user = settings.origins.get("shapes") == "--shapes"
+            if not named_by_user and not is_in_project(place, root or place.parent):
+                known = known.without_content()
             known = self._shapes[place] = evolve(known, file=place, shown=shown, root=root or place.parent)
         return known
 

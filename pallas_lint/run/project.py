@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.bounds import bounds, marked
 from pallas_lint.config.layout import LAYOUT_FILES
 from pallas_lint.config.patterns import Patterns
-from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, SettingsFinder, shown_path
+from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.identity import Same
 from pallas_lint.records import define, field, frozen
-from pallas_lint.text import files
+from pallas_lint.text import files, paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,29 +39,9 @@ def concerns_pallas(data: bytes) -> bool:
     return any(word in data for word in _WORDS)
 
 
-def project_root(cwd: Path) -> Path:
-    """Where settings belong: the nearest folder upward with settings or a repository, else `cwd`."""
-    return _marked(cwd) or cwd
-
-
 def is_in_project(file: Path, root: Path) -> bool:
     """Whether a file belongs to the project in the folder `root`, or to any other."""
-    return file.is_relative_to(root) or _marked(file.parent) is not None
-
-
-def _marked(place: Path) -> Path | None:
-    """The nearest folder upward with settings or a repository."""
-    marks = (*CONFIG_NAMES, ".git")
-    return next((folder for folder in (place, *place.parents) if any((folder / mark).exists() for mark in marks)), None)
-
-
-def bounds(folder: Path) -> Path:
-    """What of the disk is the project's, as far as writing goes: the repository around `folder`.
-
-    Without one it is the nearest folder upward with settings, else `folder` itself.
-    """
-    repository = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-    return repository or project_root(folder)
+    return file.is_relative_to(root) or marked(file.parent) is not None
 
 
 def bounds_of(file: Path, cwd: Path) -> Path:
@@ -193,8 +174,7 @@ def discover(
                 result.notes.append(f"no Python files in {shown_path(path, cwd)}")
         else:
             settings = walk.settings(path.parent)
-            left_out = force_exclude and normal(path).is_relative_to(cwd)
-            left_out = left_out and settings is not None and is_excluded(normal(path), cwd, finder, exclude=exclude)
+            left_out = force_exclude and settings is not None and walk.leaves_out(normal(path))
             if settings is not None and not left_out:
                 # One named twice, or named and in a folder, is linted once.
                 file = InputFile(normal(path), shown_path(normal(path), cwd), settings)
@@ -264,12 +244,32 @@ class _Walk:
             self.result.errors.append(settings.jax.problem)
         return settings
 
+    def leaves_out(self, file: Path) -> bool:
+        """Whether a search of the folder of the run would not come to `file`; bad settings on the way are noted."""
+        if not file.is_relative_to(self.cwd):
+            return False
+        try:
+            return is_excluded(file, self.cwd, self.finder, exclude=self.exclude)
+        except SettingsError as error:
+            self.result.errors += [each.told for each in error.all]
+            return True
+
     def folder(self, top: Path) -> Iterator[tuple[str, InputFile]]:
         """The files in a folder, each with its `_identity`."""
         top = normal(top)
-        yield from self._visit(str(top), self._ignores_above(top))
+        # Not by recursion: folders may lie in each other deeper than Python lets functions call each other.
+        searches = [self._visit(str(top), self._ignores_above(top))]
+        while searches:
+            found = next(searches[-1], None)
+            if found is None:
+                searches.pop()
+            elif isinstance(found, _Folder):
+                searches.append(self._visit(found.path, found.ignores))
+            else:
+                yield found
 
-    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[tuple[str, InputFile]]:
+    def _visit(self, folder: str, ignores: tuple[_IgnoreFile, ...]) -> Iterator[tuple[str, InputFile] | _Folder]:
+        """The files in one folder, and the folders there that are to be searched."""
         settings = self.settings(Path(folder))
         if settings is None:
             return
@@ -298,7 +298,7 @@ class _Walk:
             if _ignored(respected, entry.path, is_folder=is_folder):
                 continue
             if is_folder:
-                yield from self._visit(entry.path, respected if settings.respect_gitignore else ignores)
+                yield _Folder(entry.path, respected if settings.respect_gitignore else ignores)
             else:
                 path = Path(entry.path)
                 identity = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
@@ -309,9 +309,9 @@ class _Walk:
 
         None of them where they leave out `top` itself: it was named.
         """
-        if (top / ".git").exists():
+        if paths.exists(top / ".git"):
             return ()
-        repository = next((folder for folder in top.parents if (folder / ".git").exists()), None)
+        repository = next((folder for folder in top.parents if paths.exists(folder / ".git")), None)
         if repository is None:
             return ()
         above: list[_IgnoreFile] = []
@@ -406,6 +406,14 @@ class _IgnoreFile:
         text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8-sig", "surrogateescape")
         patterns = Patterns(text.replace("\r\n", "\n").split("\n"))
         return cls(_prefix(str(file.parent)), patterns) if patterns else None
+
+
+@frozen
+class _Folder:
+    """A folder that is still to be searched, with the ignore files around it."""
+
+    path: str
+    ignores: tuple[_IgnoreFile, ...]
 
 
 def _ignored(files: Sequence[_IgnoreFile], path: str, *, is_folder: bool) -> bool:

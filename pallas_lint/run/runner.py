@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import Same
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
-from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project, project_root
+from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project
 from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint import __version__
 from pallas_lint.records import field, frozen
 from pallas_lint.text import files
+from pallas_lint.text.paths import exists
 from pallas_lint.triage.fingerprints import fingerprints
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ class Baseline:
             hint = " (--write-baseline makes it)" if isinstance(error, FileNotFoundError) else ""
             raise BaselineError(f"cannot read the baseline: {error.strerror or error}{hint}") from error
         except ValueError as error:
-            raise BaselineError(f"the baseline is no JSON: {error}", getattr(error, "lineno", None)) from error
+            raise BaselineError("the baseline is no JSON", getattr(error, "lineno", None)) from error
         except RecursionError as error:
             raise BaselineError("the baseline is no JSON of ours: it is nested too deeply") from error
         try:
             if document["version"] != VERSION:
-                raise BaselineError(f"the baseline has version {document['version']}, this version reads {VERSION}")
+                raise BaselineError(f"the baseline has another version: this pallas-lint reads version {VERSION}")
             return cls(file, {str(each["fingerprint"]): _entry(each) for each in document["findings"]})
         except (KeyError, TypeError) as error:
             raise BaselineError("the file is no baseline of pallas-lint: write one with --write-baseline") from error
@@ -79,7 +80,7 @@ class Baseline:
         kept = {
             known: entry
             for known, entry in self.entries.items()
-            if entry["path"] not in paths and os.path.exists(self.file.parent / entry["path"])  # noqa: PTH110  never raises
+            if entry["path"] not in paths and exists(self.file.parent / entry["path"])
         }
         found = {
             known: {

@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import LintError
-from pallas_lint.records import field, frozen
-from pallas_lint.text import files
+from pallas_lint.records import evolve, field, frozen
+from pallas_lint.text import files, paths
 from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.witness import ValueProblem, Witness
 
@@ -52,19 +52,25 @@ class Shapes:
         path = self.path_of(file)
         return tuple(each for each in self.witnesses if each.function.partition("::")[0] == path)
 
+    def without_content(self) -> Shapes:
+        """The same, where nothing of the file may be quoted: it lies outside of the project whose settings name it."""
+        message = "the shapes file cannot be read (nothing is quoted of a file outside of the project)"
+        problems = [LintError(each.path, message, each.line) for each in self.problems]
+        return evolve(self, lines={}, problems=tuple(problems))
+
     @property
     def gone(self) -> list[str]:
         """The functions of modules that are not there any more."""
         root = self.root
-        return [] if root is None else [each for each in self.lines if not (root / each.partition("::")[0]).exists()]
+        return [] if root is None else [each for each in self.lines if not paths.exists(root / each.partition("::")[0])]
 
 
 def found(folder: Path) -> Path | None:
     """The shapes file of the project that a folder belongs to: the nearest upward, not beyond the repository."""
     for place in (folder, *folder.parents):
-        if (place / NAME).is_file():
+        if paths.is_file(place / NAME):
             return place / NAME
-        if (place / ".git").exists():
+        if paths.exists(place / ".git"):
             break
     return None
 

@@ -6,10 +6,11 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.finding import Edit, Position, Span
 from pallas_lint.records import frozen
 from pallas_lint.run import fixer
-from pallas_lint.run.project import project_root
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ def in_project(
     if file is None:
         root = project_root(folder)
         file = root / "pyproject.toml"
-        if not file.is_file():
+        if not paths.is_file(file):
             return _new(root / "pallas-lint.toml", code)
     source = text_of(file.as_posix())
     if source is None:

@@ -11,7 +11,9 @@ from pallas_lint.server.protocol.session import argument
 from pallas_lint.server.workspace.folders import file_of
 from pygls import uris
 
-from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, load
+from pallas_lint.config.bounds import CONFIG_NAMES
+from pallas_lint.config.settings import SettingsError, load
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
@@ -32,10 +34,12 @@ async def create_config(ls: PallasServer, *given: Any) -> dict[str, Any]:
     uri, folder = told.get("uri"), told.get("folder")
     if isinstance(uri, str):
         path = file_of(uri)
+    elif isinstance(folder, str) and folder:
+        path = Path(folder) if paths.problem_of(folder) is None else None
     else:
-        path = Path(str(folder)) if folder else next(iter(ls.folders), ls.folders.rest).path
+        path = next(iter(ls.folders), ls.folders.rest).path
     if path is None:
-        return {"outcome": "failed", "uri": uri, "message": f"{uri} is no folder on a disk"}
+        return {"outcome": "failed", "uri": uri, "message": "the request names no folder on a disk"}
     return await _create(ls, path)
 
 

@@ -15,10 +15,10 @@ from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument, refresh_views
 from pallas_lint.server.workspace.client_settings import client_commands
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.probe.recorded import Recording
-from pallas_lint.run.project import project_root
 
 if TYPE_CHECKING:
     from pathlib import Path

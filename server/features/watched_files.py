@@ -10,9 +10,9 @@ from pallas_lint.server.features.configuration import SECTION
 from pallas_lint.server.workspace import settings_files
 from pallas_lint.server.workspace.folders import file_of
 
+from pallas_lint.config.bounds import CONFIG_NAMES
 from pallas_lint.config.environment import ENVIRONMENT_FOLDERS, LOCK_FILES, has_evidence
 from pallas_lint.config.layout import LAYOUT_FILES
-from pallas_lint.config.settings import CONFIG_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path

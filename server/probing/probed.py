@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.probe import dependencies, reconcile, stored_runs
 from pallas_lint.records import define, evolve, field
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pallas_lint.server.workspace.judged import Judged
 
@@ -73,7 +74,7 @@ class Probed:
         """Where the statements of another file are; anybody may have written what file that is."""
         from pallas_lint.syntax.outline import outline
 
-        source = text_of(path) if Path(path).is_file() else None
+        source = text_of(path) if paths.is_file(path) else None
         if source is None:
             return {}
         known = self._others.get(path)

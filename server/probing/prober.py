@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pallas_lint.server.probing.answers import Answers
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.perf.figures import headline
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.records import define, field, frozen
 from pallas_lint.report.lines import Lines
-from pallas_lint.run.project import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

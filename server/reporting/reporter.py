@@ -14,6 +14,7 @@ from pygls import uris
 
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks.notebook import Notebook
+from pallas_lint.text import paths
 from pallas_lint.triage.baseline import BaselineError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Reporter:
     def settings_problem(self, error: SettingsError | LintError, folder: Path) -> None:
         """Settings that cannot be used: shown in their file, else told."""
         file = folder / (error.path or "")
-        if error.path and file.is_file() and settings_files.is_one(file):
+        if error.path and paths.is_file(file) and settings_files.is_one(file):
             self._broken.add(file.as_posix())
             self._tell({file.as_posix()})
         else:

@@ -82,7 +82,7 @@ class ClientSettings:
     exclude: tuple[str, ...] = _setting("exclude", _words, ())
     ignore_patterns: tuple[str, ...] = _setting("ignorePatterns", _words, ())
     args: tuple[str, ...] = _setting("args", _words, ())
-    interpreter: str | None = _setting("interpreter", options.STRING, None, "python")
+    interpreter: str | None = _setting("interpreter", options.PATH, None, "python")
     unsafe_fixes: str = _setting("unsafeFixes", one_of("hint", "show", "off"), "hint")
     fix_all: bool = _setting("fixAll", options.BOOLEAN, True)
     fix_violation: bool = _setting("codeAction.fixViolation.enable", options.BOOLEAN, True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from pallas_lint.server.workspace.client_settings import ClientSettings
 from pygls import uris
 
+from pallas_lint.config.bounds import project_root
 from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.records import define, field
-from pallas_lint.run.project import is_excluded, project_root
+from pallas_lint.run.project import is_excluded
 from pallas_lint.triage.baseline import Baseline
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.config.settings import CONFIG_NAMES, SettingsError, loads
+from pallas_lint.config.bounds import CONFIG_NAMES
+from pallas_lint.config.settings import SettingsError, loads
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pallas_lint.cli.baselines import Run
 from pallas_lint.config.options import LEAST_MEMORY, MOST_SECONDS
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
 from pallas_lint.lint import lint_source
 from pallas_lint.probe.session import Conditions
 from pallas_lint.run.project import Project, discover
+from pallas_lint.run.runner import run
 from pallas_lint.text.source import Source
 from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL
@@ -81,6 +83,65 @@ def _used(folder: Path, name: str, data: bytes) -> None:
     assert told.memory_limit >= LEAST_MEMORY
     result = lint_source(Source("kernel.py", KERNEL), settings, Project(folder))
     assert not result.errors, result.traceback
+
+
+PATHS = ("extend", "shapes", "baseline", "cache-dir")
+paths = (
+    st.sampled_from(
+        ["~nobodyxyz/a", "~", "a\0b", "a" * 5000, "a/" * 3000, "/dev/zero", ".", "..", "", "k.py", "loop", "\n"]
+    )
+    | st.text(max_size=8)
+    | st.sampled_from(WORDS)
+)
+EVIDENCE = (
+    "uv.lock",
+    "poetry.lock",
+    "requirements.txt",
+    "pyproject.toml",
+    "setup.cfg",
+    ".gitignore",
+    ".venv/pyvenv.cfg",
+)
+evidence = st.tuples(
+    st.sampled_from(EVIDENCE),
+    st.sampled_from(
+        [
+            "jax=={}",
+            'jax = "^{}"',
+            '[[package]]\nname = "jax"\nversion = "{}"',
+            "home = {}",
+            "[options]\npackage_dir =\n  ={}",
+        ]
+    ),
+    paths | st.sampled_from(["1" * 5000, "0." * 500, "0.9.0", "9" * 10, ">=" * 300]),
+)
+
+
+@examples(100)
+@given(st.dictionaries(st.sampled_from(PATHS), paths, max_size=2), st.none() | evidence)
+def test_whatever_a_subfolder_says_the_rest_is_linted(table: dict[str, str], told: tuple[str, str, str] | None) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        sub = folder / "sub"
+        sub.mkdir()
+        (sub / "loop").symlink_to("loop")
+        for each in (folder, sub):
+            (each / "k.py").write_text(KERNEL)
+        text = "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
+        (sub / "pallas-lint.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
+        if told is not None:
+            name, pattern, value = told
+            (sub / name).parent.mkdir(exist_ok=True)
+            (sub / name).write_bytes(pattern.replace("{}", value).encode("utf-8", "surrogatepass"))
+        finder = SettingsFinder(cwd=folder)
+        found = discover(["."], finder, cwd=folder)
+        assert "k.py" in [file.shown for file in found.files]
+        assert all(error.path.startswith("sub/") and error.message for error in found.errors), found.errors
+        assert ("sub/k.py" in [file.shown for file in found.files]) or found.errors
+        result = run(found.files, cwd=folder, cache_folder=folder / "kept")
+        assert not result.tracebacks
+        assert not any("internal error" in error.message for error in result.errors)
+        Run(found.files, result.findings, folder, None, lambda *_: None).without_known()
 
 
 @examples(60)

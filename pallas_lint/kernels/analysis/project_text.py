@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pallas_lint.text import files
+from pallas_lint.text import files, paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +23,7 @@ _TEST_FILE = re.compile(
 
 def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: bool = False) -> bool:
     """Whether another file of the project has one of the words and (unless `anywhere`) names this module."""
-    if module.file is None or not module.file.exists():
+    if module.file is None or not paths.exists(module.file):
         return False
     name = module.file.parent.name if module.file.stem == "__init__" else module.file.stem
     for file in project_files(project_folder(module.file)):
@@ -78,7 +77,7 @@ def _root(file: Path) -> Path | None:
 
 
 def _is_marked(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in _ROOT_MARKS)
+    return any(paths.exists(folder / mark) for mark in _ROOT_MARKS)
 
 
 def project_folder(file: Path) -> Path:
@@ -89,12 +88,11 @@ def project_folder(file: Path) -> Path:
 def project_files(folder: Path, most: int = _MOST_FILES) -> Iterator[Path]:
     """The Python files of the project in a folder, always in one order; those beside where nothing marks a project."""
     if not _is_marked(folder):
-        yield from sorted(folder.glob("*.py"))
+        yield from (folder / name for name in paths.names_in(folder) if name.endswith(".py"))
         return
     count = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not _is_foreign(name))
-        for name in sorted(names):
+    for place, names in paths.walk(folder, lambda name: not _is_foreign(name)):
+        for name in names:
             if name.endswith(".py"):
                 count += 1
                 yield Path(place, name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.layout import Base
 from pallas_lint.records import define, field
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -56,7 +57,7 @@ class Search:
     def _below(self, folder: Path, parts: list[str]) -> Path | None:
         place = folder.joinpath(*parts)
         for file in ([place.with_suffix(".py")] if parts else []) + [place / "__init__.py"]:
-            if file in self.read or file in self.overlay or file.is_file():
+            if file in self.read or file in self.overlay or paths.is_file(file):
                 return file
         return None
 
@@ -83,9 +84,9 @@ class Search:
         if base.package:
             return base.package.split(".", 1)[0] == first
         place = f"{base.folder}{os.sep}{first}"
-        if os.path.isdir(place):  # noqa: PTH112  no Path is needed, and most names are not there
+        if paths.is_folder(place):
             return True
-        if not base.packages_only and os.path.isfile(f"{place}.py"):  # noqa: PTH113
+        if not base.packages_only and paths.is_file(f"{place}.py"):
             return True
         return any(str(file).startswith(place) for file in (*self.overlay, *self._put))
 
@@ -93,5 +94,5 @@ class Search:
 def _around(folder: Path) -> Iterator[Base]:
     for place in islice((folder, *folder.parents), _HIGHEST):
         yield Base(place)
-        if (place / ".git").exists():
+        if paths.exists(place / ".git"):
             break
