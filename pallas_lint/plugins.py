@@ -50,11 +50,18 @@ def installed() -> tuple[Plugin, ...]:
     found: dict[str, Plugin] = {}
     for folder in dict.fromkeys(sys.path):
         # The working directory is no place to install into: nothing in it is asked for rules.
-        if not folder or os.path.abspath(folder) == os.getcwd():  # noqa: PTH100, PTH109
+        if not folder or _is_current(folder):
             continue
         for plugin in _in_folder(folder):
             found.setdefault(plugin.code, plugin)
     return tuple(found[code] for code in sorted(found))
+
+
+def _is_current(folder: str) -> bool:
+    try:
+        return os.path.abspath(folder) == os.getcwd()  # noqa: PTH100, PTH109
+    except OSError:  # the current folder has been removed
+        return not os.path.isabs(folder)  # noqa: PTH117
 
 
 def _in_folder(folder: str) -> Iterator[Plugin]:

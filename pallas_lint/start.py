@@ -13,7 +13,11 @@ def leave_current_folder() -> None:
     off from the beginning, also from what Python itself imports before this.
     """
     safe = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
-    if not safe and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109  pathlib is not imported yet
+    try:
+        current = os.getcwd()  # noqa: PTH109  pathlib is not imported yet
+    except OSError:  # it has been removed
+        current = ""
+    if not safe and sys.path and sys.path[0] in ("", current):
         del sys.path[0]
 
 

@@ -14,8 +14,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and return the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
-        print(f"pallas-lint {__version__}")
-        return 0
+        from pallas_lint.cli import terminal
+
+        terminal.prepare()
+        terminal.write([f"pallas-lint {__version__}\n"])
+        return terminal.finish(0)
     from pallas_lint.start import collect_rarely, leave_garbage
 
     collect_rarely()

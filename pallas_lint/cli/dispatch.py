@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from pallas_lint.cli import terminal
-from pallas_lint.cli.exit import INTERRUPTED, OK, TROUBLE
-from pallas_lint.config.flags import UsageError
+from pallas_lint.cli.exit import INTERRUPTED, OK
+from pallas_lint.config.flags import HelpRequested, UsageError
 
 
 def run(arguments: list[str]) -> int:
@@ -15,16 +17,28 @@ def run(arguments: list[str]) -> int:
         return terminal.finish(status)
     except UsageError as error:
         return terminal.finish(terminal.fail(str(error)))
-    except SystemExit as error:  # argparse after --help
-        return terminal.finish(error.code if isinstance(error.code, int) else TROUBLE)
+    except HelpRequested as request:
+        terminal.write([request.text])
+        return terminal.finish(OK)
     except KeyboardInterrupt:
         terminal.say("interrupted")
-        return INTERRUPTED
+        return terminal.finish(INTERRUPTED)
     except BrokenPipeError:
         terminal.abandon()
         return OK
-    except Exception as error:  # a bug of ours: one line, and the traceback for who asks
+    except Exception as error:
+        if isinstance(error, OSError) and _is_current_folder_gone():
+            return terminal.finish(terminal.fail("the current folder does not exist any more"))
+        # A bug of ours: one line, and the traceback for who asks
         return terminal.finish(terminal.crash(error, verbose=bool({"-v", "--verbose"} & set(arguments))))
+
+
+def _is_current_folder_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError:
+        return True
+    return False
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -208,7 +208,10 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     name = options.stdin_filename or "<stdin>"
     path = cwd / name
     shown = shown_path(path, cwd)
-    data = sys.stdin.buffer.read(files.LARGEST + 1)
+    try:
+        data = terminal.read_bytes(files.LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror or error}") from error
     file = InputFile(path, shown, finder.for_folder(path.parent))
     errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.cli import terminal
 from pallas_lint.config.flags import UsageError
 
 if TYPE_CHECKING:
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the client leaves. Raises UsageError where the server's own requirements are missing."""
+    """Serve until the client leaves. Raises UsageError where the server lacks what it needs."""
+    if options.tcp is None and terminal.is_closed("stdin", "stdout"):
+        raise UsageError("the server talks over standard input and output, and one of them is closed (or use --tcp)")
     try:
         from pallas_lint.server import serving
         from pallas_lint.server.app import create

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from itertools import groupby
@@ -54,9 +55,9 @@ def run(
         )
         return TROUBLE
     if output_format == "json":
-        print(json.dumps({"version": 1, "query": query, "matches": matches}, indent=2))
+        terminal.write([json.dumps({"version": 1, "query": query, "matches": matches}, indent=2) + "\n"])
     else:
-        _print(matches, asked)
+        terminal.write([_text(matches, asked)])
     return 0
 
 
@@ -68,11 +69,12 @@ def _backends(target: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(backend for backend in BACKENDS if backend in chosen) or BACKENDS
 
 
-def _print(matches: list[dict[str, Any]], asked: Question) -> None:
+def _text(matches: list[dict[str, Any]], asked: Question) -> str:
     from rich.console import Console
 
     # A table is as wide as it is, or it is folded; all other lines are broken here.
-    console = Console(highlight=False, soft_wrap=True, width=10_000)
+    written, on_terminal = io.StringIO(), sys.stdout.isatty() or None  # None: the environment decides
+    console = Console(file=written, force_terminal=on_terminal, highlight=False, soft_wrap=True, width=10_000)
     printer = _Printer(console, width_of(sys.stdout) or _PIPED)
     if not asked.plain and asked.names:
         printer.line(f"[dim]{printer.escape(_understood(asked))}[/dim]")
@@ -97,6 +99,7 @@ def _print(matches: list[dict[str, Any]], asked: Question) -> None:
             printer.line(f"[dim]the same holds for {printer.escape(', '.join(map(short, also)))}[/dim]")
     if any(match["kind"] == "function" for match in matches):
         printer.line(f"[dim]{printer.escape(compat.provenance())}[/dim]")
+    return written.getvalue()
 
 
 def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:

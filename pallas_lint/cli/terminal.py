@@ -1,39 +1,75 @@
-"""Writing to the terminal, a pipe or a file without ever failing for it."""
+"""The standard streams: a reader that is gone ends nothing, and a place that takes no output is one clear error."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pallas_lint.cli.exit import TROUBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+_CLOSED = "it is closed"
+
 _stdout_gone = False
+_problem: str | None = None  # why standard output took less than was written to it
+_closed: set[str] = set()  # the streams that the process was started without
 
 
 def prepare() -> None:
     """Make both streams write a replacement for what their encoding lacks, rather than fail."""
-    global _stdout_gone
-    _stdout_gone = False
+    global _stdout_gone, _problem
+    _stdout_gone, _problem = False, None
+    _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 
 
+def _replace_closed() -> None:
+    """Put streams that lead nowhere in the place of those that the process was started without.
+
+    Python has None for them, and the next file that is opened would get their number: what somebody prints, or a child
+    process writes, would end up in that file.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            _closed.add(name)
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: the stream's own
+            os.set_inheritable(handle, True)
+            setattr(sys, name, open(handle, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  for as long as we run
+
+
+def is_closed(*names: str) -> bool:
+    """Whether the process was started without one of these streams."""
+    return not _closed.isdisjoint(names)
+
+
 def write(pieces: Iterable[str]) -> None:
-    """Write to standard output; once nobody reads it any more, to nowhere."""
-    for piece in pieces:
+    """Write to standard output; once that takes nothing any more, to nowhere. `finish` reports why it does not."""
+    for piece in filter(None, pieces):  # to a full disk not even nothing can be written
         if _stdout_gone:
             return
-        try:
+        if is_closed("stdout"):
+            abandon(_CLOSED)
+            return
+        with _writing():
             sys.stdout.write(piece)
-        except BrokenPipeError:
-            abandon()
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """For what writes to standard output: that fails for no reader, and what else is wrong is kept for `finish`."""
+    try:
+        yield
+    except BrokenPipeError:
+        abandon()
+    except OSError as error:
+        abandon(error.strerror or str(error))
 
 
 def without_commands(lines: Sequence[str]) -> Iterator[str]:
@@ -55,24 +91,33 @@ def without_commands(lines: Sequence[str]) -> Iterator[str]:
 
 def write_bytes(data: bytes) -> None:
     """Write bytes to standard output as they are."""
-    sys.stdout.flush()
-    buffer: Any = getattr(sys.stdout, "buffer", None)
-    try:
+    if not data:
+        return
+    if is_closed("stdout"):
+        abandon(_CLOSED)
+        return
+    with _writing():
+        sys.stdout.flush()
+        buffer: Any = getattr(sys.stdout, "buffer", None)
         if buffer is None:
             sys.stdout.write(data.decode("utf-8", "replace"))
         else:
             buffer.write(data)
             buffer.flush()
-    except BrokenPipeError:
-        abandon()
+
+
+def read_bytes(most: int) -> bytes:
+    """What standard input holds, up to so many bytes. Raises OSError."""
+    if is_closed("stdin"):
+        raise OSError(None, _CLOSED)
+    return sys.stdin.buffer.read(most)
 
 
 def say(message: str) -> None:
     """One line on standard error, whatever the message holds."""
     from pallas_lint.report.style import visible
 
-    with contextlib.suppress(BrokenPipeError):
-        print(f"pallas-lint: {visible(message)}", file=sys.stderr)
+    plain_say(f"pallas-lint: {visible(message)}\n")
 
 
 def say_traceback(text: str) -> None:
@@ -83,9 +128,12 @@ def say_traceback(text: str) -> None:
 
 
 def plain_say(text: str) -> None:
-    """`text` on standard error as it is."""
-    with contextlib.suppress(BrokenPipeError):
+    """`text` on standard error as it is; to nowhere once that takes nothing, for there is no other place to say so."""
+    try:
         sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _lead_nowhere(sys.stderr)
 
 
 def fail(message: str) -> int:
@@ -106,22 +154,24 @@ def crash(error: Exception, *, verbose: bool) -> int:
 
 
 def finish(status: int) -> int:
-    """Flush; `status` stands even where nobody listens."""
-    try:
+    """Flush; `status` stands even where no one reads, but not where output is lost for another reason."""
+    global _problem
+    with contextlib.suppress(ValueError), _writing():  # closed: the server's stream, when its client has left
         sys.stdout.flush()
-    except BrokenPipeError:
-        abandon()
-    except ValueError:
-        pass  # closed: the server's stream, when its client has left
-    return status
+    problem, _problem = _problem, None
+    return status if problem is None else fail(f"cannot write to standard output: {problem}")
 
 
-def abandon() -> None:
-    """Stop writing to standard output, whose reader is gone, and keep the interpreter from trying at exit."""
-    global _stdout_gone
-    _stdout_gone = True
-    try:
+def abandon(problem: str | None = None) -> None:
+    """Stop writing to standard output: its reader is gone, or `problem` says why it takes no more."""
+    global _stdout_gone, _problem
+    _stdout_gone, _problem = True, problem
+    _lead_nowhere(sys.stdout)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    """Drop what a stream still has to write, and keep the interpreter from trying at exit."""
+    with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.cli import lint, terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
+from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     usual = watchfiles.DefaultFilter()
 
     def is_folder(path: str) -> bool:
-        return Path(path).is_dir() and not Path(path).is_symlink()
+        return paths.is_folder(path) and not Path(path).is_symlink()
 
     def counts(change: watchfiles.Change, path: str) -> bool:
         is_new_folder = change is watchfiles.Change.added and is_folder(path)
@@ -42,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
 
     def below(top: Path) -> Iterator[str]:
         """A folder and those in it. Watching recursively would follow links, out of the project and without end."""
-        for folder, names, _ in os.walk(top):
-            names[:] = [name for name in names if usual(watchfiles.Change.added, str(Path(folder, name)))]
+        for folder, _ in paths.walk(top, lambda name: usual(watchfiles.Change.added, name)):
             yield folder
 
     while True:
         folders = {folder for top in _watched(options.paths or ["."]) for folder in below(top)}
-        _round(options)
+        if (status := _round(options)) != OK:
+            return status
         changes = watchfiles.watch(
             *folders,
             watch_filter=counts,
@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
             for changed in changes:
                 if any(is_folder(path) for _, path in changed):
                     break
-                _round(options)
+                if (status := _round(options)) != OK:
+                    return status
             else:
                 return OK
 
@@ -75,8 +76,8 @@ def _watched(paths: Iterable[str]) -> set[Path]:
     return {place if place.is_dir() else place.parent for place in places}
 
 
-def _round(options: argparse.Namespace) -> None:
-    """One run. Bad settings are said and wait for the next change like a finding."""
+def _round(options: argparse.Namespace) -> int:
+    """One run; OK as long as its report can be written. Bad settings wait for the next change like a finding."""
     if sys.stdout.isatty():
         terminal.write([_CLEAR])
     try:
@@ -84,4 +85,4 @@ def _round(options: argparse.Namespace) -> None:
     except UsageError as error:
         terminal.fail(str(error))
     terminal.say("watching for changes, Ctrl-C ends")
-    sys.stdout.flush()
+    return terminal.finish(OK)

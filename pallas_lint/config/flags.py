@@ -19,11 +19,27 @@ class UsageError(Exception):
     """The command line cannot be followed; the message is one line that says why."""
 
 
+class HelpRequested(Exception):
+    """The command line asks for a text, which is to be printed instead of doing anything."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError with one line, where argparse would print the usage and exit."""
+    """Raises UsageError with one line, or HelpRequested, where argparse would print by itself and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
+
+    def print_help(self, file: object = None) -> NoReturn:
+        raise HelpRequested(self.format_help())
+
+
+class _Version(argparse.Action):
+    def __call__(self, *_: object) -> NoReturn:
+        raise HelpRequested(f"pallas-lint {__version__}\n")
 
 
 def parse_lint(arguments: list[str], epilog: str | None = None) -> argparse.Namespace:
@@ -123,7 +139,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
         "--cache-dir", metavar="DIR", help="keep cached results there (default: the user's own folder)"
     )
     running.add_argument("--stdin-filename", metavar="FILE", help='the name of what "-" reads')
-    parser.add_argument("-V", "--version", action="version", version=f"pallas-lint {__version__}")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")
     return parser
 
 

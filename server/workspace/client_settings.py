@@ -7,8 +7,6 @@ whoever starts the server.
 
 from __future__ import annotations
 
-import contextlib
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,19 +207,17 @@ def _check(values: dict[str, Any], name: str, value: object, key: str, problems:
 
 def _with_arguments(settings: ClientSettings, words: Sequence[str], problems: list[str]) -> ClientSettings:
     """The settings with `args` below them, read by the command line's own parser."""
-    from pallas_lint.config.flags import UsageError, parse_lint
+    from pallas_lint.config.flags import HelpRequested, UsageError, parse_lint
     from pallas_lint.config.overrides import from_options
 
     if not words:
         return settings
     try:
-        # --help and --version print, and this process speaks its protocol there.
-        with contextlib.redirect_stdout(io.StringIO()):
-            parsed = parse_lint(list(words))
+        parsed = parse_lint(list(words))
     except UsageError as error:
         problems.append(f"args: {error}")
         return settings
-    except SystemExit:
+    except HelpRequested:
         problems.append(f"args: '{' '.join(words)}' asks for help, which an editor has no place for")
         return settings
     problems += [f"args: {option} has no effect in an editor" for option in _without_effect(parsed)]
