@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.texts import Texts
 from pallas_lint.server.workspace.client_settings import client_commands
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ work_done_token: ContextVar[lsp.ProgressToken | None] = ContextVar("work_done_to
 _NOT_INITIALIZED = -32002
 _INVALID_REQUEST = -32600
 _INVALID_PARAMS = -32602
+_COMMAND = lsp.WORKSPACE_EXECUTE_COMMAND
 
 
 class Session(LanguageServerProtocol):
@@ -81,10 +82,19 @@ class Session(LanguageServerProtocol):
             except JsonRpcException as error:
                 self._refuse(number, _INVALID_PARAMS, f"the parameters of {method} cannot be read: {_reason(error)}")
             else:
-                if hasattr(structured, "id"):
+                problem = self._problem_of_command(structured.params) if method == _COMMAND else None
+                if problem is not None:
+                    self._refuse(number, _INVALID_PARAMS, problem)
+                elif hasattr(structured, "id"):
                     super().handle_message(structured)
                 else:
                     self._refuse(number, _INVALID_REQUEST, f"{method} is a notification")
+
+    def _problem_of_command(self, params: lsp.ExecuteCommandParams) -> str | None:
+        """Why a command cannot be run as the client asks for it; None where it can."""
+        if params.command not in self.fm.commands:
+            return f"there is no command {params.command!r}"
+        return f"{params.command} takes one argument" if len(params.arguments or ()) > 1 else None
 
     def _take_notification(self, message: dict[str, Any], method: object) -> None:
         try:
@@ -148,11 +158,8 @@ class Session(LanguageServerProtocol):
         self, params: lsp.ExecuteCommandParams
     ) -> Any:
         """Runs the command in the task of its request, so that `$/cancelRequest` ends both."""
-        command = self.fm.commands.get(params.command)
-        if command is None:
-            raise JsonRpcInvalidParams.of(ValueError(f"there is no command {params.command!r}"))
         work_done_token.set(params.work_done_token)
-        result = command(*(params.arguments or ()))
+        result = self.fm.commands[params.command](*(params.arguments or ()))
         return await result if inspect.isawaitable(result) else result
 
 
