@@ -138,7 +138,7 @@ def test_whatever_a_subfolder_says_the_rest_is_linted(table: dict[str, str], tol
         assert "k.py" in [file.shown for file in found.files]
         assert all(error.path.startswith("sub/") and error.message for error in found.errors), found.errors
         assert ("sub/k.py" in [file.shown for file in found.files]) or found.errors
-        result = run(found.files, cwd=folder, cache_folder=folder / "kept")
+        result = run(found.files, cwd=folder)
         assert not result.tracebacks
         assert not any("internal error" in error.message for error in result.errors)
         Run(found.files, result.findings, folder, None, lambda *_: None).without_known()
