@@ -17,8 +17,10 @@ from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related
 from pallas_lint.lint import lint_source
 from pallas_lint.run import cache
 from pallas_lint.run.cache import Cache, FileVerdict
+from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.run.project import Project, concerns_pallas, discover
 from pallas_lint.run.runner import combine, run
+from pallas_lint.text.digests import digest
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
@@ -142,8 +144,23 @@ FULL = Finding(
 )  # fmt: skip
 
 
-def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
+@pytest.fixture
+def folder(tmp_path: Path) -> CacheFolder:
+    """A cache folder, still to be made."""
+    folder = cache_folder(tmp_path, tmp_path / "cache")
+    assert folder is not None
+    return folder
+
+
+def entry_of(folder: CacheFolder, path: Path) -> str:
+    """The name of the only entry, which is for the file at a path."""
+    (entry,) = folder.path.glob("lint/??/*")
+    assert entry.parent.name + entry.name == digest(os.fsencode(path))
+    return digest(os.fsencode(path))
+
+
+def test_the_cache_gives_back_what_was_put(tmp_path: Path, folder: CacheFolder) -> None:
+    cache = Cache(folder, tmp_path, Project(tmp_path))
     (tmp_path / "dep.py").write_text("1")
     verdict = FileVerdict(
         "k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),)
@@ -156,33 +173,34 @@ def test_the_cache_gives_back_what_was_put(tmp_path: Path) -> None:
     assert cache.get("k.py", cache.key("k.py", b"data", "others")) is None
     assert cache.get("other.py", key) is None
     (tmp_path / "dep.py").write_text("2")
-    assert Cache(tmp_path / "cache", tmp_path, Project(tmp_path)).get("k.py", key) is None
+    assert Cache(folder, tmp_path, Project(tmp_path)).get("k.py", key) is None
     (tmp_path / "dep.py").write_text("1")
     (tmp_path / "gone.py").write_text("here now")
-    assert Cache(tmp_path / "cache", tmp_path, Project(tmp_path)).get("k.py", key) is None
+    assert Cache(folder, tmp_path, Project(tmp_path)).get("k.py", key) is None
 
 
 @pytest.mark.parametrize(
     "junk",
     [b"", b"{", b"[]", b"null", b'{"key": "KEY"}', b'{"key": "KEY", "dependencies": {}, "findings": [{}]}'],
 )
-def test_a_spoilt_entry_is_no_entry(tmp_path: Path, junk: bytes) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
+def test_a_spoilt_entry_is_no_entry(tmp_path: Path, folder: CacheFolder, junk: bytes) -> None:
+    cache = Cache(folder, tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
     cache.put(FileVerdict("k.py", (FULL,)), key)
-    (entry,) = (tmp_path / "cache").rglob("*.json")
-    entry.write_bytes(junk.replace(b"KEY", key.encode()))
+    folder.write("lint", entry_of(folder, tmp_path / "k.py"), junk.replace(b"KEY", key.encode()))
     assert cache.get("k.py", key) is None
 
 
-def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
+def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(
+    tmp_path: Path, folder: CacheFolder
+) -> None:
+    cache = Cache(folder, tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
     cache.put(FileVerdict("k.py", errors=(LintError("k.py", "crash"),)), key)
     assert cache.get("k.py", key) is None
     (tmp_path / "file").write_text("")
-    Cache(tmp_path / "file", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
-    Cache(tmp_path / "no" / "such", tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
+    for place in (tmp_path / "file", tmp_path / "file" / "in" / "it"):
+        Cache(CacheFolder(place, folder.own), tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
 
 
 @pytest.mark.parametrize("rules", ["tool/rules", "rules"])  # of an installed copy, of a checkout
@@ -204,11 +222,11 @@ def test_a_tool_of_which_any_file_has_changed_is_another(
     assert len({*known}) == len(known)
 
 
-def test_cached_entries_are_json_only(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache", tmp_path, Project(tmp_path))
+def test_cached_entries_are_json_only(tmp_path: Path, folder: CacheFolder) -> None:
+    cache = Cache(folder, tmp_path, Project(tmp_path))
     cache.put(FileVerdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
-    (entry,) = (tmp_path / "cache").rglob("*.json")
-    assert json.loads(entry.read_text())["findings"][0]["code"] == "PAL103"
+    content = folder.read("lint", entry_of(folder, tmp_path / "k.py"))
+    assert content is not None and json.loads(content)["findings"][0]["code"] == "PAL103"
 
 
 def test_one_finding_seen_from_two_files_is_one() -> None:
