@@ -44,18 +44,20 @@ _LAUNCH = re.compile(rf"\b(?:{'|'.join(map(re.escape, FORMS.words))})\s*\(".enco
 
 _GPU = "gpu"  # a platform with two backends: the jax version decides which a launch without parameters is for
 # What requirements say, in whatever syntax they are written.
+_EXTRAS = r"[^\[\]\n]{0,200}"
+_TABLE = r"\{[^{}\n]*"
 _REQUIRED = {
-    "tpu": re.compile(r"\bjax\s*\[[^\]\n]*\btpu\b[^\]\n]*\]|\blibtpu\b(?:-nightly\b)?|\bjax\s*=\s*\{[^}\n]*\"tpu\""),
+    "tpu": re.compile(rf"\bjax\s*\[{_EXTRAS}\btpu\b{_EXTRAS}\]|\blibtpu\b(?:-nightly\b)?|\bjax\s*=\s*{_TABLE}\"tpu\""),
     _GPU: re.compile(
-        r"\bjax(?:lib)?\s*\[[^\]\n]*\b(?:cuda|rocm)[^\]\n]*\]|\bjax-(?:cuda|rocm)\d*-(?:plugin|pjrt)\b"
-        r"|\bjax[-_]triton\b|\bjax\s*=\s*\{[^}\n]*\"(?:cuda|rocm)[^\"\n]*\""
+        rf"\bjax(?:lib)?\s*\[{_EXTRAS}\b(?:cuda|rocm){_EXTRAS}\]|\bjax-(?:cuda|rocm)\d*-(?:plugin|pjrt)\b"
+        rf"|\bjax[-_]triton\b|\bjax\s*=\s*{_TABLE}\"(?:cuda|rocm)[^\"\n]*\""
     ),
 }
 _LOCKED = {
     "tpu": re.compile(r"(?m)^name = \"libtpu(?:-nightly)?\""),
     _GPU: re.compile(r"(?m)^name = \"(?:jax-(?:cuda|rocm)\d*-(?:plugin|pjrt)|jax-triton)\""),
 }
-_COMMENT = re.compile(r"(?m)(?:^|\s)#.*$")
+_COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 
 
 @frozen

@@ -91,7 +91,7 @@ class RuleEntry:
         return _without_margin(self.rule.__doc__ or "")
 
 
-_ISSUES = re.compile(r"(?<![/-])\bjax\s+issues?\s+\d{4,6}(?:(?:\s+\([^)]*\))?(?:,|\s+and)\s+\d{4,6})*")
+_ISSUES = re.compile(r"(?<![/-])\bjax\s+issues?\s+\d{4,6}(?:(?:\s+\([^()]*\))?(?:,|\s+and)\s+\d{4,6})*")
 
 
 def _linked(issues: re.Match[str]) -> str:

@@ -46,9 +46,9 @@ _CLAUSE = r"(?:[<>]=?|[!~=]=)\s*\d[\d.]*"
 _RANGE = re.compile(rf"(?:jax\s*)?({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)")
 # What stands for a name in code: a call with its arguments, an update, a type with its shape.
 _IN_CODE = (
-    (re.compile(r"\w+\.at\[[^\]]*\]\."), "at."),
+    (re.compile(r"(?<!\w)\w+\.at\[[^\[\]]*\]\."), "at."),
     (re.compile(r"(?<=\w)\([^()]*\)"), " "),
-    (re.compile(r"\b([a-z]+\d+\w*)\[[\d, ]*\]"), r"\1"),
+    (re.compile(r"\b([a-z]+\d\w*)\[[\d, ]*\]"), r"\1"),
     (re.compile(r"\bmosaic[ _]gpu\b", re.IGNORECASE), "mosaic-gpu"),
 )
 _VERSION = re.compile(r"(?:jax|v)?[=<>]*(\d+\.\d+(?:\.\d+)*)")

@@ -25,7 +25,7 @@ _DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
 # costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` wants packaging 26), and only two lines of it
 # matter. One that names jax in other words is parsed.
-_NAMED = r"""(?m)^\s*name\s*=\s*["'](?:jax|jaxlib)["']"""
+_NAMED = r"""(?m)^[ \t]*name[ \t]*=[ \t]*["'](?:jax|jaxlib)["']"""
 _LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
 _LONGEST_REQUIREMENT, _MOST_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
 _REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"

@@ -27,7 +27,7 @@ _MOST_PROJECTS = 64  # of a repository that are read
 _NOT_SEARCHED = frozenset("node_modules site-packages venv build dist third_party vendor external examples".split())
 # Strings, compiled when first used. A pyproject.toml without any of these words tells nothing, and is not parsed.
 _TELLING = r"package|source|module-root|workspace|dev-mode-dirs|pythonpath|\bpath[ \t]*="
-_SETUP_PACKAGE_DIR = r"package_dir\s*=\s*\{([^}]*)\}"
+_SETUP_PACKAGE_DIR = r"package_dir\s*=\s*\{([^{}]*)\}"
 _SETUP_PAIR = r"""["']([\w.]*)["']\s*:\s*["']([^"'\n]*)["']"""
 _SETUP_FIND = r"""find(?:_namespace)?_packages\(\s*(?:where\s*=\s*)?["']([^"'\n]+)["']"""
 

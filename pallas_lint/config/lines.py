@@ -34,7 +34,7 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(map(_unquoted, re.findall(_PART, dotted)))
+    return tuple(map(_unquoted, re.findall(rf"(?<![^. \t]){_PART}", dotted)))
 
 
 def _unquoted(part: str) -> str:

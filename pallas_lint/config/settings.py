@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -395,11 +394,8 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     try:
         return toml.loads(text), text
     except toml.TOMLDecodeError as error:
-        match = re.search(r"\s*\(at (?:line (\d+)[^)]*|end of document)\)", str(error))
-        message = str(error).replace(match[0], "") if match else str(error)
-        line = int(match[1]) if match and match[1] else text.count("\n") + 1
-        message = f"invalid TOML: {message[:1].lower()}{message[1:]}"
-        raise SettingsError(message, shown, line, public="invalid TOML") from error
+        message, line = toml.located(error, text)
+        raise SettingsError(f"invalid TOML: {message}", shown, line, public="invalid TOML") from error
     except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
         raise SettingsError(f"cannot read the configuration: {what}", shown) from error

@@ -35,8 +35,7 @@ def _remove(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], lines
     text = "".join(lines[first : last + 1])
     if statement.col_offset or ";" in text:
         return
-    end = re.search(r"[\r\n]*$", text)
-    newline = end[0] if end is not None else "\n"
+    newline = text[len(text.rstrip("\r\n")) :]
     left = [alias for alias in statement.names if alias not in gone]
     if not left:
         lines[first : last + 1] = []

@@ -23,11 +23,14 @@ _TIMED = re.compile(
     r"%(?:time|timeit|prun|memit)(?:[ \t]+-\w(?:[ \t]*\d+)?)*[ \t]+"
     r"(?=[^\s%!\\-])(?!(?:for|while|with|if|try|def|class|async|match)\b)"
 )
+# A string that does not end goes on up to the end of the text, or of the line: an attempt that fails is made again for
+# each quote in it.
+# A string that does not end goes on up to the end of its line, or of the text if it has three quotes.
 _TOKEN = re.compile(
     r"""
     \#[^\r\n]*
-    | '''(?:\\.|[^\\])*?(?:'''|\Z) | \"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)
-    | '(?:\\.|[^\\'\r\n])*' | "(?:\\.|[^\\"\r\n])*"
+    | '''(?:'{0,2}(?:\\.?|[^\\']))*'{0,3} | \"\"\"(?:\"{0,2}(?:\\.?|[^\\"]))*\"{0,3}
+    | '(?:\\.?|[^\\'\r\n])*'? | "(?:\\.?|[^\\"\r\n])*"?
     | (?P<open>[(\[{]) | (?P<close>[)\]}])
     | \\(?:\r\n|\n|\r)
     | (?P<newline>\r\n|\n|\r)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ARRAY = re.compile(
     r"(?<![\w.])(key<\w+>|bool|b1|(?:b?float|u?int|complex|bf|[fiuc])\d+(?:_\w+)?)"
-    r"\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*,?\s*)?)\]"
+    r"\[(\s*(?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*(?:,\s*)?)?)\]"
 )
 _DTYPE = re.compile(r"(?:bf|[fiuc])\d+(?:_\w+)?|bool")
 _JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
@@ -30,7 +30,8 @@ DTYPES = frozenset(
 )
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 _ARRAY_CALL = "_array"  # what stands for an array while Python parses the rest
-_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+# One that does not end goes on to the end of the text, which is no Python either way.
+_STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
 
 
 class SpecError(ValueError):

@@ -274,7 +274,7 @@ def unified_diff(before: Source, after: Source, shown: Callable[[str], str] = st
 
     for (name, old), (_, new) in zip(before.parts, after.parts, strict=True):
         # Cut at \n only: str.splitlines also cuts at form feeds and other characters that end no line for patch.
-        lines, changed = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
+        lines, changed = (re.findall(r"[^\n]+\n?|\n", text) for text in (old, new))
         for line in difflib.unified_diff(lines, changed, shown(name), shown(name)):
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 

@@ -38,7 +38,7 @@ _STATEMENT_START = re.compile(
     r"(?:@|(?:async[ \t]+)?(?:def|class|import|from|if|try|with|for|while)\b|[^\W\d]\w*[ \t]*=)"
 )
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
-_HEADER_END = re.compile(r":[ \t]*(?:#.*)?$")
+_HEADER_END = re.compile(r":[ \t]*(?:#|$)")
 # Levels of tree-sitter's tree. Kernels as people write them reach 30. libcst parses nested calls in quadratic time and
 # overflows the C stack from about a thousand levels on; walking the syntax takes several Python frames a level.
 _DEEPEST = 200

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Nothing in these is evaluated as an expression of the running code.
 _SKIPPED = frozenset({"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS})
 # An exception handler that makes the failure of a missing name harmless.
-_HANDLER = re.compile(r"except\s*\*?\s*:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException")
+_HANDLER = re.compile(r"except\s*(?:\*\s*)?:|Import|ModuleNotFound|Attribute|TypeError|\bException\b|BaseException")
 _EXPECTING = re.compile(r"\b(?:suppress|raises|assertRaises\w*)\(")
 # What may keep a use in it from being reached, or from doing harm.
 _AROUND = frozenset({

@@ -18,3 +18,12 @@ TOMLDecodeError = tomllib.TOMLDecodeError
 def loads(text: str) -> dict[str, Any]:
     """The document, which nobody changes. Raises TOMLDecodeError; at Python's limits ValueError or RecursionError."""
     return tomllib.loads(text)
+
+
+def located(error: TOMLDecodeError, text: str) -> tuple[str, int]:
+    """The message of an error that `loads` raised, without the place that it ends with, and the line."""
+    message, mark, place = str(error).rpartition(" (at ")
+    if not mark:
+        message = place
+    line = place.removeprefix("line ").partition(",")[0]
+    return f"{message[:1].lower()}{message[1:]}", int(line) if line.isdecimal() else text.count("\n") + 1

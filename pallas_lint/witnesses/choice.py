@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST = 8  # calls of one function
 # How many of each source come first, whatever the others tell: what stands nearer was meant for this function.
 _SLOTS = {"comment": 2, "caller": 3, "file": 3}
-_TYPE = re.compile(r"([\w?<>]+)\[([\d?, .]*)\]")
+_TYPE = re.compile(r"(?<![\w?<>])([\w?<>]+)\[([\d?, .]*)\]")
 _TILE = 128
 
 

@@ -17,7 +17,7 @@ from pallas_lint.records import define, field, frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_FROM = re.compile(r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+_FROM = re.compile(r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\((?:[^()#]|#[^\n]*\n)*\)|[^\n#;]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n#;]+)", re.MULTILINE)
 _NAME = re.compile(r"([.\w]+|\*)(?:[ \t]+as[ \t]+(\w+))?")
 _DEFINES = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*=", re.MULTILINE)

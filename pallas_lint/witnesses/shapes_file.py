@@ -98,10 +98,8 @@ def parse(text: str, shown: str) -> Shapes:
     try:
         document = toml.loads(text)
     except toml.TOMLDecodeError as error:
-        match = re.search(r"\(at line (\d+)", str(error))
-        line = int(match[1]) if match else text.count("\n") + 1
-        message = re.sub(r"\s*\(at [^)]*\)", "", str(error))
-        return _broken(shown, f"cannot read the shapes file: {message[:1].lower()}{message[1:]}", line)
+        message, line = toml.located(error, text)
+        return _broken(shown, f"cannot read the shapes file: {message}", line)
     except (ValueError, RecursionError):
         return _broken(shown, "cannot read the shapes file: nested too deeply, or a number of too many digits", 1)
     version = document.get("version")

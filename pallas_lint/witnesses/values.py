@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     Find = Callable[[str, str], Value]  # module and qualified name -> what they name
     Make = Callable[[Value, dict[str, Value]], Value]  # a class and what is known of an object of it -> the object
 
-_ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[((?:\d{1,18}|[?, ])*|\.\.\.)\]")
+_ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[([\d?, ]*|\.\.\.)\]")
 _DTYPE = re.compile(r"\bdtype:(\w+)")
 _FUNCTION = re.compile(r"\bfn:([\w./-]+):([\w.]+)")
-_OBJECT = re.compile(r"(?<![\w.'\"])([\w./-]+):([^\W\d][\w.]*)\(")
-_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
+# One that does not end goes on to the end of the text, which is no Python either way.
+_STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
 _LONGEST_STRING = 64
 _LONGEST = 2000  # characters of a value: what is longer tells no reader anything
 _DEPTH = 4

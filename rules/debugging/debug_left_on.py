@@ -30,7 +30,7 @@ _DUMPS = (
     "MOSAIC_GPU_DUMP_", "JAX_PALLAS_DUMP", "jax_pallas_dump", "JAX_DUMP_IR_TO", "jax_dump_ir_to", "jax_pallas_verbose",
     "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
 )  # fmt: skip
-_DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})\w*(?<!_)")
+_DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})(?:_*[^\W_])*")
 # What asks for an option, the environment or the device at hand.
 _OPTION = re.compile(
     r"interpret|debug|dump|verbose|args\b|flags?\b|environ|getenv|option|config|backend|platform|device|\b[ctg]pu\b",
@@ -219,7 +219,13 @@ class DebugLeftOn(Rule):
     def _dump(node: tree_sitter.Node, context: Context) -> Iterator[Finding]:
         text = text_of(node)
         found = _DUMPING.search(text)
-        if found is None or len(text) > 400 or "\n\n" in text or _SETTERS.search(text) is None:
+        if (
+            found is None
+            or found.group().endswith("_")
+            or len(text) > 400
+            or "\n\n" in text
+            or _SETTERS.search(text) is None
+        ):
             return
         if node.type == "call" and not re.match(r"[\w.]*(?:setdefault|putenv|update|setenv)\(", text):
             return

@@ -363,7 +363,7 @@ def _plain(call: _Print, backend: str, context: Context) -> list[Fix]:
         return []
     text = _FIELD.sub("" if backend == "triton" else "{}", node.value)
     if backend == "triton":
-        text = re.sub(r"\s+(?=[\"']$)", "", re.sub(r"[ \t]{2,}", " ", text))
+        text = re.sub(r"(?<!\s)\s+(?=[\"']$)", "", re.sub(r"[ \t]{2,}", " ", text))
     site = Site(call.op.site.piece, node)
     if text == node.value or _vector_in_the_middle(call, backend):
         return []

@@ -188,7 +188,7 @@ def _fixes(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> l
     piece = index_map.func.piece
     spans = [piece.span(param.name) for param in parameters.params]
     text, starts, ends = _places(piece.source, spans)
-    if "#" in text[starts[0] : ends[-1]] or re.compile(r"\s*,?[ \t]*#").match(text, ends[-1]):
+    if "#" in text[starts[0] : ends[-1]] or re.compile(r"\s*(?:,[ \t]*)?#").match(text, ends[-1]):
         return []  # what the comments are about is not told
     names = [param.name.value for param in parameters.params]
     count = rank + prefetch

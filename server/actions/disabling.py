@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 _TABLE = ("tool", "pallas-lint")
+_ITEM = re.compile(r"(?:[ \t\r\n]|#[^\n]*\n)*(?:\"[^\"]*\"|'[^']*')[ \t]*,?")  # of an array of strings
 
 
 def in_file(source: Source, code: str) -> Edit:
@@ -75,11 +76,13 @@ def _candidates(source: Source, table: tuple[str, ...], code: str, file: Path) -
         end = start + rest.start() if rest is not None else len(text)
         known = re.search(r"(?m)^[ \t]*ignore[ \t]*=[ \t]*\[", text[start:end])
         if known is not None:
-            opening = start + known.end()
-            items = re.match(r"(?:[ \t\r\n]|#[^\n]*|(?:\"[^\"]*\"|'[^']*')[ \t]*,?)*", text[opening:])
-            content = re.sub(r"(?:[ \t\r\n]|#[^\n]*)+\Z", "", items[0] if items is not None else "")
-            blank = re.search(r"\n([ \t]*)[^\n]*\Z", content)
-            gap = f"\n{blank[1]}" if blank is not None else " " if content else ""
+            opening = at = start + known.end()
+            while item := _ITEM.match(text, at):
+                at = item.end()
+            content = text[opening:at].rstrip(" \t")
+            _, newline, last = content.rpartition("\n")
+            indent = last[: len(last) - len(last.lstrip(" \t"))]
+            gap = f"\n{indent}" if newline else " " if content else ""
             ends = content.endswith(",")
             ways.append((opening + len(content), f'{"" if ends or not content else ","}{gap}"{code}"{"," * ends}'))
         begins = "" if start == 0 or text[start - 1] == "\n" else "\n"

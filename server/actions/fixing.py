@@ -76,7 +76,7 @@ def edits_between(before: Source, after: Source, codec: PositionCodec) -> list[l
 
 
 def _changed_lines(before: Source, after: Source) -> Iterator[tuple[Span, str]]:
-    old, new = (re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", source.written) for source in (before, after))
+    old, new = (re.findall(r"[^\r\n]+(?:\r\n|\n|\r)?|\r\n|\n|\r", source.written) for source in (before, after))
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))

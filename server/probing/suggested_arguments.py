@@ -102,7 +102,9 @@ class _Guess:
 
     def _is_number(self, name: str) -> bool:
         return (
-            re.search(rf"\b{name}\s*(?://|%|\*|,\s*\w+\)|\)\s*,\s*lambda)|(?:cdiv\(|//|%)[^\n]*\b{name}\b", self.text)
+            re.search(
+                rf"\b{name}\s*(?://|%|\*|,\s*\w+\)|\)\s*,\s*lambda)|(?:cdiv\(|//|%)[^\n]{{0,200}}\b{name}\b", self.text
+            )
             is not None
         )
 
@@ -137,9 +139,11 @@ class _Guess:
     def _unpacked(self, name: str) -> list[str]:
         """The names that the function unpacks the shape of an array into."""
         unpacked = re.search(
-            rf"^[ \t]*\(?([\w, ]+?),?\)?\s*=\s*{name}\.shape\b[ \t]*(?:#.*)?$", self.text, re.MULTILINE
+            rf"^[ \t]*(?:\([ \t]*)?(\w[\w, \t]*)(?:\)[ \t]*)?=[ \t]*{name}\.shape\b[ \t]*(?:#.*)?$",
+            self.text,
+            re.MULTILINE,
         )
-        return [] if unpacked is None else [each.strip() for each in unpacked[1].split(",")]
+        return [] if unpacked is None else [name for each in unpacked[1].split(",") if (name := each.strip())]
 
     def _rank(self, name: str) -> int:
         unpacked = self._unpacked(name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 _OWN = "tool.pallas-lint"  # the table of pyproject.toml
-_HEADER = re.compile(r"\s*\[\[?\s*([^\]]*?)\s*\]\]?\s*(?:#.*)?$")
+_HEADER = re.compile(r"\s*\[\[?([^\]]*)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[\w.-]+)\s*=")
 _TABLES_OF_RULES = ("severity", "rules")  # their keys are rules
 
@@ -45,7 +45,7 @@ def _place(file: Path, source: Source, line: int, before: str) -> _Place | None:
         table = table[len(_OWN) + 1 :]
     key, written = _open_key(source, line, before)
     quotes = re.search(r"([\"'])([^\"']*)$", written) if written.count('"') % 2 or written.count("'") % 2 else None
-    word = quotes[2] if quotes else re.search(r"[\w.-]*$", written)[0]  # type: ignore[index]
+    word = quotes[2] if quotes else re.search(r"(?<![\w.-])[\w.-]*$", written)[0]  # type: ignore[index]
     return _Place(table, key, word, quotes is not None)
 
 

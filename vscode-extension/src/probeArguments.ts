@@ -13,7 +13,7 @@ const NUMBER =
   /[+-]?(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?j?)/y;
 const STRING = /[bBrRuU]{0,2}(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")/y;
 const KEYWORD = /([\p{L}_][\p{L}\p{N}_]*)\s*=(?!=)\s*/uy;
-const SHAPE = /\[\s*(?:\d+\s*(?:,\s*\d+\s*)*,?\s*)?\]/y;
+const SHAPE = /\[\s*(?:\d+\s*(?:,\s*\d+\s*)*(?:,\s*)?)?\]/y;
 const KEY_DTYPE = /key<\w+>/y;
 const VALUES = /\s*=\s*/y;
 const ARANGE = /arange\b/y;

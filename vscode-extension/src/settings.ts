@@ -73,7 +73,7 @@ type Reader = Pick<WorkspaceConfiguration, "get" | "inspect">;
 /** `text` with `${workspaceFolder}`, `${userHome}`, `${env:NAME}` and a leading `~` replaced; unknown ones stay. */
 export function expand(text: string, variables: Variables): string {
   const home = text.replace(/^~(?=$|[/\\])/, () => variables.userHome);
-  return home.replace(/\$\{(?:(workspaceFolder|userHome)|env:([^}]+))\}/g, (whole, name?: string, env?: string) => {
+  return home.replace(/\$\{(?:(workspaceFolder|userHome)|env:([^{}]+))\}/g, (whole, name?: string, env?: string) => {
     if (env !== undefined) {
       return variables.env[env] ?? "";
     }

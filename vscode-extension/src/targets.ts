@@ -72,7 +72,7 @@ export async function selectJaxVersion(): Promise<void> {
 
 /** Whether a text has the form of one version, or of a range of them. */
 function isVersion(text: string): boolean {
-  const part = String.raw`\s*(?:[<>=!~]=?)?\s*\d+(?:\.(?:\d+|\*))*\w*\s*`;
+  const part = String.raw`\s*(?:[<>=!~]=?\s*)?\d+(?:\.(?:\d+|\*))*(?:[a-z_]\w*)?\s*`;
   return new RegExp(`^${part}(?:,${part})*$`).test(text);
 }
 

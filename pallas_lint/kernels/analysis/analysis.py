@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.witness import Witness
 
 _DEF = re.compile(r"\bdef\b")
-_IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(]+[\w, ]*)pallas\b|jax_triton")
-_ASSUME = re.compile(r"^([ \t]*)(?:.*?[ \t])?#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)$", re.MULTILINE)
-_VALUE = re.compile(r"(\w+)[ \t]*=[ \t]*(\d+)")
+_IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(][\w, \t(]*)pallas\b|jax_triton")
+_ASSUME = re.compile(r"(?<![^ \t\n])#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)")
+_VALUE = re.compile(r"(?<!\w)(\w+)[ \t]*=[ \t]*(\d+)")
 _DERIVERS = frozenset("grad value_and_grad vjp jvp jacrev jacfwd jacobian hessian linearize".split())
 _DERIVING = re.compile(rf"\b(?:{'|'.join(sorted(_DERIVERS))})\s*[(,]")
 
@@ -142,9 +142,10 @@ def _assumed(text: str, *, inside: bool) -> dict[str, int]:
     while at >= 0:  # the lines with the word only: they are few
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
-        match = _ASSUME.match(text, text.rfind("\n", 0, at) + 1, end)
-        if match is not None and bool(match[1]) is inside:
-            found.update((name, int(value)) for name, value in _VALUE.findall(match[2]))
+        start = text.rfind("\n", 0, at) + 1
+        match = _ASSUME.search(text, start, end)
+        if match is not None and (text[start] in " \t") is inside:
+            found.update((name, int(value)) for name, value in _VALUE.findall(match[1]))
         at = text.find("pallas-lint", end)
     return found
 

@@ -54,7 +54,7 @@ _KINDS: dict[str, Element] = {
 _WIDE = ("64", "128")  # jax makes narrower ones of them, unless it is told not to
 _HOST = "numpy.ndarray"
 _ARRAYS = (_HOST, "jax.Array", "jaxtyping.Array", "jax.numpy.ndarray")
-_NAMED_SIZE = re.compile(r"\w+=")
+_NAMED_SIZE = re.compile(r"(?<!\w)\w+=")
 
 
 def run_annotated(runs: Runs, roots: list[Piece], told: tuple[Witness, ...], run: Run) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Words of conditions that ask which jax this is, or what it has.
 _ASKING = re.compile(
     r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
-    r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w*(?:pallas|pltpu|plgpu|triton|mosaic|api))"
+    r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api))"
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

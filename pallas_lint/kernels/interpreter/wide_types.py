@@ -13,13 +13,13 @@ WideTypes = Literal["always", "sometimes"]
 _WORD = re.compile(r"enable_x64", re.IGNORECASE)
 _TRUE = r"""(?:True|1|["'](?:1|[Tt]rue|on|ON|yes)["'])"""
 _SWITCH = re.compile(
-    rf"""\bconfig\.update\(\s*["']jax_enable_x64["']\s*,\s*{_TRUE}\s*,?\s*\)"""
+    rf"""\bconfig\.update\(\s*["']jax_enable_x64["']\s*,\s*{_TRUE}\s*(?:,\s*)?\)"""
     rf"|\bconfig\.jax_enable_x64\s*=\s*{_TRUE}"
     rf"""|\[\s*["']JAX_ENABLE_X64["']\s*\]\s*=\s*{_TRUE}"""
-    rf"""|\bsetdefault\(\s*["']JAX_ENABLE_X64["']\s*,\s*{_TRUE}\s*,?\s*\)"""
+    rf"""|\bsetdefault\(\s*["']JAX_ENABLE_X64["']\s*,\s*{_TRUE}\s*(?:,\s*)?\)"""
 )
 # As a context or decorator they hold for a part of the code only.
-_CONTEXT = re.compile(rf"\benable_x64\(\s*(?:new_val\s*=\s*)?(?:{_TRUE})?\s*,?\s*\)")
+_CONTEXT = re.compile(rf"\benable_x64\(\s*(?:new_val\s*=\s*)?(?:{_TRUE}\s*)?(?:,\s*)?\)")
 
 
 def wide_types(module: Module) -> WideTypes | None:

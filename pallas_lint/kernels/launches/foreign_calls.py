@@ -110,7 +110,7 @@ def is_scalar(value: Value) -> bool | None:
     if isinstance(value, Array):
         return False
     if isinstance(value, Sym):
-        if value.operation is not None or re.search(r"\.(?:shape\b.*\]|size|ndim|itemsize)$", value.text):
+        if value.operation is not None or value.text.endswith((".size", ".ndim", ".itemsize")):
             return True
-        return None
+        return True if value.text.endswith("]") and re.search(r"\.shape\b", value.text) else None
     return None

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 Place = tuple[str, int]  # file, line
 
-_COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+_COMMENT = re.compile(r"/\*((?:[^*]+|\*(?!/))*)(?:\*/)?")  # one that does not end goes on to the end of the text
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 _REGION = re.compile(r"(Start/End empty|Start|End) region (\d+)")
 _ADDRESS = re.compile(r"\s*(0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:?")
 _CORE_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\bcore id \*/")
-_NOT_A_BUNDLE = re.compile(r"\n(?!\s*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])")
+_NOT_A_BUNDLE = re.compile(r"\n(?![^\S\n]*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])")
 
 
 class UnknownForm(Exception):

@@ -22,8 +22,8 @@ TICKS = 1024  # of time in one cycle: times are whole numbers, so that equal sta
 
 _INSTRUCTION = re.compile(r"(?:(%\S+) = )?([\w.]+)\s*(.*)", re.DOTALL)
 _REGISTER = re.compile(r"%[sp]\d+_([sp])(\d+)")
-_BEHIND = re.compile(r"^(\[.*\])\s*\(([^)]*)\)$")  # a predicate behind the operand
-_PREDICATE = re.compile(r"^\(([^)]*)\)\s*,?\s*(.*)$", re.DOTALL)
+_BEHIND = re.compile(r"^(\[.*\])\s*\(([^()]*)\)$")  # a predicate behind the operand
+_PREDICATE = re.compile(r"^\(([^)]*)\)\s*(?:,\s*)?(.*)", re.DOTALL)
 _TARGET = re.compile(r"target bundleno = (\d+)")
 _TARGET_REGION = re.compile(r"target = \$region(\d+)")
 _OPERAND_NUMBER = re.compile(r"index: (\d+)")
@@ -164,7 +164,7 @@ class _Translation:
     def _step(self, bundle: Bundle) -> _Step:
         step = _Step()
         for text in bundle.instructions:
-            match = _INSTRUCTION.fullmatch(text)
+            match = _INSTRUCTION.match(text)
             if match is None:
                 raise UnknownForm(f"an instruction like `{text[:40]}`")
             self._instruct(bundle.address, match[1], match[2], match[3], step)
@@ -250,7 +250,7 @@ class _Translation:
         self, at: int, code: str, base: str, operands: list[str], rest: str, predicate: str | None
     ) -> list[str]:
         if base == "sst":
-            place = re.match(r"^(\[smem:\[.*?\]\])\s*,?\s*(?:\(([^)]*)\)\s*,?\s*)?(.*)$", rest)
+            place = re.match(r"^(\[smem:\[.*?\]\])\s*(?:,\s*)?(?:\(([^)]*)\)\s*(?:,\s*)?)?(.*)", rest)
             if place is None:
                 raise _Unclear(code)
             if place[2]:
@@ -262,7 +262,7 @@ class _Translation:
             effects = [f"add({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
         elif code.startswith(("dma.done.wait", "vwait.ge")):
             effects = [f"t = wait({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
-        elif re.fullmatch(r"dma\.\w+_to_\w+", code):
+        elif re.fullmatch(r"dma\.[^\W_]+_to_\w+", code):
             source, size, target, flag = (self._operand(operand) for operand in operands[:4])
             self.program.copies[at] = code
             effects = [f"begin({at}, {size}, {flag}, t)"]
@@ -276,7 +276,7 @@ class _Translation:
         if base == "sld":
             return f"load({self._operand(operands[0])})"
         if base == "scalar_lea":
-            parts = [re.sub(r"^(.+?)\s+\[#\w+\]$", r"\1", operand) for operand in operands]
+            parts = [re.sub(r"^(.*\S)\s+\[#\w+\]$", r"\1", operand) for operand in operands]
             return f"word({'+'.join(self._operand(part) for part in parts)})"
         if base == "scmp":
             _, relation, kind = code.split(".")[:3]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
-# What a line's end may stand in, so that it ends no statement; and what opens and closes.
+# What a line's end may stand in, so that it ends no statement; and what opens and closes. A string that does not end
+# goes on to the end of its line, or of the text: an attempt that fails would be made again at each quote in it.
 _TOKEN = re.compile(
-    rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
-    rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
-    rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+    rb'"""(?:"{0,2}(?:[^"\\]+|\\.?))*("{0,3})'
+    rb"|'''(?:'{0,2}(?:[^'\\]+|\\.?))*('{0,3})"
+    rb'|"(?:[^"\\\n]+|\\.?)*(")?'
+    rb"|'(?:[^'\\\n]+|\\.?)*(')?"
     rb"|#[^\n]*|\\\r?\n|[(\[{]|[)\]}]|\n",
     re.DOTALL,
 )
+# Of one that ends elsewhere: a value in an f-string may go on in the next line. Its brackets count, but not in these.
+_NO_CODE = re.compile(rb"""'[^'\n]*'|"[^"\n]*"|#[^\n]*""")
 _BLANK_LINES = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]*)")
-_OPENING, _CLOSING, _NEWLINE = b"([{", b")]}", ord("\n")
+_OPENING, _CLOSING, _QUOTES, _NEWLINE = b"([{", b")]}", b"\"'", ord("\n")
 
 
 def indents(text: bytes) -> dict[int, bytes]:
@@ -37,4 +40,7 @@ def indents(text: bytes) -> dict[int, bytes]:
             depth += 1
         elif first in _CLOSING:
             depth -= 1
+        elif first in _QUOTES and token.lastindex is None:
+            code = _NO_CODE.sub(b"", token[0][1:])
+            depth += sum((byte in _OPENING) - (byte in _CLOSING) for byte in code)
     return found

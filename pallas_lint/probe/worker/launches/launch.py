@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +16,6 @@ DimensionKind = Literal["blocked", "squeezed", "element"]
 # Operations that no other backend has.
 _ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
 _SHARED = ("parallel", "core_parallel")  # axes whose points cores may share out
-_AT = re.compile(r"^(.*) at (.*):(\d+)$", re.DOTALL)
 
 
 @dataclass
@@ -192,11 +190,13 @@ def _kernel(params: dict[str, Any]) -> tuple[str, Place | None]:
     debug = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
     if not text:
         text = str(getattr(debug, "func_src_info", None) or "")
-    match = _AT.match(text)
-    name = match[1] if match else text
+    name, mark, where = text.rpartition(" at ")
+    file, _, line = where.rpartition(":")
     place: Place | None = None
-    if match and locate.is_users(match[2]):
-        place = {"file": match[2], "line": int(match[3]), "column": None}
+    if not mark or not line.isdecimal():
+        name = text
+    elif locate.is_users(file):
+        place = {"file": file, "line": int(line), "column": None}
     return (params.get("name") or name or "kernel"), place
 
 

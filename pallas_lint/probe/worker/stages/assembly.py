@@ -25,11 +25,11 @@ rm -f {log}.$$
 exit $code
 """
 _USED = re.compile(r"Used (\d+) registers")
-_SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_SPILLED = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _ASKED_OF_MOSAIC = ("MOSAIC_GPU_DUMP_PTXAS", "MOSAIC_GPU_DUMP_PTX", "MOSAIC_GPU_DUMP_RESOURCES")
 _MOSAIC_SHARED = re.compile(r"smem_scratch_bytes=(\d+)")
 _MOSAIC_THREADS = re.compile(r"\.(?:reqntid|maxntid) (\d+)(?:, ?(\d+))?(?:, ?(\d+))?")
-_KERNEL = re.compile(r"\bthreads: \[(\d+), (\d+), (\d+)\].*?shared_memory: (\d+) bytes")
+_KERNEL = re.compile(r"\bthreads: \[(\d+), (\d+), (\d+)\].{0,1000}?shared_memory: (\d+) bytes")
 _USUAL = "/usr/local/cuda"
 
 

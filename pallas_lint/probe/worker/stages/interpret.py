@@ -15,14 +15,15 @@ from . import gpu_interpreter, quick_compiles
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
-_ACCESS = re.compile(r"(read|write) of .* from .*?, (/[^\s:]+\.py):(\d+):(\d+)")
+_ACCESS = re.compile(r"(read|write) of ")
+_PLACE = re.compile(r", (/[^\s:]+\.py):(\d+):(\d+)")
 # What jax's interpreter of Mosaic GPU kernels says of barriers and copies that are not waited for as they must be.
 _PROTOCOL = re.compile(
     r"Barrier completed phase|observed (?:that )?barrier up to phase|arrivals pending|Not all copy_smem_to_gmem"
     r"|is waiting at barrier|violates the invariant that threads must",
     re.IGNORECASE,
 )
-_ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^)]*\)")
+_ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^()]*\)")
 _RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
@@ -240,9 +241,10 @@ def races(text: str) -> list[Race]:
     if match is None:
         return []
     sides: list[Side] = [
-        {"access": access, "file": file, "line": int(line), "column": int(column) + 1}
-        for access, file, line, column in _ACCESS.findall(match[1])
-        if locate.is_users(file)
+        {"access": access[1], "file": place[1], "line": int(place[2]), "column": int(place[3]) + 1}
+        for line in match[1].split("\n")
+        if (access := _ACCESS.search(line)) and (place := _PLACE.search(line, line.rfind(" from ")))
+        if locate.is_users(place[1])
     ]
     places: list[Place] = [{"file": side["file"], "line": side["line"], "column": side["column"]} for side in sides[:2]]
     return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]

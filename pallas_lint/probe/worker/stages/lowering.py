@@ -17,11 +17,11 @@ from ..launches import meshes
 from ..launches.launch import Launch
 
 _UNBOUND = re.compile(
-    r"unbound axis name|Found an unbound axis|axis name .* not (found|bound)|pallas_call without shard_map",
+    r"unbound axis name|Found an unbound axis|axis name .{0,300} not (found|bound)|pallas_call without shard_map",
     re.IGNORECASE,
 )
 _NO_LAYOUTS = "Failed to infer a possible set of layouts"
-_USED = re.compile(r'used_scoped_memory_configs":\[[^\]]*"size":"(\d+)"')
+_USED = re.compile(r'used_scoped_memory_configs":\[[^\[\]]*"size":"(\d+)"')
 
 
 @dataclass(frozen=True)

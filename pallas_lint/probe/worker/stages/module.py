@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-_DEFINED = re.compile(r"^\s*(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<type>\S+) ", re.MULTILINE)
+_DEFINED = re.compile(r"^[ \t]*(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<type>\S+) ", re.MULTILINE)
 _KERNEL = re.compile(
-    r"^\s*(?:ROOT )?%(?P<name>[\w.\-]+) = .*? custom-call\((?P<operands>[^)]*)\), "
+    r"^[ \t]*(?:ROOT )?%(?P<name>[\w.\-]+) = .*? custom-call\((?P<operands>[^()\n]*)\), "
     r'custom_call_target="tpu_custom_call"',
     re.MULTILINE,
 )
 # Dimensions from minor to major, then tiles: "s32[4,200]{1,0:T(4,128)}", "s8[300]{0:T(512)(128)(4,1)}".
 _LAYOUT = re.compile(r"\w+\[[\d,]*\]\{(?P<order>[\d,]*)(?::T\((?P<tile>[\d,]+)\)(?P<within>(?:\([\d,]+\))*))?")
-_COMMENT = re.compile(r"/\*.*?\*/")  # "/*index=5*/", in long lists
+_COMMENT = re.compile(r"/\*[^*\n]{0,99}\*/")  # "/*index=5*/", in long lists
 _LANES = 128
 
 

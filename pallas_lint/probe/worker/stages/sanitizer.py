@@ -29,10 +29,11 @@ _ENDED = "ERROR SUMMARY"
 _DIED = "process didn't terminate successfully"
 _ACCESS = re.compile(
     r"Invalid __(?P<space>\w+)__ (?P<access>read|write|atomic) of size (?P<size>\d+) bytes\n"
-    r"=+ +at [^\n]*?\+0x[0-9a-f]+(?: in (?P<file>[^\n]+?):(?P<line>\d+))?\n"
-    r"(?P<more>(?:=+ {4,}[^\n]*\n)*)"
+    r"=+ +at (?P<at>[^\n]*)\n"
+    r"(?P<more>(?:=+ {4}[^\n]*\n)*)"
 )
 _BESIDE = re.compile(r"is ([\d,]+) bytes (after|before) the nearest allocation at \S+ of size ([\d,]+)")
+_IN_FILE = re.compile(r"[0-9a-f]+ in (?P<file>.+):(?P<line>\d+)")
 _BLOCK = re.compile(r"in block (\([\d,]+\))")
 
 
@@ -95,8 +96,9 @@ def _accesses(text: str) -> list[InInterpreter]:
 
 def _places(access: re.Match[str]) -> Iterator[Place]:
     """It has the last part of a file's path: one of the user's own with that name."""
-    if access["file"] is not None:
-        name = os.path.basename(access["file"])
+    place = _IN_FILE.fullmatch(access["at"].partition("+0x")[2])
+    if place is not None:
+        name = os.path.basename(place["file"])
         own = [path for path in locate.imported() if os.path.basename(path) == name]
         if len(own) == 1:
-            yield {"file": own[0], "line": int(access["line"])}
+            yield {"file": own[0], "line": int(place["line"])}

@@ -14,7 +14,7 @@ from ..launches.launch import Launch
 from . import interpret
 
 Run = Callable[[Any], list[Any]]  # the function's results, its kernels interpreted with these parameters
-_LEFT = re.compile(r"non-zero count for (\d+) .*?: (\d+)")
+_LEFT = re.compile(r"non-zero count for (\d+) .{0,200}?: (\d+)")
 _MODES = ("on_wait", "eager")  # copies happen when they are waited for, or at once
 
 
