@@ -13,7 +13,7 @@ from tests.meta.regular_expressions import Use, uses
 
 ROOT = Path(__file__).resolve().parents[2]
 # Patterns that are made at run time, and what they may be.
-MADE = {
+MADE: dict[tuple[str, str], list[str | bytes]] = {
     ("pallas_lint/kernels/model/launch_forms.py", "compile"): [r"\b(?:pallas_call|core_map)\s*[(,]", "emit_pipeline"],
     ("pallas_lint/probe/messages.py", "search"): [pattern for known in KNOWN for pattern in known.patterns],
     ("pallas_lint/syntax/uses.py", "compile"): [rb"(?<![A-Za-z0-9_])(?:one|two)(?![A-Za-z0-9_])"],
