@@ -20,9 +20,19 @@ import {
   type Interpreters,
   openInterpreterSetting,
   selectInterpreter,
+  workspaceFolders,
 } from "./interpreter";
-import { chooseLaunch, describe, type Launch, LaunchError, serverScript } from "./launch";
+import {
+  type Candidate,
+  chooseLaunch,
+  describe,
+  environmentOf,
+  type Launch,
+  LaunchError,
+  serverScript,
+} from "./launch";
 import { SerialQueue } from "./queue";
+import { restrict } from "./restrictedMode";
 import { launchSettings, type LaunchSettings, SECTION, serverSettings, type Variables } from "./settings";
 
 export type ServerState =
@@ -134,16 +144,21 @@ export class Server {
   /** The server that would be started now. Raises LaunchError where there is none. */
   private async launch(settings: LaunchSettings): Promise<Launch> {
     const script = serverScript(this.context.extensionPath);
-    const folder = this.context.extensionPath;
-    const candidates = [];
-    for (const { path } of await this.interpreters.candidates(undefined)) {
-      const python = await describe(path, script, folder);
-      candidates.push({ path, python });
-      if (python?.bundledProblem === null) {
+    const { interpreters, refused } = await this.interpreters.candidates(undefined);
+    const folders = vscode.workspace.isTrusted ? undefined : await workspaceFolders();
+    const restrictions = folders && (await restrict(process.env, folders, refused));
+    const candidates: Candidate[] = [];
+    for (const { path } of interpreters) {
+      const python = await describe(path, script, restrictions);
+      // A script by the name of Python may have started another one, which is what the server would run in.
+      const usable = python !== undefined && (await folders?.contain(python.executable)) !== true;
+      candidates.push({ path, python: usable ? python : undefined });
+      if (usable && python.bundledProblem === null) {
         break; // whatever comes after it is not needed
       }
     }
-    return chooseLaunch(settings, vscode.workspace.isTrusted, script, candidates);
+    const logFile = (await folders?.contain(settings.logFile)) === true ? "" : settings.logFile;
+    return chooseLaunch({ ...settings, logFile }, restrictions, script, candidates);
   }
 
   private async bringUpToDate(): Promise<void> {
@@ -182,7 +197,7 @@ export class Server {
     const shown = [launch.command, ...launch.prefix, ...launch.args].join(" ");
     this.log.info(`starting (${launch.origin}): ${shown}`);
     if (launch.remark !== undefined) {
-      this.log.warn(`the libraries of the extension are used: ${launch.remark}`);
+      this.log.warn(launch.remark);
     }
     let lastLine: string | undefined; // on stderr: Python's word on why it ended
     let answered = false;
@@ -203,7 +218,7 @@ export class Server {
       {
         command: launch.command,
         args: [...launch.prefix, ...launch.args],
-        options: { env: launch.env, ...(launch.cwd === undefined ? {} : { cwd: launch.cwd }) },
+        options: { env: environmentOf(launch), ...(launch.cwd === undefined ? {} : { cwd: launch.cwd }) },
       },
       { ...(await this.options((line) => (lastLine = line.trim() || lastLine))), errorHandler },
     );

@@ -4,12 +4,20 @@ import * as path from "node:path";
 
 import * as vscode from "vscode";
 
-import { expand, SECTION } from "./settings";
+import { WorkspaceFolders } from "./restrictedMode";
+import { expand, independentPath, SECTION } from "./settings";
 
 export interface Interpreter {
   readonly path: string;
   /** Who named it: only what a person or a Python extension chose is the project's own. */
   readonly origin: "setting" | "python-envs" | "ms-python" | "venv" | "path";
+}
+
+/** Interpreters that could run the server, best first. */
+export interface Candidates {
+  readonly interpreters: readonly Interpreter[];
+  /** Those that are not used because the workspace is not trusted, with where they come from. */
+  readonly refused: readonly string[];
 }
 
 // The parts of the Python extensions' interfaces that are used here.
@@ -50,19 +58,22 @@ export class Interpreters implements vscode.Disposable {
 
   /**
    * The Python of the project that `resource` belongs to; without one, of the first folder. In an untrusted workspace
-   * nothing in it is looked at.
+   * it is one that the workspace has no part in.
    */
   async resolve(resource: vscode.Uri | undefined): Promise<Interpreter | undefined> {
-    const scope = resource ?? folderOf(undefined)?.uri;
-    const found = vscode.workspace.isTrusted ? await this.ofProject(scope) : fromUserSetting();
-    return found ?? (await onPath())[0];
+    return (await this.candidates(resource)).interpreters[0];
   }
 
-  /** Interpreters that could run the server, best first. */
-  async candidates(resource: vscode.Uri | undefined): Promise<Interpreter[]> {
-    const chosen = await this.resolve(resource);
+  /** What could run the server of the project that `resource` belongs to. */
+  async candidates(resource: vscode.Uri | undefined): Promise<Candidates> {
+    if (!vscode.workspace.isTrusted) {
+      return restrictedCandidates();
+    }
+    const chosen = await this.ofProject(resource ?? folderOf(undefined)?.uri);
     const others = await onPath();
-    return chosen === undefined ? others : [chosen, ...others.filter((other) => other.path !== chosen.path)];
+    const interpreters =
+      chosen === undefined ? others : [chosen, ...others.filter((other) => other.path !== chosen.path)];
+    return { interpreters, refused: [] };
   }
 
   private async ofProject(resource: vscode.Uri | undefined): Promise<Interpreter | undefined> {
@@ -132,21 +143,41 @@ export class Interpreters implements vscode.Disposable {
 
 function fromSetting(resource: vscode.Uri | undefined): Interpreter | undefined {
   const given = vscode.workspace.getConfiguration(SECTION, resource).get<string | null>("interpreter");
-  return setting(given, resource);
-}
-
-function fromUserSetting(): Interpreter | undefined {
-  const known = vscode.workspace.getConfiguration(SECTION).inspect<string | null>("interpreter");
-  return setting(known?.globalValue, undefined);
-}
-
-function setting(given: string | null | undefined, resource: vscode.Uri | undefined): Interpreter | undefined {
-  if (given === undefined || given === null || given === "") {
+  if (!given) {
     return undefined;
   }
   const folder = folderOf(resource)?.uri.fsPath;
   const expanded = expand(given, { workspaceFolder: folder, userHome: os.homedir(), env: process.env });
   return { path: folder === undefined ? expanded : path.resolve(folder, expanded), origin: "setting" };
+}
+
+/**
+ * What may be started in an untrusted workspace: what the user's own setting names in every workspace alike, and what is
+ * on PATH, where neither lies in the workspace. Python extensions are not asked: what they choose may be the workspace's.
+ */
+async function restrictedCandidates(): Promise<Candidates> {
+  const folders = await workspaceFolders();
+  const given = vscode.workspace.getConfiguration(SECTION).inspect<string | null>("interpreter")?.globalValue;
+  const named = given ? independentPath(given, { userHome: os.homedir(), env: process.env }) : undefined;
+  const found = await onPath();
+  if (named !== undefined) {
+    found.unshift({ path: named, origin: "setting" });
+  }
+  const refused = given && named === undefined ? [`${given} (${SECTION}.interpreter)`] : [];
+  const interpreters: Interpreter[] = [];
+  for (const each of found) {
+    if (await folders.contain(each.path)) {
+      refused.push(`${each.path} (${each.origin === "setting" ? `${SECTION}.interpreter` : "PATH"})`);
+    } else {
+      interpreters.push(each);
+    }
+  }
+  return { interpreters, refused };
+}
+
+/** The folders of this window on disk. */
+export function workspaceFolders(): Promise<WorkspaceFolders> {
+  return WorkspaceFolders.of((vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath));
 }
 
 /** The environment that tools make inside of a project, for editors without a Python extension. */

@@ -2,10 +2,14 @@ import { execFile } from "node:child_process";
 import * as path from "node:path";
 import { promisify } from "node:util";
 
+import type { Restrictions } from "./restrictedMode";
 import type { LaunchSettings } from "./settings";
 
 /** The oldest pallas-lint whose server this extension can talk to, and the oldest pygls that it runs on. */
 const OLDEST = { "pallas-lint": "0.1.0", pygls: "2.0.0" } as const;
+
+// For a Python in Restricted Mode: no variable, no user's site-packages and no current folder decides what it imports.
+const ISOLATED = ["-I", "-X", "utf8"] as const;
 
 const DESCRIBE_TIMEOUT = 30_000; // ms; a cold start from a network drive takes seconds
 
@@ -32,25 +36,29 @@ export interface Launch {
   readonly prefix: readonly string[];
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Variables of the extension's own environment that it is started without. */
+  readonly removed: readonly string[];
   readonly cwd: string | undefined;
   readonly python: Python | undefined;
-  /** Why it is not what was asked for, if it is not. */
+  /** What was configured and is not used, with the reason; undefined where that is nothing. */
   readonly remark: string | undefined;
 }
 
 export class LaunchError extends Error {}
 
-/** The server to start. Raises LaunchError where there is none. */
+/** The server to start; `restrictions` only in Restricted Mode. Raises LaunchError where there is none. */
 export function chooseLaunch(
   settings: LaunchSettings,
-  trusted: boolean,
+  restrictions: Restrictions | undefined,
   script: string,
   candidates: readonly Candidate[],
 ): Launch {
+  const trusted = restrictions === undefined;
   const shared = {
     args: serverArguments(settings, trusted),
-    env: { PYTHONSAFEPATH: "1", PYTHONUTF8: "1" },
-    cwd: trusted && settings.cwd !== "" ? settings.cwd : undefined,
+    env: { ...restrictions?.env, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" },
+    removed: restrictions?.removed ?? [],
+    cwd: trusted ? settings.cwd || undefined : path.dirname(script),
   };
   const [command, ...prefix] = trusted ? settings.path : [];
   if (command !== undefined) {
@@ -60,31 +68,32 @@ export function chooseLaunch(
     ...shared,
     origin,
     command: python.executable,
-    prefix: [script],
+    prefix: trusted ? [script] : [...ISOLATED, script],
     env: { ...shared.env, PALLAS_LINT_LIBRARIES: origin },
     python,
     remark,
   });
-  let remark: string | undefined;
+  let problem: string | undefined;
   if (trusted && settings.importStrategy === "fromEnvironment") {
     const chosen = candidates[0]?.python;
-    const problem = chosen === undefined ? undefined : environmentProblem(chosen);
+    problem = chosen === undefined ? undefined : environmentProblem(chosen);
     if (chosen !== undefined && problem === undefined) {
       return from("environment", chosen, undefined);
     }
     // An environment without pallas-lint is the usual case and needs no remark.
-    remark = chosen?.pallasLint != null ? problem : undefined;
+    problem = chosen?.pallasLint != null ? problem : undefined;
   }
   const fitting = candidates.find((candidate) => candidate.python?.bundledProblem === null)?.python;
   if (fitting !== undefined) {
-    return from("bundled", fitting, remark);
+    const remark = problem === undefined ? undefined : `the libraries of the extension are used: ${problem}`;
+    return from("bundled", fitting, remark ?? restrictions?.remark);
   }
   const described = candidates.find((candidate) => candidate.python !== undefined)?.python;
-  throw new LaunchError(
-    remark ??
-      described?.bundledProblem ??
-      "no Python found: install Python 3.10 or newer, or set pallasLint.interpreter",
-  );
+  const why =
+    problem ??
+    described?.bundledProblem ??
+    "no Python found: install Python 3.10 or newer, or set pallasLint.interpreter";
+  throw new LaunchError(restrictions?.remark === undefined ? why : `${why}. ${restrictions.remark}`);
 }
 
 /** Why pallas-lint cannot be used as it is installed for `python`; undefined where it can. */
@@ -129,18 +138,31 @@ function serverArguments(settings: LaunchSettings, trusted: boolean): string[] {
 }
 
 /** Ask an interpreter what it is and has; undefined where it does not answer. No folder of the user's is imported from. */
-export async function describe(executable: string, script: string, cwd: string): Promise<Python | undefined> {
+export async function describe(
+  executable: string,
+  script: string,
+  restrictions: Restrictions | undefined,
+): Promise<Python | undefined> {
+  const options = restrictions === undefined ? [] : ISOLATED;
   try {
-    const { stdout } = await promisify(execFile)(executable, [script, "--describe"], {
-      cwd,
+    const { stdout } = await promisify(execFile)(executable, [...options, script, "--describe"], {
+      cwd: path.dirname(script),
       timeout: DESCRIBE_TIMEOUT,
-      env: { ...process.env, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" },
+      env: environmentOf({
+        env: { ...restrictions?.env, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" },
+        removed: restrictions?.removed ?? [],
+      }),
       windowsHide: true,
     });
     return JSON.parse(stdout) as Python;
   } catch {
     return undefined;
   }
+}
+
+/** The whole environment of a process; an undefined value takes a variable out of it. */
+export function environmentOf({ env, removed }: Pick<Launch, "env" | "removed">): NodeJS.ProcessEnv {
+  return { ...process.env, ...Object.fromEntries(removed.map((name) => [name, undefined])), ...env };
 }
 
 /** The script that starts the server, by path, within the folder of the extension. */

@@ -1,3 +1,5 @@
+import * as path from "node:path";
+
 import type { WorkspaceConfiguration } from "vscode";
 
 export const SECTION = "pallasLint";
@@ -81,6 +83,12 @@ export function expand(text: string, variables: Variables): string {
   });
 }
 
+/** The path that a setting of the user names in every workspace alike; undefined where it is another one in each. */
+export function independentPath(setting: string, variables: Variables): string | undefined {
+  const expanded = expand(setting, { ...variables, workspaceFolder: undefined });
+  return path.isAbsolute(expanded) && !expanded.includes("${") ? expanded : undefined;
+}
+
 /** The settings of `[pallasLint]` as the server takes them, nested; `interpreter` is the Python found for the folder. */
 export function serverSettings(
   configuration: Reader,
@@ -109,7 +117,10 @@ export function launchSettings(configuration: Reader, variables: Variables, trus
     const known = configuration.inspect<T>(name);
     return known?.globalValue ?? known?.defaultValue ?? otherwise;
   };
-  const text = (name: string): string => expand(read<string | null>(name, "") ?? "", variables);
+  const text = (name: string): string => {
+    const given = read<string | null>(name, "") ?? "";
+    return trusted ? expand(given, variables) : (independentPath(given, variables) ?? "");
+  };
   return {
     enable: read("enable", true),
     path: trusted ? read<string[]>("path", []).map((part) => expand(part, variables)) : [],

@@ -107,8 +107,10 @@ export class Status implements vscode.Disposable {
     const targets = status.targets.length === 0 ? "auto" : status.targets.join(", ");
     this.item.text = `pallas-lint ${status.version}`;
     const jax = status.jax ?? { version: "?", origin: vscode.l10n.t("unknown") };
-    this.item.detail = status.problem ?? `jax ${jax.version} · ${targets} · Python ${status.python}`;
-    if (status.problem !== null) {
+    const { state } = this.server;
+    const problem = status.problem ?? (state.kind === "running" ? state.launch.remark : undefined);
+    this.item.detail = problem ?? `jax ${jax.version} · ${targets} · Python ${status.python}`;
+    if (problem !== undefined) {
       this.item.severity = vscode.LanguageStatusSeverity.Warning;
     }
     this.target.text = `$(circuit-board) Pallas: ${targets}`;

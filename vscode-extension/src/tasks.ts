@@ -13,6 +13,7 @@ interface Definition extends vscode.TaskDefinition {
 export class Tasks implements vscode.TaskProvider {
   constructor(private readonly server: Server) {}
 
+  /** A task runs in the folder: there is none while the workspace is not trusted. */
   async provideTasks(): Promise<vscode.Task[]> {
     const folders = vscode.workspace.workspaceFolders ?? [];
     const tasks = await Promise.all(folders.map((folder) => this.task({ type: TYPE }, folder)));
@@ -25,7 +26,7 @@ export class Tasks implements vscode.TaskProvider {
   }
 
   private async task(definition: Definition, folder: vscode.WorkspaceFolder): Promise<vscode.Task | undefined> {
-    const launch = await this.server.commandLine();
+    const launch = vscode.workspace.isTrusted ? await this.server.commandLine() : undefined;
     if (launch === undefined) {
       return undefined;
     }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Candidate, chooseLaunch, LaunchError, olderThan, type Python } from "../../src/launch";
+import { type Candidate, chooseLaunch, environmentOf, LaunchError, olderThan, type Python } from "../../src/launch";
+import type { Restrictions } from "../../src/restrictedMode";
 import type { LaunchSettings } from "../../src/settings";
 
 const SCRIPT = "/ext/bundled/tool/server.py";
@@ -16,6 +17,13 @@ const SETTINGS: LaunchSettings = {
   allowProbe: false,
   allowRun: false,
 };
+
+const RESTRICTIONS: Restrictions = {
+  env: { PATH: "/usr/bin" },
+  removed: ["PYTHONPATH"],
+  remark: "not used: /ws/python",
+};
+const restricted = (trusted: boolean) => (trusted ? undefined : RESTRICTIONS);
 
 function candidate(path: string, facts: Partial<Python> = {}): Candidate {
   const bare = { executable: path, version: "3.12.1", pallasLint: null, pygls: null, bundledProblem: null };
@@ -88,18 +96,19 @@ const CASES: readonly Case[] = [
     candidates: [project],
     origin: "bundled",
     command: "/env/python",
+    remark: /not used: \/ws\/python/,
   },
 ];
 
 for (const { name, settings, untrusted, candidates, origin, command, remark } of CASES) {
   test(`which server: ${name}`, () => {
-    const launch = chooseLaunch({ ...SETTINGS, ...settings }, untrusted === undefined, SCRIPT, candidates);
+    const launch = chooseLaunch({ ...SETTINGS, ...settings }, restricted(!untrusted), SCRIPT, candidates);
     assert.equal(launch.origin, origin);
     assert.equal(launch.command, command);
     assert.equal(launch.env["PYTHONSAFEPATH"], "1");
     assert.equal(launch.env["PYTHONUTF8"], "1");
     if (origin !== "path") {
-      assert.deepEqual(launch.prefix, [SCRIPT]);
+      assert.deepEqual(launch.prefix, untrusted ? ["-I", "-X", "utf8", SCRIPT] : [SCRIPT]);
       assert.equal(launch.env["PALLAS_LINT_LIBRARIES"], origin);
     }
     assert.equal(launch.remark === undefined, remark === undefined);
@@ -109,7 +118,7 @@ for (const { name, settings, untrusted, candidates, origin, command, remark } of
 
 test("the probe is allowed by the flag, which only trust and the setting together give", () => {
   const args = (allowProbe: boolean, trusted: boolean): readonly string[] =>
-    chooseLaunch({ ...SETTINGS, allowProbe }, trusted, SCRIPT, [plain]).args;
+    chooseLaunch({ ...SETTINGS, allowProbe }, restricted(trusted), SCRIPT, [plain]).args;
   assert.deepEqual(args(true, true), ["server", "--log-level", "warning", "--allow-probe"]);
   for (const [allowed, trusted] of [
     [true, false],
@@ -127,22 +136,22 @@ test("kernels run on the device only where they may be probed", () => {
     [true, false, false],
     [false, true, false],
   ] as const) {
-    const { args } = chooseLaunch({ ...SETTINGS, allowProbe, allowRun: true }, trusted, SCRIPT, [plain]);
+    const { args } = chooseLaunch({ ...SETTINGS, allowProbe, allowRun: true }, restricted(trusted), SCRIPT, [plain]);
     assert.equal(args.includes("--allow-run"), runs);
   }
 });
 
 test("log file and folder are the server's", () => {
-  const launch = chooseLaunch({ ...SETTINGS, logFile: "/tmp/x.log", cwd: "/ws" }, true, SCRIPT, [plain]);
+  const launch = chooseLaunch({ ...SETTINGS, logFile: "/tmp/x.log", cwd: "/ws" }, undefined, SCRIPT, [plain]);
   assert.deepEqual(launch.args, ["server", "--log-level", "warning", "--log-file", "/tmp/x.log"]);
   assert.equal(launch.cwd, "/ws");
-  assert.equal(chooseLaunch({ ...SETTINGS, cwd: "/ws" }, false, SCRIPT, [plain]).cwd, undefined);
+  assert.equal(chooseLaunch({ ...SETTINGS, cwd: "/ws" }, RESTRICTIONS, SCRIPT, [plain]).cwd, "/ext/bundled/tool");
 });
 
 test("where nothing can run the server, it is said why", () => {
   const fails = (candidates: readonly Candidate[], why: RegExp): void => {
     assert.throws(
-      () => chooseLaunch(SETTINGS, true, SCRIPT, candidates),
+      () => chooseLaunch(SETTINGS, undefined, SCRIPT, candidates),
       (error) => error instanceof LaunchError && why.test(error.message),
     );
   };
@@ -156,4 +165,17 @@ test("versions are compared by their numbers", () => {
   assert.ok(olderThan("1", "1.0.1"));
   assert.ok(!olderThan("2.0.0rc1", "2.0.0"));
   assert.ok(!olderThan("2.1.1", "2.1.1"));
+});
+
+test("in Restricted Mode variables are taken out of the environment", () => {
+  process.env["PYTHONPATH"] = "/ws";
+  const environment = environmentOf(chooseLaunch(SETTINGS, RESTRICTIONS, SCRIPT, [plain]));
+  delete process.env["PYTHONPATH"];
+  assert.equal(environment["PYTHONPATH"], undefined);
+  assert.equal(environment["PATH"], "/usr/bin");
+  assert.equal(environment["HOME"], process.env["HOME"]);
+});
+
+test("where nothing but programs of an untrusted workspace could run the server, that is said", () => {
+  assert.throws(() => chooseLaunch(SETTINGS, RESTRICTIONS, SCRIPT, []), /no Python found.*not used: \/ws\/python/);
 });
