@@ -159,17 +159,18 @@ async function restrictedCandidates(): Promise<Candidates> {
   const folders = await workspaceFolders();
   const given = vscode.workspace.getConfiguration(SECTION).inspect<string | null>("interpreter")?.globalValue;
   const named = given ? independentPath(given, { userHome: os.homedir(), env: process.env }) : undefined;
-  const found = await onPath();
-  if (named !== undefined) {
-    found.unshift({ path: named, origin: "setting" });
-  }
-  const refused = given && named === undefined ? [`${given} (${SECTION}.interpreter)`] : [];
   const interpreters: Interpreter[] = [];
-  for (const each of found) {
-    if (await folders.contain(each.path)) {
-      refused.push(`${each.path} (${each.origin === "setting" ? `${SECTION}.interpreter` : "PATH"})`);
+  const refused: string[] = [];
+  if (named !== undefined && !(await folders.contain(named))) {
+    interpreters.push({ path: named, origin: "setting" });
+  } else if (given) {
+    refused.push(`${given} (${SECTION}.interpreter)`);
+  }
+  for (const found of await onPath()) {
+    if (await folders.contain(found.path)) {
+      refused.push(`${found.path} (PATH)`);
     } else {
-      interpreters.push(each);
+      interpreters.push(found);
     }
   }
   return { interpreters, refused };

@@ -98,7 +98,7 @@ export async function restrict(
   const remark =
     refused.length === 0
       ? undefined
-      : `Restricted Mode: this workspace is not trusted, and what it may have changed is not started: ${refused.join(", ")}`;
+      : `Restricted Mode, not used: ${refused.join(", ")}: programs of a workspace are not started before it is trusted`;
   return { env, removed, remark };
 }
 

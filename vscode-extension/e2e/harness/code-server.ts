@@ -152,11 +152,17 @@ export class CodeServer {
     }
   }
 
-  /**
-   * What the windows that are opened from now on find: the user's settings, over the quiet ones, and the machine's, since
-   * a remote window, which all of these are, does not take machine-scoped ones from the user's. Logs are theirs alone.
-   */
+  /** What the windows that are opened from now on find: these settings, and logs that are theirs alone. */
   prepare(user: Settings = {}, machine: Settings = {}): void {
+    this.configure(user, machine);
+    this.logFiles().forEach((file) => this.before.add(file));
+  }
+
+  /**
+   * Write the user's settings, over the quiet ones, and the machine's, since a remote window, which all of these are, does
+   * not take machine-scoped ones from the user's. Open windows follow.
+   */
+  configure(user: Settings = {}, machine: Settings = {}): void {
     for (const [folder, settings] of [
       ["User", { ...QUIET, ...user }],
       ["Machine", machine],
@@ -164,7 +170,6 @@ export class CodeServer {
       fs.mkdirSync(path.join(this.data, folder), { recursive: true });
       fs.writeFileSync(path.join(this.data, folder, "settings.json"), JSON.stringify(settings, undefined, 2));
     }
-    this.logFiles().forEach((file) => this.before.add(file));
   }
 
   /** What an output channel of an extension says so far; empty while it has said nothing. */

@@ -17,6 +17,8 @@ export const CHANNEL = "pallas-lint";
 export interface Opening {
   /** The folder of `e2e/workspaces` to open a copy of. */
   workspace: string;
+  /** Where the copy lies, for a test that has to know it beforehand; else in a folder that is gone with the test. */
+  parent?: string;
   /** Files written into the copy before it is opened, by their path in it; `${workspace}` is the copy's folder. */
   files?: Record<string, string>;
   /** Those of them that are programs. */
@@ -219,7 +221,7 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
   start: async ({ page, server }, use, info) => {
     const { root, remove } = scratch();
     await use(async (opening) => {
-      const workspace = path.join(root, opening.workspace);
+      const workspace = path.join(opening.parent ?? root, opening.workspace);
       fs.cpSync(path.join(__dirname, "..", "workspaces", opening.workspace), workspace, { recursive: true });
       for (const [name, text] of Object.entries(opening.files ?? {})) {
         const file = path.join(workspace, name);

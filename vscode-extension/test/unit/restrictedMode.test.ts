@@ -107,6 +107,6 @@ test("no variable leads a process into the workspace, and none configures Python
   assert.deepEqual(env, { PATH: place("usr/bin"), LD_LIBRARY_PATH: place("usr") });
   const gone = ["LD_PRELOAD", "NODE_OPTIONS", "PWD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP"];
   assert.deepEqual([...removed].sort(), gone);
-  assert.match(remark ?? "", /Restricted Mode.*not trusted.*python \(setting\)/);
+  assert.match(remark ?? "", /Restricted Mode, not used: python \(setting\): .*trusted/);
   assert.equal((await restrict({}, folders, [])).remark, undefined);
 });
