@@ -16,17 +16,24 @@ const read = (name: string): string => fs.readFileSync(path.join(view, name), "u
 let report: string;
 
 test.beforeAll(() => {
+  const text = fs.readFileSync(path.join(repository, "examples", "matmul_tpu.py"), "utf8");
+  report = probed("matmul.py", text, "matmul", "f32[2048,2048]", "f32[2048,2048]");
+});
+
+/** What a probe of a file shows: what is in the report's page, and in the panel. */
+function probed(name: string, text: string, ...call: string[]): string {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pallas-lint-page-"));
-  fs.cpSync(path.join(repository, "examples", "matmul_tpu.py"), path.join(folder, "matmul.py"));
+  fs.writeFileSync(path.join(folder, name), text);
   const page = path.join(folder, "report.html");
-  const probe = ["-m", "pallas_lint", "probe", "matmul.py::matmul", "f32[2048,2048]", "f32[2048,2048]"];
+  const [function_, ...types] = call;
+  const probe = ["-m", "pallas_lint", "probe", `${name}::${function_}`, ...types];
   // Findings end it with status 1: the report is what counts.
   const done = spawnSync(jaxPython(), [...probe, "--stage", "grid", "--html", page], { cwd: folder, encoding: "utf8" });
   expect(fs.existsSync(page), done.stderr).toBe(true);
-  const text = fs.readFileSync(page, "utf8");
-  report = text.slice(text.indexOf("<main>") + "<main>".length, text.lastIndexOf("</main>"));
+  const html = fs.readFileSync(page, "utf8");
   fs.rmSync(folder, { recursive: true });
-});
+  return html.slice(html.indexOf("<main>") + "<main>".length, html.lastIndexOf("</main>"));
+}
 
 /** What the page told the extension. */
 const sent = (page: Page): Promise<unknown[]> => page.evaluate("window.sent");
@@ -165,4 +172,78 @@ test("what is missing for a probe can be asked for", async ({ page }) => {
     { type: "command", command: "setting" },
     { type: "command", command: "probe" },
   ]);
+});
+
+// Without the policy that the panel's page has: nothing may be made of these texts in the first place.
+const ELEMENTS = "<img src=x onerror=window.ran=1><script>window.ran=1</script><svg onload=window.ran=1>";
+const ATTRIBUTE = `" onmouseover="window.ran=1" autofocus onfocus='window.ran=1' x`;
+const HOSTILE = `import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def launch(x, mode="${ELEMENTS}"):
+    first = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), name=mode)(x)
+    specs = dict(in_specs=[pl.BlockSpec((7, 128), lambda i: (i * 7, 0))], out_specs=pl.BlockSpec((7, 128), lambda i: (i, 0)))
+    return pl.pallas_call(kernel, grid=(2,), **specs, out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype), name='''${ATTRIBUTE}''')(first)  # ${ELEMENTS}
+
+
+def fails(x):
+    def index(i): raise ValueError("${ELEMENTS}" '''${ATTRIBUTE}''')  # ${ELEMENTS}
+    spec = pl.BlockSpec((8, 128), index)
+    return pl.pallas_call(kernel, grid=(2,), in_specs=[spec], out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+`;
+
+test("names, messages, source lines and files stay text in the panel", async ({ page }) => {
+  const file = `${ELEMENTS.replaceAll("/", "")}${ATTRIBUTE}.py`;
+  const html = ["launch", "fails"].map((name) => probed(file, HOSTILE, name, "f32[16,128]")).join("");
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await show(page, "light", shown({ html, uri: `file:///${file}` }));
+  await expect(page.locator("main")).toContainText("<img src=x onerror=window.ran=1>");
+  const made = page.locator("main").locator("img, script, iframe, object, embed, link, style, form, base, meta");
+  await expect(made).toHaveCount(0);
+  const handlers = (): Promise<string[]> =>
+    page
+      .locator("body *")
+      .evaluateAll((all) =>
+        all.flatMap((each) =>
+          [...each.attributes]
+            .filter(({ name, value }) => /^on|^autofocus$/.test(name) || /^\s*javascript:/i.test(value))
+            .map(({ name }) => `${each.tagName} ${name}`),
+        ),
+      );
+  expect(await handlers()).toEqual([]);
+  const links = page.locator("main a[href]");
+  const foreign = await links.evaluateAll((all) =>
+    all
+      .map((each) => each.getAttribute("href")!)
+      .filter((to) => !/^(#|https:\/\/pallas-lint\.readthedocs\.io\/)/.test(to)),
+  );
+  expect(foreign).toEqual([]);
+  // What the page makes itself when it is used: tables, the stepper, what is spoken.
+  for (const picture of await page.getByRole("application").all()) {
+    await picture.focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+  }
+  for (const all of await page.locator("main summary").all()) {
+    await all.click();
+  }
+  await expect(made).toHaveCount(0);
+  expect(await handlers()).toEqual([]);
+
+  const need = { text: ELEMENTS, met: false, action: { title: ELEMENTS, command: "setting" } };
+  await page.evaluate((given) => window.postMessage(given, "*"), {
+    ...{ type: "empty", heading: `Nothing probed yet in ${file}`, text: ELEMENTS, needs: [need], canProbe: true },
+  });
+  await expect(page.getByRole("heading", { level: 1 })).toContainText(file);
+  await expect(made).toHaveCount(0);
+  expect(await handlers()).toEqual([]);
+  expect(await page.evaluate("window.ran")).toBeUndefined();
+  expect(asked).toEqual([]);
 });

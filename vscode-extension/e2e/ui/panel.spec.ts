@@ -3,6 +3,26 @@ import fs from "node:fs";
 import { expect, test } from "../harness/editor";
 import { jaxPython } from "../harness/programs";
 
+/** Put hostile elements into the page; what its policy blocks, each in time or never. */
+function blocked(): Promise<string[]> {
+  const seen = new Set<string>();
+  return new Promise((resolve) => {
+    document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => {
+      seen.add(effectiveDirective);
+      if (seen.size === 5) {
+        resolve([...seen].sort());
+      }
+    });
+    const box = document.createElement("div");
+    box.innerHTML = `<img src="https://tracker.example/x.png" onerror="window.ran = 1">
+      <iframe src="https://tracker.example/"></iframe>`;
+    const script = document.createElement("script");
+    script.textContent = "window.ran = 1";
+    document.body.append(box, script);
+    fetch("https://tracker.example/").catch(() => undefined);
+  });
+}
+
 test("the panel says what a probe needs, runs it, follows the cursor, and is there again after a reload", async ({
   start,
 }) => {
@@ -55,6 +75,16 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
   const violations = await frame!.evaluate(`axe.run(document).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => [id, html, failureSummary])))`);
   expect(violations).toEqual([]);
+
+  // Were a hostile text ever taken for HTML, the page's policy would still let it load and run nothing.
+  expect(await frame!.evaluate(blocked)).toEqual([
+    "connect-src",
+    "frame-src",
+    "img-src",
+    "script-src-attr",
+    "script-src-elem",
+  ]);
+  expect(await frame!.evaluate("window.ran")).toBeUndefined();
 
   // To the source of a finding, in the editor beside.
   const place = panel.locator("article .place").first();

@@ -88,6 +88,8 @@ test("in Restricted Mode nothing of the workspace is started, whatever leads the
   const planted = `import os; open("${WORKSPACE}/PWNED-environment", "w").close()\n`;
   fs.writeFileSync(path.join(environment, "lib", version!, "site-packages", "planted.pth"), planted);
 
+  await expect.poll(() => editor.log()).toMatch(/starting|no Python/);
+  expect(ran()).toEqual([]);
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);
   expect(editor.log()).toContain("starting (bundled)");
