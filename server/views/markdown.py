@@ -6,8 +6,9 @@ import re
 
 
 def plain(text: str) -> str:
-    """`text` as prose in one line."""
-    return re.sub(r"[\\`*_<&~|]|\](?=[(\[:])|!(?=\[)", r"\\\g<0>", " ".join(text.split()))
+    """`text` as prose in one line. Addresses in it are no links either: GitHub's Markdown makes some of bare ones."""
+    special = r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=www)\."
+    return re.sub(special, r"\\\g<0>", " ".join(text.split()), flags=re.IGNORECASE)
 
 
 def code(text: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NEW = ("--jax-version", "0.10.2")
 SEEN = "as probed"
-PICTURE = "![x](http://tracker/x.png)\n\n# x"
+PICTURE = "![x](http://tracker/x.png)\n\n# x www.tracker"
 
 
 def planted_finding(path: str) -> Finding:
@@ -122,5 +122,5 @@ def test_planted_and_own_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     plant_facts(own, folder / "k.py")
     known = hover(folder, home)
     assert SEEN in known[0] and "PAL903" in known[1]
-    assert r"\![X\](HTTP://TRACKER/X.PNG) # X" in known[0]
+    assert r"\![X\](HTTP\://TRACKER/X.PNG) # X WWW\.TRACKER" in known[0]
     assert hover(folder, home, "--untrusted") == shown

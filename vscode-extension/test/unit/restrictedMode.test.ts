@@ -63,7 +63,7 @@ test("every folder of the window counts, also one that is opened by a link", asy
 });
 
 test("a setting that another folder would change names no program", () => {
-  const variables = { workspaceFolder: "/ws", userHome: "/home/me", env: { INTO: ".venv", OPT: "/opt" } };
+  const variables = { workspaceFolder: "/ws", userHome: "/home/Me", env: { INTO: ".venv", OPT: "/opt" } };
   for (const dependent of [
     "python3",
     ".venv/bin/python",
@@ -79,8 +79,8 @@ test("a setting that another folder would change names no program", () => {
   ]) {
     assert.equal(independentPath(dependent, variables), undefined, dependent);
   }
-  assert.equal(independentPath("~/py", variables), "/home/me/py");
-  assert.equal(independentPath("${userHome}/py", variables), "/home/me/py");
+  assert.equal(independentPath("~/py", variables), "/home/Me/py");
+  assert.equal(independentPath("${userHome}/py", variables), "/home/Me/py");
   assert.equal(independentPath("${env:OPT}/py", variables), "/opt/py");
 });
 
