@@ -149,19 +149,26 @@ def readable_comments_in(text: str, file: str) -> Iterator[Spec]:
 
 def every_comment_in(text: str, file: str) -> Iterator[Spec | UnreadableComment]:
     """The same, with what is wrong with those that cannot be read."""
-    lines = _LINE_END.split(text)
-    for line, written in enumerate(lines, start=1):
+    comments: list[tuple[int, str]] = []  # above the function that comes next
+    classes: list[tuple[int, str]] = []  # around the line, with their indentations
+    for line, written in enumerate(_LINE_END.split(text), start=1):
         match = _COMMENT.match(written)
-        if match is None:
-            continue
-        function = _function_below(lines, line)
-        if function is None:
-            yield UnreadableComment(file, line, "no function follows the probe comment")
-            continue
-        try:
-            yield parse_arguments(match[1], file, function, line)
-        except SpecError as error:
-            yield UnreadableComment(file, line, str(error))
+        if match is not None:
+            comments.append((line, match[1]))
+        definition = _FUNCTION.match(written)
+        function = None if definition is None else _defined(definition, classes)
+        if function is not None:
+            yield from (_spec_of(arguments, file, function, at) for at, arguments in comments)
+            comments.clear()
+    for line, _ in comments:
+        yield UnreadableComment(file, line, "no function follows the probe comment")
+
+
+def _spec_of(arguments: str, file: str, function: str, line: int) -> Spec | UnreadableComment:
+    try:
+        return parse_arguments(arguments, file, function, line)
+    except SpecError as error:
+        return UnreadableComment(file, line, str(error))
 
 
 def is_comment(line: str) -> bool:
@@ -169,28 +176,17 @@ def is_comment(line: str) -> bool:
     return _COMMENT.match(line) is not None
 
 
-def _function_below(lines: list[str], line: int) -> str | None:
-    """The dotted name of the next function (or assigned name) after a line."""
-    for at in range(line, len(lines)):
-        text = lines[at]
-        match = _FUNCTION.match(text)
-        if match is None:
-            continue
-        if match[2]:
-            return ".".join((*_classes_around(lines, at, len(match[1])), match[2]))
-        if match[5]:
-            return match[5]
+def _defined(definition: re.Match[str], classes: list[tuple[int, str]]) -> str | None:
+    """The dotted name of the function (or assigned name) that a line defines; a class is added to those around."""
+    if definition[5]:
+        return definition[5]
+    indent = len(definition[1] or definition[3] or "")
+    if definition[2]:
+        return ".".join((*(name for outer, name in classes if outer < indent), definition[2]))
+    while classes and classes[-1][0] >= indent:
+        classes.pop()
+    classes.append((indent, definition[4]))
     return None
-
-
-def _classes_around(lines: list[str], at: int, indent: int) -> list[str]:
-    found: list[str] = []
-    for text in reversed(lines[:at]):
-        match = _FUNCTION.match(text)
-        if match and match[4] and len(match[3]) < indent:
-            found.insert(0, match[4])
-            indent = len(match[3])
-    return found
 
 
 def _with_placeholders(text: str) -> str:

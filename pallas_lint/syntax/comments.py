@@ -54,13 +54,13 @@ class Comments:
     """The comments of a source, by tree-sitter: it survives broken code. Lines count from 1."""
 
     def __init__(self, source: Source, parsed: Tree | None = None) -> None:
-        from pallas_lint.syntax.parser import parser
+        from pallas_lint.syntax.parser import encoded, parser
 
         self._source = source
         self._text = source.text
-        data = source.text.encode("utf-8", "surrogatepass")
+        self._data = encoded(source.text)
         # The tree must outlive its nodes, so it is kept.
-        self._tree = parser().parse(data) if parsed is None or "\r" in source.text else parsed
+        self._tree = parser().parse(self._data) if parsed is None or "\r" in source.text else parsed
         self._headers: dict[int, tuple[int, int]] = {}
         self._code_lines: dict[int, int] = {}
 
@@ -68,8 +68,12 @@ class Comments:
         """The comments that any of the offsets, which are sorted, lie in; in order."""
         ends: dict[int, int] = {}
         seen: set[int] = set()
-        for offset, place in zip(offsets, self._places(self._bytes(offsets)), strict=True):
-            if place.node.type == "comment" and place.node.id not in seen:
+        bytes_ = self._bytes(offsets)
+        for offset, byte, place in zip(offsets, bytes_, self._places(bytes_), strict=True):
+            if self._text[offset] == "#" and self._data[byte : byte + 1] == b" ":  # not parsed: see `encoded`
+                start, end = self._line_extent(offset)
+                ends[start] = end
+            elif place.node.type == "comment" and place.node.id not in seen:
                 start, end = self._extent(place.node)
                 if offset < end:
                     seen.add(place.node.id)
@@ -97,6 +101,12 @@ class Comments:
         start, end = self._offset(node.start_byte), self._offset(node.end_byte)
         broken = self._text.find("\r", start, end)
         return start, end if broken < 0 else broken
+
+    def _line_extent(self, offset: int) -> tuple[int, int]:
+        """The comment that is alone on the line of an offset."""
+        begin, end = self._source.extent(self._source.position(offset).line)
+        line = self._text[begin:end]
+        return begin + len(line) - len(line.lstrip()), end
 
     def _spoken_for(self, start: int) -> tuple[bool, int | None]:
         """Whether the comment at `start` is alone on its line, and where the code is that it is about."""

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, AnyStr
 
 from pallas_lint.syntax.outline import Outline, last_line, outline
-from pallas_lint.syntax.parser import parser
+from pallas_lint.syntax.parser import parsed_bytes, parser
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable
@@ -126,7 +126,7 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
         return None
     import tree_sitter
 
-    (tree, old), new = before.whole, text.encode("utf-8", "surrogatepass")
+    (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
     start = _common(old, new, most)
     start = new.rfind(b"\n", 0, start) + 1  # whole lines: rows and columns are then easily told

@@ -10,11 +10,12 @@ from pallas_lint.syntax import nodes
 from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.probe.protocol import Argument
     from pallas_lint.probe.specs import Spec
+    from pallas_lint.syntax import Piece
 
 _WORDS = re.compile(r"pallas-lint:[ \t]*probe")
 
@@ -24,24 +25,27 @@ def witnesses_in(module: Module) -> Iterator[Witness]:
     text, path = module.source.text, module.source.path
     if _WORDS.search(text) is None:
         return
+    pieces: dict[tuple[str, bool], Piece] = {}
+    for piece in module.outline.walk():
+        for name in piece.names:
+            pieces.setdefault((name, piece.nested), piece)
     for spec in specs.readable_comments_in(text, path):
-        names = _parameters(module, spec)
+        names = _parameters(pieces, spec)
         given = [*zip(names, spec.arguments, strict=False), *spec.keywords]
         rest = ((f"*{at}", value) for at, value in enumerate(spec.arguments[len(names) :]))
         arguments = tuple((name, _text(value)) for name, value in (*given, *rest))
         yield Witness(f"{path}::{spec.function}", arguments, f"{path}:{spec.line}", kind="comment")
 
 
-def _parameters(module: Module, spec: Spec) -> list[str]:
+def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[str]:
     """The names of a function's positional parameters, without that of a method's instance."""
     owner, _, name = spec.function.rpartition(".")
-    for piece in module.outline.walk():
-        if name in piece.names and piece.nested is bool(owner):
-            for node in piece.body:
-                if isinstance(node, nodes.FunctionDef):
-                    parameters = node.params
-                    every = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
-                    return every[1:] if owner else every
+    piece = pieces.get((name, bool(owner)))
+    for node in piece.body if piece is not None else ():
+        if isinstance(node, nodes.FunctionDef):
+            parameters = node.params
+            every = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+            return every[1:] if owner else every
     return []
 
 
