@@ -154,14 +154,17 @@ class _Run:
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same."""
-        pieces = (piece for piece in self.module.outline.walk() if piece.suspect or piece.was_parsed)
+        pieces = [piece for piece in self.module.outline.walk() if piece.suspect or piece.was_parsed]
+        running = {piece.problem for piece in pieces if piece.kind in ("def", "class", "block")}
         for problem in (*self.source.problems, *(piece.problem for piece in pieces)):
             if problem is None:
                 continue
             self.broken = True
             end = evolve(problem.position, column=problem.position.column + 1)
             place = Span(self.source.path, problem.position, end)
-            severity = Severity.INFO if problem.limit else Severity.ERROR
+            # What is not judged may hide an error where it is code that runs, not a table.
+            unjudged = Severity.WARNING if problem in running else Severity.INFO
+            severity = unjudged if problem.limit else Severity.ERROR
             message = problem.message if problem.limit else f"syntax error: {problem.message}"
             yield Finding(
                 "PAL001",
@@ -173,7 +176,7 @@ class _Run:
             )
 
     def limits(self) -> Iterator[Finding]:
-        """Says that not all was followed, where that would have taken too long."""
+        """Says that not all was followed, where that would have taken too long: an error may be hidden there."""
         if self.analysis.interpreter.is_spent:
             cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
         else:
@@ -182,7 +185,7 @@ class _Run:
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
             help_ = "split it, or pass fewer values around"
-            yield Finding("PAL001", "syntax-error", Severity.INFO, message, place, help_)
+            yield Finding("PAL001", "syntax-error", Severity.WARNING, message, place, help_)
 
     def _enabled(self) -> Iterator[type[Rule]]:
         for code, entry in all_rules().items():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
 MOST_SECONDS = 1_000_000
+_MOST_ENTRIES = 5_000  # of a list or a table: each pattern is asked about each file
+_LONGEST_VERSION = 1_000  # characters
 LEAST_MEMORY = 1 << 20  # bytes
 _DEEPEST = 32  # tables and lists in each other
 _LEAST_NUMBER, _LARGEST_NUMBER = -(1 << 63), (1 << 63) - 1  # that TOML promises; Python cannot print far larger ones
@@ -78,6 +80,11 @@ def _expect(value: object, kind: type | tuple[type, ...], what: str) -> None:
         raise OptionError(f"expected {what}, got {_shown(value)}")
 
 
+def _limit(count: int, most: int, what: str) -> None:
+    if count > most:
+        raise OptionError(f"{count:,} {what} are too many: at most {most:,}")
+
+
 def _string(value: object) -> str:
     _expect(value, str, "a string")
     return str(value)
@@ -109,6 +116,7 @@ def _strings(value: object) -> tuple[str, ...]:
     _expect(value, list, "a list of strings")
     for item in value:  # type: ignore[attr-defined]
         _expect(item, str, "a list of strings")
+    _limit(len(value), _MOST_ENTRIES, "entries")  # type: ignore[arg-type]
     return tuple(value)  # type: ignore[arg-type]
 
 
@@ -134,6 +142,7 @@ def _targets(value: object) -> tuple[Target, ...]:
 
 def _jax_version(value: object) -> str:
     text = _string(value)
+    _limit(len(text), _LONGEST_VERSION, "characters")
     try:
         check_jax_version(text)
     except JaxVersionError as error:
@@ -154,11 +163,12 @@ def _selector(value: object) -> str:
 
 
 def _selectors(value: object) -> tuple[str, ...]:
-    return tuple(_selector(item) for item in _strings(value))
+    return tuple(_selector(item) for item in dict.fromkeys(_strings(value)))
 
 
 def _table(value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]) -> dict[str, Any]:
     _expect(value, dict, "a table")
+    _limit(len(value), _MOST_ENTRIES, "entries")  # type: ignore[arg-type]
     result: dict[str, Any] = {}
     for key, item in value.items():  # type: ignore[attr-defined]
         try:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".py", ".ipynb")
 _PYTHON = (*SUFFIXES, ".pyi", ".pyw")  # a file of another name is taken for what it was named for, and it is said
 _MOST_NAMED = 3  # files in a note
+_MOST_PATTERNS = 20_000  # lines of a .gitignore
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
 _WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
 
@@ -404,7 +405,10 @@ class _IgnoreFile:
     def read(cls, file: Path) -> _IgnoreFile | None:
         """None for a file without patterns. Raises OSError."""
         text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8-sig", "surrogateescape")
-        patterns = Patterns(text.replace("\r\n", "\n").split("\n"))
+        lines = text.replace("\r\n", "\n").split("\n")
+        if len(lines) > _MOST_PATTERNS:
+            raise files.Refused(f"it has {len(lines):,} lines, at most {_MOST_PATTERNS:,} are read")
+        patterns = Patterns(lines)
         return cls(_prefix(str(file.parent)), patterns) if patterns else None
 
 

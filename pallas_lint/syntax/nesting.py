@@ -21,15 +21,7 @@ _ATOMS = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)
 
 def parent(site: Site) -> nodes.Node | None:
     """The node of which this one is a part."""
-    module = site.piece.module
-    stack: list[nodes.Node] = [] if module is None else [module]
-    while stack:
-        node = stack.pop()
-        for child in node.children:
-            if child is site.node:
-                return node
-            stack.append(child)
-    return None
+    return site.piece.parents.get(site.node)
 
 
 def operand(site: Site) -> str:

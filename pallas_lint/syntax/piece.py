@@ -184,6 +184,18 @@ class Piece:
         return None if isinstance(self._read, SyntaxProblem) else self._read
 
     @cached_property
+    def parents(self) -> dict[nodes.Node, nodes.Node]:
+        """By each node the one of which it is a part."""
+        found: dict[nodes.Node, nodes.Node] = {}
+        stack: list[nodes.Node] = [] if self.module is None else [self.module]
+        while stack:
+            node = stack.pop()
+            for child in node.children:
+                found[child] = node
+                stack.append(child)
+        return found
+
+    @cached_property
     def scopes(self) -> Scopes:
         """What names in its functions mean."""
         return Scopes()

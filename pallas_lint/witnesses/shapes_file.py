@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import LintError
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.text import files, paths
-from pallas_lint.witnesses.choice import choose
+from pallas_lint.witnesses.choice import MOST, choose
 from pallas_lint.witnesses.witness import ValueProblem, Witness
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 NAME = "pallas-lint-shapes.toml"
 VERSION = 1
 _LARGEST = 4 << 20  # bytes: a thousand functions take a tenth
+_MOST_CALLS = 64  # of a function: a recording has eight, files that were put together by hand a few times that
 _HEAD = f"""\
 # Argument types that calls really had. Written by pallas-lint; lint reads it.
 version = {VERSION}
@@ -30,7 +32,7 @@ _FUNCTION = re.compile(r"[^\0\n:]+\.py::[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@frozen
+@frozen(slots=False)
 class Shapes:
     """What stands in a shapes file: the calls, the line of each function, and what is wrong with it."""
 
@@ -50,7 +52,14 @@ class Shapes:
     def of(self, file: Path) -> tuple[Witness, ...]:
         """The calls of what a module defines."""
         path = self.path_of(file)
-        return tuple(each for each in self.witnesses if each.function.partition("::")[0] == path)
+        return self._by_path.get(path or "", ())
+
+    @cached_property
+    def _by_path(self) -> dict[str, tuple[Witness, ...]]:
+        found: dict[str, list[Witness]] = {}
+        for each in self.witnesses:
+            found.setdefault(each.function.partition("::")[0], []).append(each)
+        return {path: tuple(calls) for path, calls in found.items()}
 
     def without_content(self) -> Shapes:
         """The same, where nothing of the file may be quoted: it lies outside of the project whose settings name it."""
@@ -146,6 +155,8 @@ def _calls_of(function: str, table: Any) -> list[Witness]:
     calls = table.get("calls") if isinstance(table, dict) else None
     if not isinstance(calls, list):
         raise ValueProblem(f"{function} has no list of `calls`")
+    if len(calls) > _MOST_CALLS:
+        raise ValueProblem(f"{function} has {len(calls)} calls: at most {_MOST_CALLS} are read, {MOST} are recorded")
     return [_call(function, call) for call in calls]
 
 

@@ -55,6 +55,8 @@ _MOST_ELEMENTS = 1 << 40
 
 def check(text: str) -> None:
     """Raises ValueProblem where the text is no value, or one that nobody believes."""
+    if len(text) > _LONGEST:
+        raise ValueProblem(f"'{text[:80]}': {len(text)} characters are too many for a value, at most {_LONGEST}")
     _read(text, lambda module, name: UNKNOWN, lambda cls, known: UNKNOWN)
 
 

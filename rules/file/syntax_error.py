@@ -12,10 +12,15 @@ class SyntaxErrorRule(Rule):
     The error is reported once, where the parser gave up; every function, class and statement that does parse is
     judged all the same, so a half-written kernel costs only its own findings.
 
+    Two limits are reported by the same code, as warnings, since what is not judged may hide an error: code that is
+    nested too deeply to be read (an info where it is a table, which hides nothing), and a file or a function that takes
+    too long to follow, of which only what was met first is judged.
+
     ## How to fix
 
     Complete or correct the code at the reported place. Syntax newer than the Python that runs pallas-lint is no
     error: type parameters, `type` statements and nested f-strings are understood under any Python.
+    Code that takes too long to follow is split, or passes fewer values around.
 
     ## Known limits
 

@@ -115,8 +115,19 @@ class IndexMapElementOffset(Rule):
             )
 
 
-def _blocks(index_map: IndexMap, context: Context) -> Iterator[Block]:
+def _blocks(index_map: IndexMap, context: Context) -> list[Block]:
     """The operands and outputs whose blocks the map places, in all launches that use it."""
+    analysis, function = context.analysis, index_map.func.node
+    known = analysis.placed.get(function)
+    if known is None:
+        with analysis.memo.asking() as read:
+            found = list(_placed(index_map, context))
+        known = analysis.placed[function] = found, read
+    analysis.memo.hear(known[1])
+    return known[0]
+
+
+def _placed(index_map: IndexMap, context: Context) -> Iterator[Block]:
     for launch in context.analysis.launches:
         blocks = blocks_of(launch, context.analysis)
         for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):

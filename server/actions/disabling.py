@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config.bounds import project_root
@@ -111,11 +110,11 @@ def _is_right(found: ProjectEdit, source: Source, table: tuple[str, ...], code: 
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from copy import deepcopy
+
+    from pallas_lint.text import toml
+
     try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
-    except tomllib.TOMLDecodeError:
+        return deepcopy(toml.loads(text.replace("\r\n", "\n")))
+    except (ValueError, RecursionError):
         return None

@@ -103,7 +103,7 @@ def test_a_file_beyond_the_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("pallas_lint.kernels.interpreter.interpreter._TOTAL", 300)
     told = lint_text(attack.KERNEL * 8)
     assert "PAL001" in codes(told)
-    assert [finding.severity.name for finding in told if finding.code == "PAL001"] == ["INFO"]
+    assert [finding.severity.name for finding in told if finding.code == "PAL001"] == ["WARNING"]
 
 
 _DEEP = "".join(f"def f{at}(x):\n    return f{at + 1}(x){' + 1' * 150}\n\n" for at in range(12))
@@ -123,7 +123,7 @@ def test_a_run_beyond_its_budget_says_so(monkeypatch: pytest.MonkeyPatch, text: 
         monkeypatch.setattr("pallas_lint.kernels.interpreter.interpreter._BUDGET", 300)
     text = attack.KERNEL + text.removeprefix(_HEAD).replace("kernel", "body").replace("def run", "def launch")
     told = [each for each in lint_text(text) if each.code in ("PAL001", "PAL301")]
-    assert [(each.code, each.severity.name) for each in told] == [("PAL301", "ERROR"), ("PAL001", "INFO")]
+    assert [(each.code, each.severity.name) for each in told] == [("PAL301", "ERROR"), ("PAL001", "WARNING")]
     assert text.splitlines()[told[1].span.start.line - 1].startswith("def launch(")
 
 

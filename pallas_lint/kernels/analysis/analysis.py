@@ -30,11 +30,12 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.memo.answers import Memo
+    from pallas_lint.memo.answers import Memo, Question
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
     from pallas_lint.witnesses.witness import Witness
@@ -57,6 +58,8 @@ class Analysis:
     launches: list[Launch] = field(factory=list)
     stale: tuple[Witness, ...] = ()  # those whose function is gone, or takes other arguments
     presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
+    # By index map: the blocks that it places in any launch, and what was read to find them.
+    placed: dict[nodes.Node, tuple[list[Block], set[Question]]] = field(factory=dict)
 
     @property
     def memo(self) -> Memo:

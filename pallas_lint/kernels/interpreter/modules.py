@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from contextlib import contextmanager
 from functools import cached_property
@@ -41,7 +41,14 @@ _INNER_IMPORT = re.compile(
 )
 # What a line of a block (a loop, a branch) assigns: an over-estimate, since it may stand in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+# What the bookkeeping of names that are bound again and again costs, in steps of the budget.
+_MOVED = 8  # names whose value is exchanged in one step
+_NOTED = 4  # steps for each lookup before this one whose notes are taken over
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
+
+
+def _line(entry: tuple[int, Value]) -> int:
+    return entry[0]
 
 
 @frozen
@@ -186,14 +193,12 @@ class Module:
         self.moment = moment
         now = self._line_of(moment)
         for name, history in self._history.items():
-            past = [value for line, value in history if now is None or line < now]
-            self.env.vars[name] = (past or [history[0][1]])[-1]
+            past = len(history) if now is None else bisect_left(history, now, key=_line)
+            self.env.vars[name] = history[max(past - 1, 0)][1]
 
     def _remember(self, name: str, line: int) -> None:
         if name in self._rebound and name in self.env.vars:
-            history = self._history.setdefault(name, [])
-            history.append((line, self.env.vars[name]))
-            history.sort(key=lambda entry: entry[0])
+            insort(self._history.setdefault(name, []), (line, self.env.vars[name]), key=_line)
 
     @cached_property
     def _blocks(self) -> list[Piece]:
@@ -217,7 +222,9 @@ class Module:
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.name(value)
-        for effects in self._effects.get(name, ()):
+        noted = self._effects.get(name, ())
+        interpreter.count(len(noted) * _NOTED)
+        for effects in noted:
             interpreter.hear(effects)
         return value
 
@@ -281,6 +288,7 @@ class Module:
         for piece in self._bound_by(name):
             if piece not in self._done:
                 self._done.add(piece)
+                interpreter.count(len(self._history) // _MOVED)
                 names = piece.words if piece.kind == "block" else piece.names
                 with self.at(Moment(piece)), self._noting(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)
