@@ -187,3 +187,12 @@ def test_too_much_in_settings_is_an_error(project: Path, name: str, text: str, t
     assert name in ran.out + ran.err
     assert told in ran.out + ran.err
     assert seconds < SECONDS / 2
+
+
+@pytest.mark.parametrize("value", ["[" * 5_000, "{a=" * 5_000, "1" * 20_000], ids=["arrays", "tables", "digits"])
+def test_a_project_file_that_python_cannot_read_is_no_crash(project: Path, value: str) -> None:
+    (project / "k.py").write_text(KERNEL)
+    (project / "pyproject.toml").write_text(f"[project]\nname = 'jax'\nx = {value}\n")
+    ran, _ = _run(project)
+    assert ran.calm, ran.err
+    assert "PAL301" in ran.out

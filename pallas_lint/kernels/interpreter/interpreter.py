@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 14  # nested calls
 _BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
-# ... from all roots of a module, and by rules; after that nothing runs. That is two seconds; real files need a twentieth.
+# ... from all roots of a module, and by rules; after that nothing runs: two seconds, and real files need a twentieth.
 _TOTAL = 400_000
 _WEIGHT = 64  # parts of a new value, or characters of a text, that count as a step
 _SHORT = 15  # lines of a helper that is entered wherever it comes from
