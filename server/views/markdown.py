@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+_SPECIAL = re.compile(r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
 
 def plain(text: str) -> str:
     """`text` as prose in one line. Addresses in it are no links either: GitHub's Markdown makes some of bare ones."""
-    special = r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=www)\."
-    return re.sub(special, r"\\\g<0>", " ".join(text.split()), flags=re.IGNORECASE)
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def code(text: str) -> str:
