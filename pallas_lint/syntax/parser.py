@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _LONGEST_RUN = 250  # comment lines, with nothing but blank lines between them
 # A string that does not end takes the rest of its line, or of the text: the search stays linear.
 _STRING_OR_COMMENT = re.compile(
-    r"""#[^\r\n]*|"{3}(?:[^"\\]|\\[\s\S]|"(?!""))*(?:"{3}|\Z)|'{3}(?:[^'\\]|\\[\s\S]|'(?!''))*(?:'{3}|\Z)"""
-    r"""|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?"""
+    r"""#[^\r\n]*|"{3}(?:"{0,2}(?:[^"\\]|\\[\s\S]?))*"{0,3}|'{3}(?:'{0,2}(?:[^'\\]|\\[\s\S]?))*'{0,3}"""
+    r"""|"(?:[^"\\\n]|\\[\s\S]?)*"?|'(?:[^'\\\n]|\\[\s\S]?)*'?"""
 )
 
 

@@ -15,10 +15,10 @@ else:
 TOMLDecodeError = tomllib.TOMLDecodeError
 
 _MOST_PARTS = 64  # of a dotted key: the time that tomllib takes grows with the square of their number
-_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?)"""
+_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.?)*"?|'[^'\n]*'?)"""
 # Multi-line strings and comments are passed over whole; a string that does not end takes the rest.
 _TOKEN = re.compile(
-    r""""{3}(?:[^"\\]|\\[\s\S]|"(?!""))*(?:"{3}|\Z)|'{3}(?:[^']|'(?!''))*(?:'{3}|\Z)|#[^\n]*|"""
+    r""""{3}(?:"{0,2}(?:[^"\\]|\\[\s\S]?))*"{0,3}|'{3}(?:'{0,2}[^'])*'{0,3}|#[^\n]*|"""
     rf"(?P<key>{_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
 )
 
