@@ -13,10 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.probe.client import MAIN, Worker, WorkerError
+from pallas_lint.probe.client import MAIN, Worker, WorkerError, end
 from pallas_lint.probe.protocol import ProtocolError, read_event
 from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
 from pallas_lint.records import frozen
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 RUNNER = Path(__file__).parent / "worker" / "runner.py"
 HOOK = Path(__file__).parent / "worker" / "hook"
+
+_NOT_STARTED = "not-started"  # as in worker/guard.py
 
 
 @frozen
@@ -40,7 +43,12 @@ class Captured:
 
 def in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a program as if its user had; its output goes to standard error. Returns its exit status."""
-    return subprocess.run(command, env=environment, stdout=sys.stderr.fileno(), check=False).returncode
+    process = subprocess.Popen(command, env=environment, stdout=sys.stderr.fileno())
+    try:
+        return process.wait()
+    except BaseException:
+        end(process)
+        raise
 
 
 def run(
@@ -58,9 +66,25 @@ def run(
         write_request(Path(folder), request, recording)
         path = os.pathsep.join(part for part in (str(HOOK), os.environ.get("PYTHONPATH", "")) if part)
         environment = {**os.environ, "PYTHONPATH": path, "PALLAS_LINT_CAPTURE": folder}
-        status = execute(_through_runner(command), environment)
+        status = execute(_guarded(_through_runner(command)), environment)
+        _raise_if_not_started(Path(folder) / _NOT_STARTED, command)
         recorded = recording.finish(Path(folder), cwd or Path.cwd()) if recording is not None else None
         return Captured(status, read_results(Path(folder), float(request["timeout"])), recorded)
+
+
+def _guarded(command: list[str]) -> list[str]:
+    """The command under a guard, which ends whatever it leaves running; as it is where a system has no such thing."""
+    # -I and -S: what Python is told for the program, and the capture's own hook, are not for the guard.
+    return [sys.executable, "-I", "-S", str(MAIN), "--guard", *command] if sys.platform == "linux" else command
+
+
+def _raise_if_not_started(note: Path, command: Sequence[str]) -> None:
+    """Raise the OSError that kept the guard from starting the command, if it left one."""
+    try:
+        number = int(files.read(note, 16))
+    except (OSError, ValueError):
+        return
+    raise OSError(number, os.strerror(number), command[0])
 
 
 def start_here(folder: str) -> Any:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAIN = Path(__file__).parent / "worker" / "main.py"
 # Seconds that the worker has beyond the request's own deadline, for starting up and for killing its children.
 _GRACE = 60.0
+_PATIENCE = 10.0  # seconds: a guard gives what it guards 2 to end by itself, and kills the rest
 
 
 class WorkerError(RuntimeError):
@@ -81,7 +82,7 @@ class Worker:
             return self._process
         try:
             self._process = subprocess.Popen(
-                [self.python, str(MAIN)],
+                [self.python, str(MAIN), "--guard"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -93,26 +94,15 @@ class Worker:
 
     def stop(self) -> None:
         """End what is being asked, from another thread: whoever asks is told that the worker died."""
-        process = self._process
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        if self._process is not None:
+            end(self._process)
 
     def close(self) -> None:
         """Stop the worker and its children."""
         process, self._process = self._process, None
         if process is None:
             return
-        process.terminate()  # it ends its children first
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 stream.close()
@@ -122,6 +112,16 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a guard or a worker: either ends what it has started first."""
+    process.terminate()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _dead(process: subprocess.Popen[bytes], reason: Literal["exit", "deadline"] = "exit") -> Died:

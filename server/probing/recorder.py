@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.server.probing.prober import Failed, answer_of, on_own_thread
 
 from pallas_lint.probe import capture
+from pallas_lint.probe.client import end
 from pallas_lint.probe.recorded import RecordError
 from pallas_lint.probe.session import Conditions
 from pallas_lint.records import define, field, frozen
@@ -149,12 +151,13 @@ class _Run:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
         self.kill()
-        return process.wait()
+        end(process)
+        return process.returncode
 
     def kill(self) -> None:
-        """End the program and all that it started."""
+        """End the program and all that it started: on Linux its guard does, which would not outlive SIGKILL."""
         if self._process is not None:
-            _signal(self._process, getattr(signal, "SIGKILL", signal.SIGTERM))
+            _signal(self._process, signal.SIGTERM if sys.platform in ("linux", "win32") else signal.SIGKILL)
 
 
 def _signal(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:

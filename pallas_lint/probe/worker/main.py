@@ -1,7 +1,12 @@
-"""Start of the worker: `python main.py`. Reads requests from standard input, answers on standard output."""
+"""Start of the worker: `python main.py`. Reads requests from standard input, answers on standard output.
+
+`python main.py --guard` does so under a guard that ends what it leaves behind; `python main.py --guard COMMAND` runs a
+program under one instead.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -24,8 +29,16 @@ def load_package() -> None:
     spec.loader.exec_module(package)
 
 
+def serve() -> int:
+    """Answer requests until there are no more; returns the exit status."""
+    status: int = importlib.import_module(f"{WORKER}.server").serve()
+    return status
+
+
 if __name__ == "__main__":
     sys.dont_write_bytecode = True  # nothing is written beside the user's files, nor into a shared install
     load_package()
-    server = importlib.import_module(f"{WORKER}.server")
-    sys.exit(server.serve())
+    if sys.argv[1:2] == ["--guard"]:
+        guard = importlib.import_module(f"{WORKER}.guard")
+        sys.exit(guard.guard(functools.partial(guard.become, sys.argv[2:]) if sys.argv[2:] else serve))
+    sys.exit(serve())

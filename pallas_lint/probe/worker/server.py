@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import IO, Literal
 
 from ..protocol import Emit, Event, Fate, ProtocolError, Request, read_event, read_request
+from . import processes
 
 Limit = Literal["deadline", "task-deadline", "memory", "processes"]
 Work = Callable[[Request, Emit], None]
@@ -37,6 +38,7 @@ def serve() -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)  # whatever the user's code prints does not mix with the replies
+    processes.adopt_orphans()
     problem = _prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked decides what an interrupt ends
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and the child goes on the way out
@@ -188,10 +190,12 @@ class Supervisor:
             return "deadline"
         if self.task is not None and ":" in self.task and now - self.task_begun > self.task_limit:
             return "task-deadline"
-        sizes = _session(pid).values()
-        if sum(sizes) > self.memory_limit:
+        found = processes.descendants()  # of this worker: a child that left the session is one, too
+        processes.reap(found, pid)
+        living = [each for each in found if not each.ended]
+        if sum(each.memory for each in living) > self.memory_limit:
             return "memory"
-        return "processes" if len(sizes) > _MOST_PROCESSES else None
+        return "processes" if len(living) > _MOST_PROCESSES else None
 
     def _event(self, event: Event) -> bool:
         """Pass on what the child says; True when it has finished."""
@@ -230,8 +234,8 @@ class _Output:
 def _be_child(work: Work, request: Request, events: int, output: int) -> None:
     status = 1
     try:
-        os.setsid()  # so that whatever it starts can be stopped with it
-        _die_with_parent()
+        os.setsid()  # away from the terminal, and a group that can be ended where descendants are not listed
+        processes.die_with_parent(signal.SIGKILL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -252,26 +256,11 @@ def _be_child(work: Work, request: Request, events: int, output: int) -> None:
         os._exit(status)
 
 
-def _die_with_parent() -> None:
-    """On Linux a child goes when the server goes, however that happens."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 def _kill(pid: int) -> None:
-    """End the child and whatever it started, also where that keeps starting more."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    for _ in range(50):
-        members = _session(pid)
-        for member in members or (pid,):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(member, signal.SIGKILL)
-        if not members:
-            break
+    """End the child and whatever it started; where the system lists no processes, what is still in its group."""
+    if not processes.end_descendants(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
 
@@ -283,26 +272,3 @@ def _wait(pid: int) -> int:
     except ChildProcessError:
         return -signal.SIGKILL
     return os.waitstatus_to_exitcode(status)
-
-
-def _session(pid: int) -> dict[int, int]:
-    """The living processes of the session that `pid` leads, with the bytes of memory that each holds.
-
-    Empty where the system does not tell.
-    """
-    found: dict[int, int] = {}
-    try:
-        names = [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return found
-    page = os.sysconf("SC_PAGE_SIZE")
-    for name in names:
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b") ")[2].split()
-        except OSError:
-            continue  # it has ended in between
-        state, session, resident = fields[0], int(fields[3]), int(fields[21])
-        if session == pid and state != b"Z":
-            found[int(name)] = resident * page
-    return found
