@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.config import flags
@@ -247,10 +248,9 @@ def _count(text: str) -> int:
 
 
 def _share(text: str) -> float:
-    try:
-        return float(text.rstrip("%")) / 100
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage, as in 5%") from None
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%?", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no percentage, as in 5%")
+    return float(text.removesuffix("%")) / 100
 
 
 def parse_server(arguments: list[str]) -> argparse.Namespace:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.perf.baseline import Known
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 
@@ -52,6 +53,7 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     conditions = _conditions(options, settings)
     if options.capture:
         return _capture(options, conditions, finder, cwd)
+    record = _record_of_costs(options.perf_baseline)
     told = list(_specs(options.paths, cwd))
     wanted = [spec for spec in told if isinstance(spec, specs.Spec)]
     unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
@@ -72,7 +74,8 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     except WorkerError as error:
         raise UsageError(str(error)) from error
     # One comment that cannot be read keeps no other function from being probed.
-    return _report(results, options, finder, cwd, [LintError(each.file, each.reason, each.line) for each in unreadable])
+    errors = [LintError(each.file, each.reason, each.line) for each in unreadable]
+    return _report(results, options, finder, cwd, errors, record)
 
 
 def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
@@ -164,33 +167,40 @@ def _write_html(
     return []
 
 
-def _compared(
-    results: Sequence[ProbeResult], options: argparse.Namespace, places: Places
-) -> tuple[list[Finding], list[LintError]]:
-    """What is slower than on record; and the record is written, where that is asked for."""
+def _record_of_costs(path: str | None) -> Mapping[str, Known]:
+    """What launches took when the file was written, read before anything runs. Raises UsageError."""
+    if path is None:
+        return {}
+    from pallas_lint.probe.perf import baseline
+
+    try:
+        return baseline.read(Path(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except baseline.BaselineError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _slower(
+    results: Sequence[ProbeResult], record: Mapping[str, Known], share: float, places: Places
+) -> Iterator[Finding]:
+    """What takes longer than on record."""
     from pallas_lint.probe.perf import baseline
     from pallas_lint.probe.perf.figures import device_of
 
-    found: list[Finding] = []
-    errors: list[LintError] = []
-    if options.perf_baseline:
-        try:
-            known = baseline.read(Path(options.perf_baseline))
-        except OSError as error:
-            errors.append(LintError(options.perf_baseline, f"cannot be read: {error.strerror or error}"))
-        except baseline.BaselineError as error:
-            errors.append(LintError(options.perf_baseline, str(error)))
-        else:
-            for result, launch, cost, told in baseline.slower(results, known, options.perf_fail_over):
-                about = Around(result, places, launch)
-                severity = Severity.WARNING
-                found.append(about.placed((), "PAL830", severity, told, backend="tpu", device=device_of(cost)))
-    if options.write_perf_baseline:
-        try:
-            files.write(Path(options.write_perf_baseline), baseline.text(results).encode(), None)
-        except OSError as error:
-            errors.append(LintError(options.write_perf_baseline, f"cannot be written: {error.strerror or error}"))
-    return found, errors
+    for result, launch, cost, told in baseline.slower(results, record, share):
+        about = Around(result, places, launch)
+        yield about.placed((), "PAL830", Severity.WARNING, told, backend="tpu", device=device_of(cost))
+
+
+def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[LintError]:
+    from pallas_lint.probe.perf import baseline
+
+    try:
+        files.write(Path(path), baseline.text(results).encode(), None)
+    except OSError as error:
+        return [LintError(path, f"cannot be written: {error.strerror or error}")]
+    return []
 
 
 def _is_told(launch: LaunchResult) -> bool:
@@ -200,14 +210,16 @@ def _is_told(launch: LaunchResult) -> bool:
 
 def _report(
     results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
-    known: Sequence[LintError] = (),
+    known: Sequence[LintError] = (), record: Mapping[str, Known] | None = None,
 ) -> int:  # fmt: skip
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
     errors = [*known, *errors]
     if options.perf:
-        slower, problems = _compared(results, options, Places(cwd, lines.line))
-        found, errors = sorted([*found, *slower], key=lambda finding: finding.sort_key), [*errors, *problems]
+        slower = _slower(results, record or {}, options.perf_fail_over, Places(cwd, lines.line))
+        found = sorted([*found, *slower], key=lambda finding: finding.sort_key)
+    if options.write_perf_baseline:
+        errors += _write_record_of_costs(options.write_perf_baseline, results)
     launches = [launch for result in results for launch in result.launches]
     stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)

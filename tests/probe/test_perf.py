@@ -90,7 +90,7 @@ def test_a_record_of_costs(folder: Path) -> None:
     assert "PAL830" not in run(*words[1:], "--perf-baseline", "perf.json", "--perf-fail-over", "20%", cwd=folder).stdout
     record.write_text("[")
     broken = run(*words[1:], "--perf-baseline", "perf.json", cwd=folder)
-    assert "perf.json: error: it is no record of costs" in broken.stderr and broken.returncode == 2
+    assert "error: perf.json: it is no record of costs" in broken.stderr and broken.returncode == 2
 
 
 def test_block_sizes_are_compared(folder: Path) -> None:

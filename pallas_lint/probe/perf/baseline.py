@@ -6,41 +6,100 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.records import frozen
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 VERSION = 1
+_LARGEST = 16 << 20  # bytes: a launch takes about a hundred
+_LEAST, _MOST = 1e-6, 1e15  # microseconds
+_MOST_SHOWN = 100  # characters of what is wrong
+_NO_RECORD = "it is no record of costs; write it anew with --write-perf-baseline"
 
 
 class BaselineError(ValueError):
     """The file is not as this tool writes it; the message is one sentence."""
 
 
-def read(file: Path) -> dict[str, dict[str, Any]]:
+@frozen
+class Known:
+    """What a launch on record took, and which compiler that was told for."""
+
+    microseconds: float
+    compiler: str | None
+
+
+def read(file: Path) -> dict[str, Known]:
     """What the launches on record took, by what names them. Raises BaselineError, OSError."""
+    data = files.read(file, _LARGEST)
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        if document["version"] != VERSION:
-            raise BaselineError(f"it is of version {document['version']}, and this pallas-lint reads {VERSION}")
-        launches = {str(name): dict(entry) for name, entry in document["launches"].items()}
-        for entry in launches.values():
-            entry["microseconds"] = float(entry["microseconds"])
+        document = json.loads(
+            data.decode("utf-8-sig"), object_pairs_hook=_without_duplicates, parse_int=_number, parse_constant=_number
+        )
     except BaselineError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BaselineError("it is no record of costs; write it anew with --write-perf-baseline") from error
-    return launches
+    except UnicodeDecodeError as error:
+        raise BaselineError(f"{_NO_RECORD}: line {_line(data, error.start)} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise BaselineError(f"{_NO_RECORD}: line {error.lineno} is no JSON") from error
+    except RecursionError as error:
+        raise BaselineError(f"{_NO_RECORD}: it is nested too deeply") from error
+    if not isinstance(document, dict):
+        raise BaselineError(f"{_NO_RECORD}: it is no object")
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        raise BaselineError(f"it is of version {_shown(version)}, and this pallas-lint reads {VERSION}")
+    launches = document.get("launches")
+    if not isinstance(launches, dict):
+        raise BaselineError(f"{_NO_RECORD}: `launches` is no object")
+    return {name: _known(name, entry) for name, entry in launches.items()}
+
+
+def _known(name: str, entry: Any) -> Known:
+    """One launch on record. Raises BaselineError."""
+    if not isinstance(entry, dict):
+        raise BaselineError(f"{_shown(name)} is no object")
+    took, compiler = entry.get("microseconds"), entry.get("compiler")
+    if isinstance(took, bool) or not isinstance(took, int | float) or not _LEAST <= took <= _MOST:
+        raise BaselineError(f"{_shown(name)}: `microseconds` is {_shown(took)}, which is no time that a launch takes")
+    if not isinstance(compiler, str | None):
+        raise BaselineError(f"{_shown(name)}: `compiler` is {_shown(compiler)}, which is no text")
+    return Known(float(took), compiler)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in known:
+            raise BaselineError(f"{_shown(name)} stands in it twice")
+        known[name] = value
+    return known
+
+
+def _number(text: str) -> float:
+    """An integer, or NaN and Infinity, which Python's reader lets pass; a long one takes quadratic time as an int."""
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 20 else float(text)
+
+
+def _line(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _shown(value: Any) -> str:
+    text = "missing" if value is None else json.dumps(value) if isinstance(value, str | float | int) else "no value"
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
 def text(results: Sequence[ProbeResult]) -> str:
     """The record of what was told of all launches."""
     launches = {
-        name: {"microseconds": round(cost["microseconds"], 3), "compiler": cost["compiler"]}
+        name: {"microseconds": max(round(cost["microseconds"], 3), _LEAST), "compiler": cost["compiler"]}
         for name, cost, _ in named(results)
         if cost["microseconds"] is not None
     }
@@ -58,16 +117,16 @@ def named(results: Sequence[ProbeResult]) -> Iterator[tuple[str, Cost, tuple[Pro
 
 
 def slower(
-    results: Sequence[ProbeResult], known: dict[str, dict[str, Any]], share: float
+    results: Sequence[ProbeResult], known: Mapping[str, Known], share: float
 ) -> Iterator[tuple[ProbeResult, LaunchResult, Cost, str]]:
     """The launches that take longer by more than `share` of what is on record, with what to say."""
     for name, cost, (result, launch) in named(results):
         before = known.get(name)
         took = cost["microseconds"]
-        if before is None or took is None or took <= before["microseconds"] * (1 + share):
+        if before is None or took is None or took <= before.microseconds * (1 + share):
             continue
-        grown = took / before["microseconds"] - 1
+        grown = took / before.microseconds - 1
         told = f"{grown:.0%} slower than on record: {microseconds(took)}, was {microseconds(before['microseconds'])}"
-        if before.get("compiler") != cost["compiler"]:
+        if before.compiler != cost["compiler"]:
             told += f" ({cost['compiler']}, was {before.get('compiler')})"
         yield result, launch, cost, told
