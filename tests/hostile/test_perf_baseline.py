@@ -100,7 +100,7 @@ def test_what_is_no_file_of_ours_is_one_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "share", ["nan%", "inf", "-5%", "-0%", "1e999%", "5%%", "٥%", " 5%", "9" * 5000, "0x5%", "_5", ""]
+    "share", ["nan%", "inf", "-5%", "-0%", "1e999%", "5%%", "\u0665%", " 5%", "9" * 5000, "0x5%", "_5", ""]
 )
 def test_a_share_that_is_no_percentage(share: str, tmp_path: Path) -> None:
     from pallas_lint.cli.parser import parse_probe
