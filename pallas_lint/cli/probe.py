@@ -13,7 +13,7 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.probe import reconcile, specs, stored_runs
+from pallas_lint.probe import promela_files, reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.mesh import charts
@@ -84,13 +84,16 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
 
     recording = None
     if options.record:
-        recording = Recording.of(
-            cwd,
-            finder.for_folder(cwd),
-            replace=options.record_replace,
-            values=options.record_values,
-            stub=options.record_stub,
-        )
+        try:
+            recording = Recording.of(
+                cwd,
+                finder.for_folder(cwd),
+                replace=options.record_replace,
+                values=options.record_values,
+                stub=options.record_stub,
+            )
+        except RecordError as error:
+            raise UsageError(str(error)) from error
         # Whoever records wants the run that they know, and no longer: what is examined costs many times as much.
         conditions = evolve(conditions, stage=options.stage or "trace")
     try:
@@ -148,11 +151,9 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Con
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit", "devices")}
     told = {name: value for name, value in told.items() if value is not None}
-    if options.promela:
-        told["promela"] = str(Path(options.promela).absolute())
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
-    return evolve(configured, perf=options.perf, real=options.run, runs=runs, **told)
+    return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **told)
 
 
 def _write_html(
@@ -223,6 +224,8 @@ def _report(
     launches = [launch for result in results for launch in result.launches]
     stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
+    if options.promela:
+        errors += promela_files.write(cwd / options.promela, results)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
     documents = [launch_document(launch, cwd) for launch in launches]

@@ -155,7 +155,12 @@ def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
 
 def _events(file: Path) -> Iterator[Event]:
     """What a process has told; it may have been ended in the middle of a line."""
-    for line in file.read_text(encoding="utf-8").splitlines():
+    try:
+        lines = files.read(file).splitlines()
+    except OSError as error:
+        yield {"event": "error", "message": f"what it tells cannot be read: {error.strerror or error}"}
+        return
+    for line in lines:
         try:
             yield read_event(line)
         except ProtocolError as error:

@@ -40,7 +40,7 @@ def read_capture(text: str) -> CaptureRequest:
     return request
 
 
-def read_call(line: str) -> Call:
+def read_call(line: str | bytes) -> Call:
     """A call that a captured program has noted. Raises ProtocolError."""
     call: Call = read_as(line, Call, "call")
     return call

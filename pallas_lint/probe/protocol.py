@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Literal, TypedDict, Union, final
+from typing import Any, Literal, TypedDict, Union, cast, final
 
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
@@ -60,7 +60,7 @@ class Terms(TypedDict):
     targets: list[str]
     perf: bool  # tell what each launch costs, too
     devices: int | None  # how many the function sees
-    promela: str | None  # a folder for models of kernels on several devices
+    promela: bool  # tell models of kernels on several devices
     runs: bool  # run kernels in interpret mode
     real: bool  # run them on the device that is there, too
     stage: str | None
@@ -296,6 +296,7 @@ class Told(TypedDict, total=False):
     figures: dict[str, int]  # that the compiler tells
     cost: Cost
     states: int  # steps that were looked at, of devices
+    model: str  # of what devices do, for spin
 
 
 class Outcome(Told, total=False):
@@ -466,18 +467,16 @@ def read_event(line: str | bytes) -> Event:
     kind: Any = (StageEnd if "launch" in message else TaskEnd) if name == "end" else _EVENTS.get(str(name))
     if kind is None:
         raise ProtocolError(f"there is no event {name!r:.80}")
-    event: Event = _checked(message, kind, f"event {name!r}")
-    return event
+    return cast("Event", _checked(message, kind, f"event {name!r}"))
 
 
 def read_request(line: str | bytes) -> Request:
     """The request on a line. Raises ProtocolError."""
     message = _object(line)
-    request: Request = _checked(message, ModulesRequest if "modules" in message else FunctionRequest, "request")
-    return request
+    return cast("Request", _checked(message, ModulesRequest if "modules" in message else FunctionRequest, "request"))
 
 
-def read_as(line: str, kind: Any, what: str) -> Any:
+def read_as(line: str | bytes, kind: Any, what: str) -> Any:
     """The message of one kind on a line. Raises ProtocolError."""
     return _checked(_object(line), kind, what)
 
@@ -485,7 +484,7 @@ def read_as(line: str, kind: Any, what: str) -> Any:
 def _object(line: str | bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
-    except ValueError:  # not UTF-8 either
+    except (ValueError, RecursionError):  # not UTF-8 either
         message = None
     if not isinstance(message, dict):
         shown = line if isinstance(line, str) else line.decode("utf-8", "replace")

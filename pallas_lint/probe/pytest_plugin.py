@@ -84,11 +84,14 @@ class _Examiner:
         self.recording: Recording | None = None
         self.recorded: str | None = None
         if _records(config):
-            from pallas_lint.probe.recorded import Recording
+            from pallas_lint.probe.recorded import RecordError, Recording
             from pallas_lint.records import evolve
 
             chosen = {name: bool(config.getoption(f"{_RECORD}-{name}")) for name in _RECORDINGS}
-            self.recording = Recording.of(config.rootpath, settings, **chosen)
+            try:
+                self.recording = Recording.of(config.rootpath, settings, **chosen)
+            except RecordError as error:
+                raise pytest.UsageError(str(error)) from error
             self.conditions = evolve(self.conditions, stage="trace")
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         if _FOLDER not in os.environ:  # else a process of pytest-xdist, or pytest under `pallas-lint probe --capture`

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import time
 from typing import TYPE_CHECKING
 
-from pallas_lint.config.bounds import project_root
+from pallas_lint.config.bounds import bounds, project_root
+from pallas_lint.config.settings import shown_path
 from pallas_lint.probe.capture_protocol import read_call
 from pallas_lint.probe.protocol import ProtocolError
 from pallas_lint.records import frozen
-from pallas_lint.run.project import bounds_of
+from pallas_lint.run.known_calls import outside_of_project
+from pallas_lint.text import files
 from pallas_lint.witnesses import shapes_file
 from pallas_lint.witnesses.values import check
 from pallas_lint.witnesses.witness import ValueProblem, Witness
@@ -20,6 +26,11 @@ if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
     from pallas_lint.probe.capture_protocol import Call
     from pallas_lint.probe.capture_protocol import Recording as Terms
+
+
+_LONGEST_WAIT = 10.0  # seconds for other recordings to be written; one that stands still holds up no other
+_PAUSE = 0.02
+_TRIES = 20  # to write a file that other programs write at the same time
 
 
 class RecordError(Exception):
@@ -46,12 +57,15 @@ class Recording:
 
     @classmethod
     def of(cls, cwd: Path, settings: Settings, *, replace: bool, values: bool, stub: bool) -> Recording:
-        """Into the file that lint reads, or would read, in a folder's project."""
+        """Into the file that lint reads, or would read, in a folder's project. Raises RecordError."""
         if settings.shapes:
             file, root = settings.root / settings.shapes, settings.root
         else:
             file = shapes_file.found(cwd) or project_root(cwd) / shapes_file.NAME
             root = file.parent
+        reason = outside_of_project(file, settings)
+        if reason is not None:
+            raise RecordError(f"{shown_path(file, cwd)}: cannot be written: {reason}")
         return cls(file, root, replace, values, stub)
 
     @property
@@ -65,26 +79,76 @@ class Recording:
         Raises RecordError.
         """
         shown = self.file.relative_to(cwd).as_posix() if self.file.is_relative_to(cwd) else self.file.name
-        new = list(_calls(folder))
+        try:
+            new = list(_calls(folder))
+        except OSError as error:
+            raise RecordError(f"{shown}: what was noted cannot be read: {error.strerror or error}") from error
         if not new:
             return Recorded(f"{shown}: no call of this project's functions led to a launch", 0)
-        known = shapes_file.Shapes() if self.replace else shapes_file.read(self.file, shown)
-        for problem in known.problems:
-            raise RecordError(f"{shown}:{problem.line}: {problem.message}; mend it, or write it anew by replacing it")
-        kept = shapes_file.merged(known.witnesses, new)
         try:
-            changed = shapes_file.write(self.file, kept, bounds_of(self.file, cwd))
+            kept, changed = self._update(new, shown)
         except OSError as error:
             raise RecordError(f"{shown}: cannot be written: {error.strerror or error}") from error
         calls, functions = len(kept), len({each.function for each in kept})
         told = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
         return Recorded(f"{shown}: {told}{'' if changed else ', as before'}", len(new))
 
+    def _update(self, new: list[Witness], shown: str) -> tuple[tuple[Witness, ...], bool]:
+        """Write the calls; returns those that are in the file now, and whether it changed.
+
+        Raises RecordError, OSError.
+        """
+        with _one_at_a_time(self.file.parent):
+            for _ in range(_TRIES):
+                before = shapes_file.content(self.file)
+                kept = shapes_file.merged(() if before is None else self._known(before, shown), new)
+                if shapes_file.replace(self.file, before, kept, bounds(self.root)):
+                    return kept, before != shapes_file.render(kept).encode()
+        raise RecordError(f"{shown}: not written: other programs keep changing it")
+
+    def _known(self, before: bytes, shown: str) -> tuple[Witness, ...]:
+        """The calls that stay in a file. Raises RecordError where it is not to be written."""
+        if self.replace:
+            if not shapes_file.is_ours(before):
+                raise RecordError(f"{shown}: not replaced: it is no shapes file of pallas-lint; remove it yourself")
+            return ()
+        known = shapes_file.decoded(before, shown)
+        for problem in known.problems:
+            raise RecordError(f"{shown}:{problem.line}: {problem.message}; mend it, or write it anew by replacing it")
+        return known.witnesses
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Context that one process at a time is in, so that no recording undoes another, where the system has locks.
+
+    Raises OSError.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    end = time.monotonic() + _LONGEST_WAIT
+    try:
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_PAUSE)
+            except OSError:  # file systems of other machines may have none
+                break
+        yield
+    finally:
+        os.close(handle)
+
 
 def _calls(folder: Path) -> Iterator[Witness]:
-    """What was noted; a process may have been ended in the middle of a line."""
+    """What was noted; a process may have been ended in the middle of a line. Raises OSError."""
     for file in sorted(folder.glob("*.calls")):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in files.read(file).splitlines():
             try:
                 call = read_call(line)
             except ProtocolError:

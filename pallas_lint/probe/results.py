@@ -65,6 +65,7 @@ class LaunchResult:
     facts: Facts
     stages: list[Stage] = field(factory=list)
     costs: list[Cost] = field(factory=list)  # by target
+    model: str | None = None  # in Promela, where that was asked for
 
     @property
     def kernel(self) -> str:
@@ -173,7 +174,9 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], event.get("detail"))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
     stage.states = event.get("states")
-    found[event["launch"]].add(stage)
+    launch = found[event["launch"]]
+    launch.model = event.get("model", launch.model)
+    launch.add(stage)
 
 
 def _task_ended(event: TaskEnd, result: ProbeResult) -> None:

@@ -34,7 +34,7 @@ class Conditions:
     runs: bool = True  # run kernels in interpret mode
     real: bool = False  # run kernels on the device that is there
     devices: int | None = None  # that functions see
-    promela: str | None = None  # the folder for models of kernels on several devices
+    promela: bool = False  # tell models of kernels on several devices
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> Conditions:

@@ -52,7 +52,11 @@ def _table_misfit(value: Any, kind: Any, fields: dict[str, Any], where: str) -> 
 
 
 def _unlike(value: Any, where: str) -> str:
-    return f"`{where.lstrip('.') or 'it'}` is {json.dumps(value)[:80]}"
+    try:
+        shown = json.dumps(value)[:80]
+    except RecursionError:
+        shown = "nested too deeply"
+    return f"`{where.lstrip('.') or 'it'}` is {shown}"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.extension import is_in_project
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.callers import Callers
     from pallas_lint.witnesses.shapes_file import Shapes
     from pallas_lint.witnesses.witness import Witness
+
+
+def outside_of_project(shapes: Path, settings: Settings) -> str | None:
+    """Why a shapes file is neither read nor written; None for one of the project, or that the command line names."""
+    folder = settings.root if settings.shapes else shapes.parent
+    if settings.origins.get("shapes") == "--shapes" or is_in_project(shapes, folder):
+        return None
+    real = os.path.realpath(shapes)
+    return f"it leads out of the project, to {real}; only the command line may name such a file, with --shapes"
 
 
 @define(eq=False)
@@ -113,10 +123,11 @@ class KnownCalls:
         known = self._shapes.get(place)
         if known is None:
             shown = place.as_posix() if self.project.absolute_names else shown_path(place, self.project.cwd)
-            known = shapes_file.read(place, shown)
-            named_by_user = settings.origins.get("shapes") == "--shapes"
-            if not named_by_user and not is_in_project(place, root or place.parent):
-                known = known.without_content()
+            reason = outside_of_project(place, settings)
+            if reason is None:
+                known = shapes_file.read(place, shown)
+            else:
+                known = shapes_file.Shapes(problems=(LintError(shown, f"cannot read the shapes file: {reason}"),))
             known = self._shapes[place] = evolve(known, file=place, shown=shown, root=root or place.parent)
         return known
 

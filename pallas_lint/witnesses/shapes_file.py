@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import LintError
-from pallas_lint.records import evolve, field, frozen
+from pallas_lint.records import field, frozen
 from pallas_lint.text import files, paths
 from pallas_lint.witnesses.choice import MOST, choose
 from pallas_lint.witnesses.witness import ValueProblem, Witness
@@ -61,12 +61,6 @@ class Shapes:
             found.setdefault(each.function.partition("::")[0], []).append(each)
         return {path: tuple(calls) for path, calls in found.items()}
 
-    def without_content(self) -> Shapes:
-        """The same, where nothing of the file may be quoted: it lies outside of the project whose settings name it."""
-        message = "the shapes file cannot be read (nothing is quoted of a file outside of the project)"
-        problems = [LintError(each.path, message, each.line) for each in self.problems]
-        return evolve(self, lines={}, problems=tuple(problems))
-
     @property
     def gone(self) -> list[str]:
         """The functions of modules that are not there any more."""
@@ -92,6 +86,11 @@ def read(file: Path, shown: str) -> Shapes:
         return Shapes()
     except OSError as error:
         return Shapes(problems=(LintError(shown, f"cannot read the shapes file: {error.strerror or error}"),))
+    return decoded(data, shown)
+
+
+def decoded(data: bytes, shown: str) -> Shapes:
+    """What the bytes of a file say."""
     try:
         return parse(data.decode("utf-8"), shown)
     except UnicodeDecodeError as error:
@@ -112,7 +111,7 @@ def parse(text: str, shown: str) -> Shapes:
     except (ValueError, RecursionError):
         return _broken(shown, "cannot read the shapes file: nested too deeply, or a number of too many digits", 1)
     version = document.get("version")
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         return _broken(shown, f"the shapes file has version {version}: this pallas-lint reads version {VERSION}", 1)
     lines = _lines_of(text)
     witnesses: list[Witness] = []
@@ -215,13 +214,34 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def write(file: Path, witnesses: Iterable[Witness], inside: Path | None) -> bool:
-    """Have the file hold these calls; whether that changed it. `inside` as in `files.draft`. Raises OSError."""
-    data = render(witnesses).encode()
+def content(file: Path) -> bytes | None:
+    """The bytes of a file; None where there is none. Raises OSError."""
     try:
-        if files.read(file, _LARGEST) == data:
-            return False
+        return files.read(file, _LARGEST)
     except FileNotFoundError:
-        pass
-    files.write(file, data, inside)
+        return None
+
+
+def is_ours(data: bytes) -> bool:
+    """Whether the content of a file is that of a shapes file, and not of something else that has its name."""
+    first = _HEAD.partition("\n")[0].encode()
+    return data.partition(b"\n")[0].rstrip(b"\r") == first or not decoded(data, "").problems
+
+
+def replace(file: Path, before: bytes | None, witnesses: Iterable[Witness], inside: Path) -> bool:
+    """Have the file, which held `before`, hold these calls; False where it holds something else by now.
+
+    `inside` as in `files.draft`. Raises OSError.
+    """
+    data = render(witnesses).encode()
+    if data == before:
+        return True
+    drafted = files.draft(file, data, inside)
+    try:
+        if content(file) != before:
+            return False
+        drafted.put()
+        files.remove_leftovers(drafted.folder)
+    finally:
+        drafted.drop()
     return True

@@ -18,7 +18,7 @@ from pallas_lint.server.workspace.client_settings import client_commands
 from pallas_lint.config.bounds import project_root
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.settings import SettingsError
-from pallas_lint.probe.recorded import Recording
+from pallas_lint.probe.recorded import RecordError, Recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,5 +63,8 @@ def _asked(ls: PallasServer, file: Path) -> Tests:
         python = find_python(file.parent, folder.client.interpreter or settings.probe.get("python"))
     except (InterpreterError, SettingsError) as error:
         raise Failed(str(error)) from error
-    recording = Recording.of(file.parent, settings, replace=False, values=False, stub=False)
+    try:
+        recording = Recording.of(file.parent, settings, replace=False, values=False, stub=False)
+    except RecordError as error:
+        raise Failed(str(error)) from error
     return Tests(python, project_root(file.parent), recording)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.witnesses.choice import MOST, choose
-from pallas_lint.witnesses.shapes_file import merged, parse, read, render, write
+from pallas_lint.witnesses.shapes_file import content, merged, parse, read, render, replace
 from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
@@ -81,10 +81,11 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 
 def test_recording_again_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    assert write(file, [CALL], tmp_path)
-    before = file.read_text()
-    assert not write(file, merged(read(file, "s.toml").witnesses, [CALL]), tmp_path)
-    assert file.read_text() == before == TEXT
+    assert replace(file, None, [CALL], tmp_path)
+    before = content(file)
+    assert replace(file, before, merged(read(file, "s.toml").witnesses, [CALL]), tmp_path)
+    assert content(file) == before
+    assert file.read_text() == TEXT
 
 
 names = st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True)

@@ -11,11 +11,30 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from .events import Access, Astray, Copy, Event, Lines, Moment, Region, Semaphore, Signal, Wait
+from .system import TooMuch
+
+FIRST_LINE = "/* A kernel on several devices, as pallas-lint models it. */"
+_LARGEST = 4 << 20  # characters: it grows with the product of copies and accesses
 
 
 def model(lines: Lines, title: str = "kernel") -> str:
-    """The text of a model. A copy is in phase 1 while it reads, in 2 while it only writes, in 3 when it is over."""
-    return "\n".join(_Model(lines).text(title)) + "\n"
+    """The text of a model. A copy is in phase 1 while it reads, in 2 while it only writes, in 3 when it is over.
+
+    Raises TooMuch.
+    """
+    parts, size = [FIRST_LINE], 0
+    for part in _Model(lines).text(title):
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST:
+            raise TooMuch(f"it would be larger than {_LARGEST >> 20} MiB")
+    return "\n".join(parts) + "\n"
+
+
+def _commented(text: str) -> str:
+    """A comment in one line: names of kernels and devices are any text, and spin compiles what stands outside."""
+    plain = "".join(each if each.isprintable() else "?" for each in text)
+    return f"/* {plain.replace('*/', '* /')} */"
 
 
 class _Model:
@@ -33,10 +52,10 @@ class _Model:
         self.units = {semaphore: math.gcd(*given) or 1 for semaphore, given in amounts.items()}
 
     def text(self, title: str) -> Iterator[str]:
-        yield f"/* {title} on {', '.join(self.lines.names)} */"
+        yield _commented(f"{title} on {', '.join(self.lines.names)}")
         for semaphore, number in self.semaphores.items():
             unit = f", in units of {self.units[semaphore]} bytes" if semaphore.kind == "dma" else ""
-            yield f"/* semaphores[{number}]: {semaphore.shown} of {self.lines.names[semaphore.home]}{unit} */"
+            yield _commented(f"semaphores[{number}]: {semaphore.shown} of {self.lines.names[semaphore.home]}{unit}")
         yield f"int semaphores[{len(self.semaphores) or 1}];"
         yield f"byte phase[{len(self.copies) or 1}];"
         yield "byte over;"
@@ -46,7 +65,7 @@ class _Model:
                 for statement in self._statement((at, index), event):
                     where = f"line {event.place['line']}" if event.place is not None else ""
                     note = ", ".join(part for part in (where, event.step) if part)
-                    yield f"  {statement}" + (f"  /* {note} */" if note else "")
+                    yield f"  {statement}" + (f"  {_commented(note)}" if note else "")
             yield "  over++\n}"
         yield from self._engine()
         yield from self._end()

@@ -126,7 +126,7 @@ def slower(
         if before is None or took is None or took <= before.microseconds * (1 + share):
             continue
         grown = took / before.microseconds - 1
-        told = f"{grown:.0%} slower than on record: {microseconds(took)}, was {microseconds(before['microseconds'])}"
+        told = f"{grown:.0%} slower than on record: {microseconds(took)}, was {microseconds(before.microseconds)}"
         if before.compiler != cost["compiler"]:
-            told += f" ({cost['compiler']}, was {before.get('compiler')})"
+            told += f" ({cost['compiler']}, was {before.compiler})"
         yield result, launch, cost, told

@@ -217,7 +217,7 @@ class _Examination:
     def _verify(self) -> Outcome:
         targets = [devices.parse(text).device for text in self.terms["targets"]]
         two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
-        outcome = verify.examine(self.launch, self.terms["promela"], self.at, two_cores=two_cores)
+        outcome = verify.examine(self.launch, modelled=self.terms["promela"], two_cores=two_cores)
         self.hangs = any(problem["kind"] == "deadlock" for problem in outcome.get("problems", ()))
         return outcome
 

@@ -24,13 +24,13 @@ def concerns(launch: Launch) -> bool:
     return launch.backend in (None, "tpu") and any("semaphore" in name or "dma" in name for name in launch.primitives)
 
 
-def examine(launch: Launch, folder: str | None, at: int, *, two_cores: bool) -> Outcome:
-    """The verdicts; with a `folder`, the model is left there for spin. Raises Missing where there is no model.
+def examine(launch: Launch, *, modelled: bool, two_cores: bool) -> Outcome:
+    """The verdicts; where it is to be `modelled`, the model for spin, too. Raises Missing where there is no model.
 
     `two_cores`: whether it may run on a chip that has two, and that share the points of a parallel axis out.
     """
     try:
-        return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, folder, at, two_cores)
+        return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, modelled, two_cores)
     except Unmodelled as error:
         raise devices.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
     except TooMuch as error:
@@ -46,12 +46,8 @@ def _where(error: Unmodelled, launch: Launch) -> str:
     return f" (line {place['line']})" if near else f" ({Path(place['file']).name}, line {place['line']})"
 
 
-def _on_devices(launch: Launch, folder: str | None, at: int, two_cores: bool) -> Outcome:
+def _on_devices(launch: Launch, modelled: bool, two_cores: bool) -> Outcome:
     lines = lines_of(launch)
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        name = f"{launch.kernel}-{at}"
-        Path(folder, f"{name}.pml").write_text(model(lines, name), encoding="utf-8")
     found = judge(lines)
     mesh = " x ".join(f"{name} = {size}" for name, size in lines.axes.items()) or "one device"
     detail = f"{mesh}: {_looked_at(lines)}"
@@ -59,7 +55,13 @@ def _on_devices(launch: Launch, folder: str | None, at: int, two_cores: bool) ->
     if two_cores and launch.shared_axis is not None and not (found.found or lines.axes or lines.has_barrier):
         found = _on_two_cores(launch, launch.shared_axis)
         detail += "; two cores, too"
-    return _told(found.found, detail, found.steps)
+    told = _told(found.found, detail, found.steps)
+    if modelled:
+        try:
+            told["model"] = model(lines, launch.kernel)
+        except TooMuch as error:
+            told["detail"] = f"{detail}; no model: {error}"
+    return told
 
 
 def _on_two_cores(launch: Launch, axis: int) -> Verdicts:
