@@ -207,7 +207,10 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         launch = found[int(number)]
         # A slow interpreter says nothing about a kernel that cannot wait for ever.
         slow = kind == "deadline" and stage in ("interpret", "checks") and not launch.facts.get("waits")
-        launch.add(Stage(stage, target or None, None if slow else False, 0.0, how, [problem]))
+        # Nor does it say anything that there is more to judge than there is room for.
+        unjudged = stage == "verify" and kind != "crash"
+        detail = f"not judged: {how}" if unjudged else how
+        launch.add(Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, [problem]))
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
 ASSETS = Path(__file__).parent.parent / "assets"
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")  # names of kernels may have any
 
 
 def write(
@@ -70,6 +71,7 @@ def page(body: str) -> str:
     """A whole page that needs nothing else."""
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
+    body = _CONTROL.sub("\ufffd", body)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Pallas probe</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
