@@ -35,7 +35,8 @@ BROKEN = (
     ("hex", f"[assume]\nn = 0x{'f' * 20_000}", 2, "assume.n: a number of more than 64 bits"),
     ("memory", f"[probe]\nmemory-limit = 0x{'f' * 20_000}", 2, "probe.memory-limit: a number of more than 64 bits"),
     ("option", f"[rules.PAL101]\na = 0x{'f' * 20_000}", 1, "rules: a number of more than 64 bits"),
-    ("deep", f"[rules.PAL101{'.a' * 400}]\n", 1, "rules: nested too deeply"),
+    ("deep", f"[rules.PAL101{'.a' * 40}]\n", 1, "rules: nested too deeply"),
+    ("key", f"[rules.PAL101{'.a' * 400}]\n", 1, "invalid TOML: a key has more than 64 parts"),
     ("nested", f"exclude = {'[' * 5000}", None, "nested too deeply"),
     ("kind", "extend = 1", 1, "extend: expected a string"),
 )
