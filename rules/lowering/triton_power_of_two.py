@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.dataflow import goes_nowhere
-from pallas_lint.kernels.facts.defaults import default_of
+from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Ref, Seq, from_dim
 from pallas_lint.records import frozen

@@ -11,6 +11,7 @@ from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.library.operands import broadcast, shape
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
+from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Sym
 from pallas_lint.rule import Example, Rule
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.kinds import Element
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Shape
+    from pallas_lint.kernels.model.values import Shape, Value
 
 
 class StoreMismatch(Rule):
@@ -55,8 +56,9 @@ class StoreMismatch(Rule):
     ## Known limits
 
     Judges what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
-    is. Dimensions known by name only are compared with 1, as a warning; names are not compared with other names or
-    numbers. 64-bit dtypes count as those of 32 bits that they become without `jax_enable_x64`.
+    is. Dimensions known by name only are compared with 1, as a warning, unless the code itself provides for 1: by a
+    parameter's default, or as a bound (`max(n // 8, 1)`); names are not compared with other names or numbers. 64-bit
+    dtypes count as those of 32 bits that they become without `jax_enable_x64`.
 
     ## References
 
@@ -198,8 +200,21 @@ def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
         return Severity.ERROR
     # `(n, 1)` for `(n, m)`: it fits where m is 1. With two such dimensions, `(1, n)` for `(n, 1)`, it may well be.
     differing = [one if other == 1 else other for one, other in pairs if one != other and 1 in (one, other)]
-    likely = len(differing) == 1 and isinstance(differing[0], Sym) and differing[0].default != Const(1)
+    likely = len(differing) == 1 and isinstance(differing[0], Sym) and not _may_be_one(differing[0])
     return Severity.WARNING if likely else None
+
+
+def _may_be_one(size: Value) -> bool:
+    """Whether the code itself provides for the size 1: by the defaults of parameters, or as a bound, `max(n, 1)`."""
+    usual = default_of(size)
+    if usual is not None:
+        return usual == 1
+    if not isinstance(size, Sym) or size.operation is None:
+        return False
+    symbol, left, right = size.operation
+    if symbol in ("max", "min"):
+        return _may_be_one(left) or _may_be_one(right)
+    return symbol == "*" and _may_be_one(left) and _may_be_one(right)
 
 
 def _is_size(size: int | Sym | None) -> bool:

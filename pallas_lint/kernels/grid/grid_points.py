@@ -66,7 +66,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _SYMBOLS: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
     "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": _left_shift,
-    ">>": operator.rshift, "cdiv": _ceiling_division,
+    ">>": operator.rshift, "cdiv": _ceiling_division, "max": max, "min": min,
 }  # fmt: skip
 _AND = frozenset({"logical_and", "bitwise_and"})
 _OR = frozenset({"logical_or", "bitwise_or"})

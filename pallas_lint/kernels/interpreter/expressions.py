@@ -218,7 +218,11 @@ def _unary(interp: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
         if isinstance(node.operator, nodes.BitInvert) and isinstance(value.value, int):
             return Const(~value.value)
         return value
-    return Sym(f"-{value.text}", value.owner) if isinstance(value, Sym) else UNKNOWN
+    if not isinstance(value, Sym) or isinstance(node.operator, nodes.Plus):
+        return value if isinstance(value, Sym) else UNKNOWN
+    if isinstance(node.operator, nodes.Minus):
+        return Sym(f"-{value.text}", value.owner, operation=("-", Const(0), value))
+    return Sym(f"~{value.text}", value.owner, operation=("^", value, Const(-1)))
 
 
 def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Value:

@@ -481,12 +481,14 @@ class Interpreter(Recorder):
             self.lose_sight()  # it may run what it is given
         if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
             # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
-            if isinstance(decorating, Func) and isinstance(value, Func):
-                result = self.call_function(decorating, Arguments([value]))
+            if isinstance(decorating, Func | Instance) and isinstance(value, Func):
+                result = self.call(decorating, Arguments([value]), decorator)
                 if isinstance(result, CallResult) and result.launch is not None:
                     return result
             return spreading.decorated(value, decorating)
         result = wrappers.decorate(self, decorating, value, decorator)
+        if result is UNKNOWN and self.kernel is not None and isinstance(value, Func):
+            self.lose_sight()  # the decorator may run it
         return spreading.decorated(value, decorating) if result is UNKNOWN else result
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:

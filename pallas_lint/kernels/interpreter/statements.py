@@ -13,9 +13,12 @@ from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, spreading
+from pallas_lint.kernels.library.host import type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.known_names import name_of
 from pallas_lint.kernels.model.scope import Env, Turns, fork, merge, repeat, turn
 from pallas_lint.kernels.model.trace import Guard, refs_in
 from pallas_lint.kernels.model.values import (
@@ -28,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     Func,
     Instance,
     Ref,
+    Seq,
     Sym,
     Value,
     truth,
@@ -44,6 +48,11 @@ if TYPE_CHECKING:
 _MOST_ITEMS = 8  # of a loop that is run element by element
 _MOST_TURNS = 256  # of loops in loops, together
 _MOST_ROUNDS = 32  # of a `while` whose condition is known each time
+# What is raised where Python asks for the value of what is traced, and what catches it.
+_FOR_TRACERS = frozenset(
+    "BaseException Exception TypeError JAXTypeError ConcretizationTypeError TracerBoolConversionError"
+    " TracerIntegerConversionError TracerArrayConversionError".split()
+)
 _SUPPRESSES = re.compile(r"\bsuppress\s*\(")
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
@@ -250,7 +259,8 @@ def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> bool:
 
 def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
     outside = bool(node.handlers) and interp.kernel is None
-    caught = _caught(interp, node) if outside and _is_swallowed(node) else nullcontext()
+    expected = _is_swallowed(node) if interp.kernel is None else _expects_tracers(interp, node, env)
+    caught = _caught(interp, node) if node.handlers and expected else nullcontext()
 
     def attempt() -> bool:
         with interp.maybe() if interp.calling and outside else nullcontext(), caught:
@@ -281,6 +291,16 @@ def _caught(interp: Interpreter, node: nodes.Node) -> AbstractContextManager[Non
 def _is_swallowed(node: nodes.Try) -> bool:
     """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
     return any(not any(isinstance(each, nodes.Raise) for each in walk(handler.body)) for handler in node.handlers)
+
+
+def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
+    """Whether a handler is for what jax raises where Python asks for the value of what is traced: a `TypeError`."""
+    for handler in node.handlers:
+        wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
+        classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
+        if any(each == NONE or last_part(name_of(each)) in _FOR_TRACERS for each in classes):
+            return True
+    return False
 
 
 def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
@@ -372,6 +392,9 @@ def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env:
         return True if True in found else None if None in found else False
     if isinstance(pattern, nodes.MatchValue):
         return equal(interp.evaluate(pattern.value, env), subject)
+    if isinstance(pattern, nodes.MatchClass):
+        of_class = type_tests.instance_of(subject, interp.evaluate(pattern.cls, env))
+        return None if of_class and (pattern.patterns or pattern.kwds) else of_class
     if isinstance(pattern, nodes.MatchSingleton) and isinstance(subject, Const):
         return subject == interp.evaluate(pattern.value, env)
     return None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
-from pallas_lint.kernels.library.host import classes, known_numbers
+from pallas_lint.kernels.library.host import known_numbers, type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
-from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.symbols import arithmetic, owner_of
+from pallas_lint.kernels.model.symbols import arithmetic, default_number
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
@@ -25,7 +25,6 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     DType,
     External,
-    Func,
     Instance,
     Ref,
     Seq,
@@ -124,13 +123,13 @@ def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     if len(values) == 1:
         items = items_of(values[0])
         values = values if items is None else list(items) or [arguments.keywords.get("default", UNKNOWN)]
-    if values and all(isinstance(value, Const) and isinstance(value.value, int | float) for value in values):
-        numbers = [value.value for value in values if isinstance(value, Const)]
-        return Const(max(numbers) if name.endswith("max") else min(numbers))
-    if all(isinstance(value, Const | Sym) for value in values) and any(isinstance(value, Sym) for value in values):
-        texts = sorted(value.text if isinstance(value, Sym) else repr(value.value) for value in values)  # type: ignore[union-attr]
-        return Sym(f"{last_part(name)}({','.join(texts)})", owner_of(*values))
-    return UNKNOWN
+    numbers = [value for value in values if isinstance(value, Const) and isinstance(value.value, int | float)]
+    symbols = [value for value in values if isinstance(value, Sym)]
+    if not values or len(numbers) + len(symbols) != len(values):
+        return UNKNOWN
+    # Numbers first, so that those that are known become one, and names in order: `max(a, b)` is `max(b, a)`.
+    symbols.sort(key=lambda symbol: symbol.text)
+    return reduce(partial(arithmetic, last_part(name)), [*numbers, *symbols])
 
 
 def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -211,7 +210,9 @@ def _cast(kind: type) -> Model:
             return UNKNOWN
         # What is computed with integers stays what it is; a quotient does not.
         same = kind is int and not _divides(value)
-        return value if same else Sym(f"{kind.__name__}({value.text})", value.owner)
+        usual = default_number(value)
+        default = None if usual is None else Const(kind(usual))
+        return value if same else Sym(f"{kind.__name__}({value.text})", value.owner, default)
 
     return run
 
@@ -222,64 +223,6 @@ def _divides(value: Value) -> bool:
         return False
     symbol, left, right = value.operation
     return symbol == "/" or _divides(left) or _divides(right)
-
-
-def _getattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if len(arguments.positional) < 2 or not isinstance(arguments.positional[1], Const):
-        return UNKNOWN
-    owner, attribute = arguments.positional[0], str(arguments.positional[1].value)
-    if isinstance(owner, External) and len(arguments.positional) > 2:
-        there = interp.api_present(f"{owner.name}.{attribute}")
-        default = arguments.positional[2]
-        found = External(f"{owner.name}.{attribute}")
-        return found if there is True else default if there is False else join(found, default)
-    if len(arguments.positional) > 2 and not _surely_has(interp, owner, attribute):
-        return UNKNOWN
-    return members.attribute_of(interp, owner, attribute, node)
-
-
-def _surely_has(interp: Interpreter, owner: Value, attribute: str) -> bool:
-    """Whether an object made here, or an array, has an attribute."""
-    if isinstance(owner, Instance):
-        return attribute in owner.attributes or classes.class_member(interp, owner.cls, attribute) is not None
-    return isinstance(owner, Array) and attribute in ("shape", "dtype", "ndim", "size")
-
-
-def _hasattr(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if len(arguments.positional) == 2 and isinstance(arguments.positional[1], Const):
-        owner = arguments.positional[0]
-        if isinstance(owner, External):
-            there = interp.api_present(f"{owner.name}.{arguments.positional[1].value}")
-            return UNKNOWN if there is None else Const(there)
-        if _surely_has(interp, owner, str(arguments.positional[1].value)):
-            return Const(True)
-    return UNKNOWN
-
-
-def _isinstance(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    if len(arguments.positional) != 2:
-        return UNKNOWN
-    value, kinds = arguments.positional
-    if isinstance(value, Instance):
-        every = kinds.items if isinstance(kinds, Seq) else (kinds,)
-        return Const(True) if any(isinstance(kind, Class) and _derives(value.cls, kind) for kind in every) else UNKNOWN
-    if isinstance(kinds, Class) and isinstance(value, Array | Const | Seq | Dictionary):
-        return Const(False)
-    names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
-    if isinstance(value, Array) and value.is_tracer:
-        if names and all(kind.startswith("builtins.") for kind in names):
-            return Const(False)
-        if names & {"jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"}:
-            return Const(True)
-    if isinstance(value, Const) and names and all(kind.startswith("builtins.") for kind in names):
-        return Const(any(f"builtins.{base.__name__}" in names for base in type(value.value).__mro__))
-    if isinstance(value, Seq) and names <= {"builtins.tuple", "builtins.list"} and names:
-        return Const(f"builtins.{value.kind}" in names)
-    return UNKNOWN
-
-
-def _derives(cls: Class, base: Class) -> bool:
-    return cls is base or any(isinstance(each, Class) and _derives(each, base) for each in cls.bases)
 
 
 def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -310,13 +253,6 @@ def _any_all(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     if decisive in flags:
         return Const(decisive)
     return UNKNOWN if None in flags or value.open else Const(not decisive)
-
-
-def _callable(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
-    if isinstance(value, Func | Class):
-        return Const(True)
-    return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
 
 
 def _static(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -370,10 +306,12 @@ _ASKED: dict[str, Model] = {
     "promote_types": _result_type,
     "shape": _shape,
     "itemsize_bits": _itemsize_bits,
+    "ndim": type_tests.rank,
+    "isscalar": type_tests.is_scalar,
 }
 # ... of which the answer is not followed, and classes of settings.
 _HELD = (
-    "finfo iinfo can_cast isdtype ndim size broadcast_shapes iscomplexobj isrealobj isscalar dtypes axis_size"
+    "finfo iinfo can_cast isdtype size broadcast_shapes iscomplexobj isrealobj dtypes axis_size"
     " ShapeDtypeStruct Precision DotAlgorithm DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers"
     " ConvDimensionNumbers ndarray"
 )
@@ -395,19 +333,19 @@ BUILTINS: dict[str, Model] = {
     "builtins.int": _cast(int),
     "builtins.float": _cast(float),
     "builtins.bool": _cast(bool),
-    "builtins.getattr": _getattr,
-    "builtins.hasattr": _hasattr,
-    "builtins.isinstance": _isinstance,
+    "builtins.getattr": type_tests.get,
+    "builtins.hasattr": type_tests.has,
+    "builtins.isinstance": type_tests.is_instance,
     "builtins.slice": _slice,
     "builtins.dict": _dict,
     "builtins.any": _any_all,
     "builtins.all": _any_all,
-    "builtins.callable": _callable,
+    "builtins.callable": type_tests.is_callable,
     "builtins.super": _super,
     "builtins.print": _static,
     "builtins.str": known_numbers.text,
     "builtins.repr": _static,
-    "builtins.type": known_numbers.type_of,
+    "builtins.type": type_tests.type_of,
     "builtins.id": _static,
     "builtins.hash": _static,
     "builtins.divmod": _of_array("jax.numpy.divmod"),

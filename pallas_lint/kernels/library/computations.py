@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
-    callbacks = [value for value in arguments.positional if isinstance(value, Func)]
-    if callbacks:
+    if any(isinstance(value, Func) for value in (*arguments.positional, *arguments.keywords.values())):
         run_callbacks(interp, name, arguments)
         return (
             interp.op(name, node, arguments, UNKNOWN)
@@ -96,11 +95,9 @@ def _numpy_random(interp: Interpreter, name: str, arguments: Arguments, node: no
 
 
 def _math(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return (
-        host_numbers.real(name, arguments)
-        if last_part(name) in host_numbers.REAL
-        else interp.made(name, arguments, node)
-    )
+    if last_part(name) in host_numbers.REAL:
+        return host_numbers.real(name, arguments)
+    return host_numbers.of_math(name, arguments) or interp.made(name, arguments, node)
 
 
 # What the functions of a module do that have no model of their own, by the beginning of their names.

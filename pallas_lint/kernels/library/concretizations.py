@@ -170,6 +170,8 @@ def demands(
     found = []
     for event in trace.events:
         if isinstance(event, Concretization):
+            if any(guard.kind == "caught" for guard in event.guards):
+                continue  # the code expects that
             sources = traced.sources(event.value)
             if sources is not None:
                 found.append((event, sources))

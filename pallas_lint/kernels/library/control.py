@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import launching
@@ -9,7 +10,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
-from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS
+from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import ACCUMULATORS, scratch_ref
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index, refs_in, stepped_index
 from pallas_lint.kernels.model.values import (
@@ -19,6 +20,7 @@ from pallas_lint.kernels.model.values import (
     CallResult,
     Const,
     Dictionary,
+    External,
     Func,
     OneOf,
     Ref,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.syntax import nodes
 
+SCOPED = f"{PALLAS}.with_scoped.function"  # what `@pl.with_scoped(...)` makes of a function
 _INITIALISED = tuple(f".{name}.init" for name in ACCUMULATORS)
 
 
@@ -155,7 +158,30 @@ def _loop_info(made: CallResult) -> CallResult:
 
 
 def _with_scoped(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
-    return _scoped(interp, body, list(made.args), dict(made.keywords), node)
+    """The decorated function allocates each time it is called."""
+    return CallResult(SCOPED, made.args, made.keywords, made.site, made.open, body)
+
+
+def call_scoped(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+    """A call of what `@pl.with_scoped(...)` made: the buffers follow the arguments."""
+    assert made.callee is not None
+    results: list[Value] = []
+    for body in options(made.callee):
+        bound = body.bind(tuple(arguments.positional), arguments.keywords) if isinstance(body, Func) else body
+        results.append(_scoped(interp, bound, list(made.args), dict(made.keywords), node))
+    return reduce(join, results)
+
+
+def _on_first_core(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+    """Where there are several cores, as `pl.when` does it for the first."""
+    mesh = None if interp.kernel is None else interp.kernel.launch.argument("mesh")
+    if is_tensorcore_mesh(mesh) and mesh.argument("num_cores", 1) == Const(1):
+        return interp.call(body, Arguments(), node)
+    core = interp.call(External("jax.lax.axis_index"), Arguments(list(made.args), dict(made.keywords)), node)
+    is_first = interp.op("jax.numpy.equal", node, Arguments([core, Const(0)]), Array((), "bool"), "operator")
+    with interp.under(Guard("when", is_first, made.site)):
+        interp.call(body, Arguments(), node)
+    return NONE
 
 
 def _run_scoped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -360,6 +386,7 @@ CONTROL: dict[str, Model] = {
     f"{PALLAS}.mosaic_gpu.nd_loop": _decorator(_loop),
     f"{PALLAS}.mosaic_gpu.dynamic_scheduling_loop": _decorator(_loop),
     f"{PALLAS}.with_scoped": _decorator(_with_scoped),
+    f"{PALLAS}.tpu.run_on_first_core": _decorator(_on_first_core),
     f"{PALLAS}.run_scoped": _run_scoped,
     f"{PALLAS}.tpu.run_scoped": _run_scoped,
     "jax.lax.fori_loop": _fori_loop,

@@ -113,3 +113,19 @@ def real(name: str, arguments: Arguments) -> Value:
         except (ArithmeticError, ValueError):
             pass
     return Array((), "f64", weak=True, host=True)
+
+
+# Functions of math that give the same for the same numbers, and take no time for small ones.
+_OF_MATH = frozenset("ceil floor trunc gcd lcm isqrt fabs fmod copysign hypot pow".split())
+
+
+def of_math(name: str, arguments: Arguments) -> Const | None:
+    """`math.gcd(96, 128)`, `math.ceil(n / 8)`: the number, where those that it is computed from are known."""
+    short, given = last_part(name), [value.value for value in arguments.positional if isinstance(value, Const)]
+    known = len(given) == len(arguments.positional) and not arguments.open and not arguments.keywords
+    if short not in _OF_MATH or not known:
+        return None
+    try:
+        return Const(getattr(math, short)(*given))
+    except (ArithmeticError, TypeError, ValueError):
+        return None

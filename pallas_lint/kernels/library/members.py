@@ -26,6 +26,7 @@ from pallas_lint.kernels.model.values import (
     OneOf,
     Ref,
     Seq,
+    Shape,
     Sym,
     Unknown,
     Value,
@@ -45,9 +46,10 @@ _ARRAY_METHODS = {
     for name in (
         "all any argmax argmin argpartition argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten"
         " max mean min nonzero prod ptp ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take"
-        " trace transpose var view"
+        " trace transpose var view choose compress"
     ).split()
 }
+_MOST_LISTED = 32  # elements of an array that `tolist` lists
 _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
 
@@ -206,6 +208,8 @@ def call_method(interp: Interpreter, method: CallResult, arguments: Arguments, n
         return _sequence_method(interp, owner, name, arguments, node, env)
     if isinstance(owner, Const) and isinstance(owner.value, str):
         return known_numbers.text_method(owner.value, name, arguments)
+    if isinstance(owner, Const) and isinstance(owner.value, int | float):
+        return known_numbers.number_method(owner.value, name, arguments)
     if isinstance(owner, Instance):
         return classes.method(interp, owner, name, arguments)
     if isinstance(owner, Dictionary):
@@ -240,19 +244,32 @@ def is_of_numpy(dtype: Value) -> bool:
 
 
 def _array_method(interp: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    if name in ("item", "tolist"):
+        interp.demand("method", owner, node, name)
+        return UNKNOWN if name == "item" or owner.shape is None else _listed(owner.shape)
+    if name in ("block_until_ready", "to_device"):
+        return owner
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
     if function is None:
-        if name in ("item", "tolist"):
-            interp.demand("method", owner, node, name)
         interp.escape(arguments, node)
-        return Array()
+        return UNKNOWN
     if name in ("reshape", "transpose") and len(arguments.positional) > 2:
         # Methods take the dimensions one by one where the functions take a tuple.
         arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
     x64 = interp.root.x64 is not None
     result = arrays.infer(function, arguments.positional, arguments.keywords, x64, arguments.open)
     return interp.op(function, node, arguments, result, "method")
+
+
+def _listed(shape: Shape) -> Value:
+    """Python's numbers, in lists, that `tolist` makes of an array."""
+    if not shape:
+        return UNKNOWN
+    length = shape[0]
+    if not isinstance(length, int) or length > _MOST_LISTED:
+        return Seq((), "list", open=True)
+    return Seq((_listed(shape[1:]),) * length, "list")
 
 
 def _ref_method(interp: Interpreter, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:

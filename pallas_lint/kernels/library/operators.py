@@ -10,6 +10,7 @@ from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.kinds import differ
+from pallas_lint.kernels.model.known_names import TRACER, UNION, name_of
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
     ENUM_MEMBER,
@@ -21,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Const,
     Dictionary,
     DType,
+    External,
     Func,
     Instance,
     OneOf,
@@ -78,6 +80,8 @@ def binary(interp: Interpreter, node: nodes.Node, symbol: str, name: str, left: 
         return interp.op(name, node, Arguments([left, right]), result, "operator")
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
+    if symbol == "|" and all(isinstance(side, External | Class) or name_of(side) == UNION for side in (left, right)):
+        return interp.made(UNION, Arguments([left, right]), node)
     if symbol == "%" and isinstance(left, Sym):
         interp.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
@@ -130,6 +134,8 @@ def equal(left: Value, right: Value) -> bool | None:
         return bool(left.value == right.value)
     if isinstance(left, Sym) and left == right:
         return True
+    if isinstance(left, External) and isinstance(right, External):
+        return _same_class(left.name, right.name)
     if isinstance(left, Instance) and isinstance(right, Instance):
         return True if left is right else _same_member(left, right)
     if isinstance(left, Seq) and isinstance(right, Seq):
@@ -140,6 +146,15 @@ def equal(left: Value, right: Value) -> bool | None:
         parts = [equal(one, other) for one, other in zip(left.items, right.items, strict=True)]
         return False if False in parts else None if None in parts else True
     return None
+
+
+def _same_class(left: str, right: str) -> bool | None:
+    """Whether two names are those of one class: one of Python's has no other name, nor has that of tracers."""
+    if left == right:
+        return True
+    return (
+        False if TRACER in (left, right) or (left.startswith("builtins.") and right.startswith("builtins.")) else None
+    )
 
 
 def _same_member(left: Instance, right: Instance) -> bool | None:
@@ -170,7 +185,7 @@ def _contains(container: Value, wanted: Value) -> bool | None:
 def _identity(left: Value, right: Value, *, negated: bool) -> Value:
     if left == NONE and right == NONE:
         return Const(not negated)
-    if isinstance(left, Instance) and isinstance(right, Instance):
+    if isinstance(left, Instance | External) and isinstance(right, Instance | External):
         same = equal(left, right)
         return UNKNOWN if same is None else Const(same is not negated)
     one, other = (left, right) if right == NONE else (right, left)

@@ -13,7 +13,18 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, RUN_STATE, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
-from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, External, Func, OneOf, Seq, Value, options
+from pallas_lint.kernels.model.values import (
+    UNKNOWN,
+    CallResult,
+    Const,
+    External,
+    Func,
+    Instance,
+    OneOf,
+    Seq,
+    Value,
+    options,
+)
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -136,6 +147,8 @@ def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, nod
         return launching.call(interp, callee, arguments, node)
     if callee.function == RUN_STATE and interp.kernel is not None:
         return control.run_state(interp, callee, arguments, node)
+    if callee.function == control.SCOPED and interp.kernel is not None:
+        return control.call_scoped(interp, callee, arguments, node)
     if callee.function in _FOREIGN:
         interp.escape_refs(arguments, node)
         return decorate(interp, callee, arguments.positional[0], node) if arguments.positional else UNKNOWN
@@ -209,8 +222,7 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
     if decorator.function in _TRANSPARENT:
         derivatives.note(interp, decorator.function, Arguments([target]), node)
         return _jit_by(interp, decorator.function, decorator, target)
-    method = isinstance(target, CallResult) and target.function.startswith("method:")  # `pl.when(ready)(copy.start)`
-    if decorator.function in CONTROL and (method or isinstance(target, Func | OneOf)):
+    if decorator.function in CONTROL and isinstance(target, Func | OneOf | Instance | External | CallResult):
         return CONTROL[decorator.function](interp, decorator.function, Arguments([target, decorator]), node)
     if is_partial(decorator) and decorator.callee is not None:
         inner = decorator.callee

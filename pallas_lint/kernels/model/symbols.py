@@ -23,8 +23,10 @@ _FOLD: dict[str, Callable[..., object]] = {
     "^": operator.xor,
     "<<": operator.lshift,
     ">>": operator.rshift,
+    "max": max,
+    "min": min,
 }
-_COMMUTATIVE = frozenset("+*&|^")
+_COMMUTATIVE = frozenset((*"+*&|^", "max", "min"))
 _NUMBERS = (int, float, complex, str)
 _LARGEST = 2**80
 
@@ -42,6 +44,8 @@ def arithmetic(symbol: str, left: Value, right: Value) -> Value:
 
 def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
     """A named expression; `a * b` and `b * a` get the same name, neutral elements vanish."""
+    if symbol in ("max", "min") and left == right:
+        return left
     if symbol in "+-" and right == Const(0):
         return left
     if symbol in ("*", "//") and right == Const(1):
@@ -104,3 +108,33 @@ def _sequences(symbol: str, left: Value, right: Value) -> Value:
                 return Seq(sequence.items * max(count.value, 0), sequence.kind, sequence.open)
             return Seq((), sequence.kind, open=True)
     return UNKNOWN
+
+
+# -- defaults ------------------------------------------------------------------------------------------------------
+
+
+def default_number(value: Value | None, taken: dict[str, int] | None = None) -> int | float | None:
+    """The number that a value is with every parameter at its default; `taken` gets those that it depends on."""
+    if isinstance(value, Const):
+        return value.value if value.kind in (int, float) else None
+    if not isinstance(value, Sym):
+        return None
+    if value.operation is None:
+        default = default_number(value.default, taken)
+        if isinstance(default, int) and taken is not None:
+            taken[value.text] = default
+        return default
+    symbol, left, right = value.operation
+    first, second = default_number(left, taken), default_number(right, taken)
+    if first is None or second is None:
+        return None
+    if symbol == "cdiv":
+        return -(-first // second) if second else None
+    result = arithmetic(symbol, Const(first), Const(second))
+    return result.value if isinstance(result, Const) and result.kind in (int, float) else None
+
+
+def default_of(value: Value | None, taken: dict[str, int] | None = None) -> int | None:
+    """The same where it is an integer."""
+    number = default_number(value, taken)
+    return number if isinstance(number, int) else None

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Instance
     from pallas_lint.syntax import Site
 
+_NUM_PROGRAMS = "jax.experimental.pallas.num_programs"
+
 
 @frozen(eq=False)
 class Guard:
     """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
 
     "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. Outside kernels, "raises"
-    is none either: the code stands in `with pytest.raises(...)`; nor "caught": somebody takes care of its failing.
+    is none either: the code stands in `with pytest.raises(...)`; nor "caught": an `except` handles its failing. In
+    kernels "caught" stands for one that handles what jax raises where Python asks for the value of what is traced.
     """
 
     kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]
@@ -49,6 +52,20 @@ class Op(WithArguments):
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
     launch: Launch | None = None  # over whose grid the code runs: what a `program_id` counts in
+    is_traced: bool = field(init=False, repr=False)  # whether the result surely is
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "is_traced", self._is_traced())
+
+    def _is_traced(self) -> bool:
+        """A function of jax returns what is traced, even from Python numbers; operators where an operand is."""
+        if self.name == _NUM_PROGRAMS:
+            return False  # the size of a static grid
+        if self.name == "jax.lax.psum" and self.args and isinstance(self.args[0], Const):
+            return False  # the size of an axis
+        if self.form == "call":
+            return True
+        return any(isinstance(operand, Ref) for operand in self.args) or any(each.is_tracer for each in self.arrays)
 
     @property
     def short(self) -> str:

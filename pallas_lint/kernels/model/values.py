@@ -187,7 +187,7 @@ class Array:
     @property
     def is_tracer(self) -> bool:
         """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
-        return not self.host and (self.origin is None or self.origin.short == "program_id")
+        return not self.host and (self.origin is None or self.origin.is_traced)
 
     @property
     def dtype(self) -> str | None:

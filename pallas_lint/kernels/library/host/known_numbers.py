@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import (
-    NONE,
     UNKNOWN,
     CallResult,
     Const,
     Dictionary,
-    External,
     Instance,
     Seq,
     Value,
@@ -34,6 +32,8 @@ _OF_TEXT = frozenset(
     "capitalize casefold count endswith find index isalnum isalpha isdigit lower lstrip partition removeprefix"
     " removesuffix replace rpartition rsplit rstrip split splitlines startswith strip title upper".split()
 )
+
+_OF_NUMBERS = frozenset(("bit_length", "bit_count", "is_integer", "conjugate"))
 
 
 def items_of(value: Value) -> tuple[Value, ...] | None:
@@ -92,6 +92,13 @@ def text_method(owner: str, name: str, arguments: Arguments) -> Value:
         return UNKNOWN
 
 
+def number_method(owner: int | float, name: str, arguments: Arguments) -> Value:
+    """`n.bit_length()`, `x.is_integer()`."""
+    if name not in _OF_NUMBERS or not hasattr(owner, name) or arguments.positional or arguments.keywords:
+        return UNKNOWN
+    return _value(getattr(owner, name)())
+
+
 def sort(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`sorted(...)` of numbers or texts."""
     items = items_of(arguments.positional[0]) if arguments.positional else None
@@ -120,11 +127,3 @@ def text(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     """`str(x)` of a number, or a text."""
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     return _value(str(value.value)) if isinstance(value, Const) else UNKNOWN
-
-
-def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """`type(x)` of what is made here, or of a constant."""
-    value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
-    if isinstance(value, Instance) and value.attributes:
-        return value.cls
-    return External(f"builtins.{value.kind.__name__}") if isinstance(value, Const) and value != NONE else UNKNOWN
