@@ -36,7 +36,7 @@ class Moment:
 def moments(trace: KernelTrace) -> Iterator[Moment]:
     """All operations and accesses of a kernel, in order."""
     events = [(at, event) for at, event in enumerate(trace.events) if isinstance(event, Op | Access)]
-    depth = max((len(_loops(event)) for _, event in events), default=0)
+    depth = max((sum(not loop.exact for loop in _loops(event)) for _, event in events), default=0)
     turns = _TURNS if len(events) * _TURNS**depth <= _MOST else _FEW if len(events) * _FEW**depth <= _MOST else 1
     return _played(events, (), turns)
 
@@ -58,18 +58,25 @@ def _played(
         end = at
         while end < len(events) and _loops(events[end][1])[depth : depth + 1] == (loops[depth],):
             end += 1
-        told = _told(events[at:end])
-        for turn in range(max(most, len(told))):
-            yield from _played(told[turn % len(told)], (*turns, (loops[depth], turn)), most)
+        if loops[depth].exact:
+            yield from _played(events[at:end], (*turns, (loops[depth], 0)), most)
+        else:
+            told = _told(events[at:end], depth)
+            for turn in range(max(most, len(told))):
+                yield from _played(told[turn % len(told)], (*turns, (loops[depth], turn)), most)
         at = end
 
 
-def _told(events: Sequence[tuple[int, Access | Op]]) -> list[Sequence[tuple[int, Access | Op]]]:
-    """The turns of a loop that are in the trace: of one with a carry it has two, which go through the same places."""
+def _told(events: Sequence[tuple[int, Access | Op]], depth: int) -> list[Sequence[tuple[int, Access | Op]]]:
+    """The turns of a loop that are in the trace: of one with a carry it has two, which go through the same places.
+
+    Turns of a loop within it are not its own: those are of one run of the inner loop.
+    """
     half, odd = divmod(len(events), 2)
     first, second = events[:half], events[half:]
     alike = not odd and all(a.site.key == b.site.key for (_, a), (_, b) in zip(first, second, strict=True))
-    return [first, second] if alike else [events]
+    within = [{loop for _, event in part for loop in _loops(event)[depth + 1 :]} for part in (first, second)]
+    return [first, second] if alike and not within[0] & within[1] else [events]
 
 
 # -- slots ---------------------------------------------------------------------------------------------------------

@@ -192,8 +192,9 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
     iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
         interp.demand("iterate", iterable, node.iter)
-    guard = Guard("loop", iterable, interp.site(node.iter))
     items = items_of(iterable)
+    exact = items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS
+    guard = Guard("loop", iterable, interp.site(node.iter), exact=exact)
 
     def body(item: Value) -> bool:
         interp.assign(node.target, item, env)
@@ -201,7 +202,7 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
             return interp.suite(node.body, env)
 
     def each() -> bool:
-        if items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS:
+        if items is not None and exact:
             # Short known sequences (lists of refs and specs, mostly) are run element by element.
             with interp.turning(len(items)):
                 return any(turn(env, lambda item=item: body(item)) for item in items)  # type: ignore[misc]
@@ -212,22 +213,22 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
 
 
 def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
-    def body() -> bool:
+    def body(exact: bool = False) -> bool:
         condition = interp.evaluate(node.test, env)
         interp.demand("while", condition, node.test)
-        with interp.under(Guard("loop", condition, interp.site(node.test))):
+        with interp.under(Guard("loop", condition, interp.site(node.test), exact=exact)):
             return interp.suite(node.body, env)
 
     def each() -> bool:
-        # On the host, conditions on numbers that are known: `while size % block: block //= 2`.
-        most = 0 if interp.kernel is not None else min(_MOST_ROUNDS, _MOST_TURNS // interp.frame.turns)
-        for _ in range(most):
+        # Conditions on numbers that are known: `while size % block: block //= 2`.
+        most = _MOST_ROUNDS if interp.kernel is None else _MOST_ITEMS
+        for _ in range(min(most, _MOST_TURNS // interp.frame.turns)):
             known = truth(interp.evaluate(node.test, env))
             if known is False:
                 return False
             if known is None or (env.turns is not None and env.turns.broken):
                 break
-            if turn(env, body):
+            if turn(env, lambda: body(exact=True)):
                 return True
         return _repeat(interp, env, body)
 

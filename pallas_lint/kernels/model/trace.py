@@ -31,6 +31,7 @@ class Guard:
     condition: Value
     site: Site
     negated: bool = False
+    exact: bool = False  # of a loop: the trace has each of its turns, once and in order
 
 
 @frozen(eq=False)
