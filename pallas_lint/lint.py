@@ -20,7 +20,7 @@ from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
-from pallas_lint.targeting import targets_of
+from pallas_lint.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.triage import suppressions
 from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.comments import witnesses_in
@@ -279,6 +279,9 @@ class _Run:
         if launch.witness is not None:
             launch_rules = [rule for rule in launch_rules if rule.for_calls]
             kernel_rules = [rule for rule in kernel_rules if rule.for_calls]
+        if not acts_like_hardware(launch, self.settings):
+            launch_rules = [rule for rule in launch_rules if not rule.of_hardware]
+            kernel_rules = [rule for rule in kernel_rules if not rule.of_hardware]
         for rule in launch_rules:
             yield from self._ask(self._inquiry(rule, launch, None, targets), rule.check_launch, launch)
         for trace in launch.traces:
@@ -376,6 +379,9 @@ class _Run:
         if not found:
             return found
         launch, configured = context.launch, self.settings.severity_of(rule.code)
+        if launch is not None and (rule.of_hardware or rule.backends is not None):
+            unseen = interpreted_places(launch)
+            found = [finding for finding in found if finding.span not in unseen]
         if launch is not None and launch.witness is not None:
             found = [evolve(finding, witness=launch.witness) for finding in found]
             if launch.witness.kind == "annotation":  # which nobody may ever have checked

@@ -51,6 +51,7 @@ class Rule:
     fix: ClassVar[FixKind | None] = None
     backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
     unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
+    of_hardware: ClassVar[bool] = False  # without `backends`: not asked of launches that surely run in interpret mode
     probe_only: ClassVar[bool] = False  # it has no check: only the probe makes such findings
     for_calls: ClassVar[bool] = True  # also asked of a launch as one known call has it; not if it tells what is missing
     once: ClassVar[bool] = False  # the same message is said once a file, of all its places

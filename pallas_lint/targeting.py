@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.targets import Target
 from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.model.trace import Access, Concretization, Op
+from pallas_lint.kernels.model.values import Const, Sym
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
+    from pallas_lint.finding import Span
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Guard
 
 
 def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
@@ -26,3 +31,69 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
         own = tuple(target for target in settings.target if target.backend == launch.backend)
         return (own or None) if settings.target else (Target(launch.backend),)
     return settings.target
+
+
+# -- interpret mode ------------------------------------------------------------------------------------------------
+
+
+def acts_like_hardware(launch: Launch, settings: Settings) -> bool:
+    """Whether copies and products of a launch are asynchronous: compiled, or run by the interpreter of TPUs.
+
+    `interpret=True` does each at once, and so does the interpreter of GPUs.
+    """
+    interpreted = launch.is_tried or (launch.interpret and not settings.target)
+    return not interpreted or (launch.backend == "tpu" and launch.argument("interpret") != Const(True))
+
+
+def interpreted_places(launch: Launch) -> frozenset[Span]:
+    """Where a kernel does what it only does in interpret mode: under an open `if interpret:`."""
+    compiled: set[Span] = set()
+    interpreted: set[Span] = set()
+    for trace in launch.traces:
+        for event in trace.events:
+            guards = event.guards if isinstance(event, Op | Access | Concretization) else ()
+            only = any(guard.kind in ("if", "when") and _asks_for_interpreter(guard, launch) for guard in guards)
+            (interpreted if only else compiled).add(event.site.span)
+    return frozenset(interpreted - compiled)
+
+
+def _asks_for_interpreter(guard: Guard, launch: Launch) -> bool:
+    """Whether code under a guard only runs in interpret mode: by what is passed as `interpret`, or by its name."""
+    if isinstance(guard.condition, Sym) and guard.condition == launch.argument("interpret"):
+        return not guard.negated
+    return _holds_interpreted(guard.site.node) is (not guard.negated)
+
+
+def _holds_interpreted(test: nodes.Node) -> bool | None:
+    """Whether a condition holds in interpret mode only (True), only without (False), or neither is known."""
+    if isinstance(test, nodes.Name | nodes.Attribute):
+        name = test.value if isinstance(test, nodes.Name) else test.attr.value
+        return True if "interpret" in str(name).lower() else None
+    if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
+        return _negated(_holds_interpreted(test.expression))
+    if isinstance(test, nodes.Call) and len(test.args) == 1:  # `bool(interpret)`, `pl.when(interpret)`
+        return _holds_interpreted(test.args[0].value)
+    if isinstance(test, nodes.BooleanOperation):
+        sides = [_holds_interpreted(side) for side in (test.left, test.right)]
+        decisive = isinstance(test.operator, nodes.And)
+        return next((side for side in sides if side is not None), None) if decisive else None
+    if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
+        return _compared(test)
+    return None
+
+
+def _compared(test: nodes.Comparison) -> bool | None:
+    """`interpret is not None`, `interpret == False`."""
+    (target,) = test.comparisons
+    held, other = _holds_interpreted(test.left), target.comparator
+    constant = other.value if isinstance(other, nodes.Name) else ""
+    if constant not in ("None", "True", "False"):
+        return None
+    same = isinstance(target.operator, nodes.Is | nodes.Equal)
+    if not same and not isinstance(target.operator, nodes.IsNot | nodes.NotEqual):
+        return None
+    return held if same is (constant == "True") else _negated(held)
+
+
+def _negated(held: bool | None) -> bool | None:
+    return None if held is None else not held

@@ -106,6 +106,7 @@ class AsyncMmaHazard(Rule):
     code = "PAL418"
     name = "async-mma-hazard"
     severity = Severity.WARNING
+    of_hardware = True
     invalid = (
         Example(
             """

@@ -86,6 +86,7 @@ class DmaUnpaired(Rule):
     code = "PAL415"
     name = "dma-unpaired"
     severity = Severity.ERROR
+    of_hardware = True
     invalid = (
         Example(
             """

@@ -73,6 +73,7 @@ class MissingCommitSmem(Rule):
     code = "PAL416"
     name = "missing-commit-smem"
     severity = Severity.WARNING
+    of_hardware = True
     fix = "safe"
     invalid = (
         Example(
