@@ -82,7 +82,10 @@ class TritonKernel:
         for store in self.stores:
             if store.atomic or store.pointer not in outputs:
                 continue
+            tables = list(_loads(store.address, mixing=True))
             for load in _loads(store.value, mixing=False):
+                if load in tables:
+                    continue  # it says which rows, and is none of them
                 source = _pointer(load, self.parameters)
                 how = _difference(store.address, load)
                 if how is not None and source is not None and source not in outputs:
@@ -291,8 +294,8 @@ def _loads(value: Expr, *, mixing: bool) -> Iterator[Expr]:
         if current[0] == "load" and isinstance(current[1], tuple):
             yield current[1]
             continue
-        if current[0] == "call" and current[1] in _MIXING and not mixing:
-            continue
+        if not mixing and (current[0] == "compare" or (current[0] == "call" and current[1] in _MIXING)):
+            continue  # a comparison only chooses
         stack.extend(current[1:])
 
 
@@ -342,7 +345,9 @@ def _difference(written: Expr, read: Expr) -> Literal["scatter", "gather", "comp
     left = [term for term in stored if term not in loaded]
     right = [term for term in loaded if term not in stored]
     if any(_holds(term, "load") for _, term in left):
-        return "scatter"
+        # `starts[row] + i`: segments of rows, one after the other, which `i` counts through.
+        counted = any(_holds(term, "index") and not _holds(term, "load") for _, term in left)
+        return None if counted else "scatter"
     if any(_holds(term, "load") for _, term in right):
         return "gather"
     if any(_holds(term, "unknown") for _, term in (*left, *right)):

@@ -9,7 +9,7 @@ from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
 from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Sym, Value
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _difference(target: Value, source: Value, loads: dict[Same, Access]) -> Lite
     form_written = [forms.of(part) for part in written]
     form_read = [forms.of(part) for part in read]
     moving = [part for part, form in zip(written, form_written, strict=True) if form not in form_read]
-    if any(_loads_of(part, loads) for part in moving):
+    if any(_loads_of(part, loads) for part in moving) and not forms.is_split(written, read):
         return "data"
     known_written = [form for form in form_written if form is not None]
     known_read = [form for form in form_read if form is not None]
@@ -144,12 +144,41 @@ def _difference(target: Value, source: Value, loads: dict[Same, Access]) -> Lite
         return None
     left = [form for form in known_written if form not in known_read and form.indices]
     right = [form for form in known_read if form not in known_written and form.indices]
-    return "computed" if left and right else None
+    return "computed" if left and right and not forms.is_split(written, read) else None
 
 
 def _parts(index: Value) -> list[Value]:
     parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
     return [part for part in parts if not isinstance(part, Const) or type(part.value) is int]
+
+
+def _is_placed(part: Value) -> bool:
+    """Whether an index says where in a dimension: it is no number, and does not take all of it."""
+    return not isinstance(part, Const) and not is_full_index(part)
+
+
+def _terms(part: Value) -> Iterator[Value]:
+    """What is added up in an index, dimensions of size 1 left out: `start + offsets[:, None]`."""
+    stack = [part]
+    for current in each_once(stack):
+        op = current.origin if isinstance(current, Array) else None
+        if isinstance(current, Slice) and current.size is not None:
+            stack.append(current.start)
+        elif op is not None and op.short == "add" and not op.keywords:
+            stack.extend(op.args)
+        elif op is not None and _only_lays_out(op):
+            stack.append(op.args[0])
+        else:
+            yield current
+
+
+def _only_lays_out(op: Op) -> bool:
+    """Whether an operation only adds dimensions of size 1: `x[:, None]`."""
+    if op.name != "jax.numpy.ndarray.__getitem__" or len(op.args) != 2:
+        return False
+    index = op.args[1]
+    parts = index.items if isinstance(index, Seq) and not index.open else (index,)
+    return all(part == NONE or is_full_index(part) for part in parts)
 
 
 @frozen(eq=False)
@@ -193,6 +222,26 @@ class _Forms:
             return self._operation(value.origin, depth)
         return None
 
+    def is_split(self, written: list[Value], read: list[Value]) -> bool:
+        """Whether rows are counted in one dimension here and in two there: `o[c, at]` of `x[c * chunk + at]`.
+
+        What is read from memory is then added in one place and stands alone in the other; what else goes into the
+        index comes from the grid, in both.
+        """
+        if sum(map(_is_placed, written)) == sum(map(_is_placed, read)):
+            return False
+        terms = [[self.of(term) for part in parts for term in _terms(part)] for parts in (written, read)]
+        if any(None in found for found in terms):
+            return False
+        rest = [
+            [form for form in found if form is not None and form not in other and (form.indices or form.has_load)]
+            for found, other in (terms, reversed(terms))
+        ]
+        if any(form.has_load for found in rest for form in found):
+            return False
+        used = [{index for form in found for index in form.indices} for found in rest]
+        return used[0] == used[1]
+
     def _operation(self, op: Op, depth: int) -> _Form | None:
         if op.name == LOOP_INDEX:
             return self._form("index", "loop", op)
@@ -200,7 +249,7 @@ class _Forms:
             axis = axis_of(op, op.launch)
             return None if axis is None else self._form("index", "grid", axis)
         short = op.short
-        if short in _SAME and op.args:
+        if (short in _SAME and op.args) or _only_lays_out(op):
             return self.of(op.args[0], depth + 1)
         return None if op.keywords else self._made(short, op.args, depth)
 
