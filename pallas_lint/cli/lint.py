@@ -25,6 +25,7 @@ from pallas_lint.report.style import Style, can_link, visible, visible_file, wan
 from pallas_lint.report.wrapping import width_of
 from pallas_lint.run.effective_minimum import told_once
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
+from pallas_lint.run.repeated_findings import folded
 from pallas_lint.run.runner import RunResult, combine, judge_source
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
@@ -339,7 +340,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         return _write_baseline(linted, lines)
     linted, left = _without_known(linted, lines)
     jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.placed(finding) for finding in told_once(left, jax_of)]
+    findings = [lines.placed(finding) for finding in folded(told_once(left, jax_of))]
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:

@@ -16,7 +16,7 @@ from pallas_lint.identity import Same
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.questions import GUARDING
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Call
+from pallas_lint.kernels.model.values import Call, Sym
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -275,4 +275,9 @@ def _asked_by_all(analysis: Analysis) -> Hashable:
         frozenset(size.text for size in sizes if not isinstance(size.owner, Call | KernelTrace))
         for sizes in (notes.remainders, notes.divisors)
     )
-    return tuple(shared), frozenset(notes.checkified), analysis.outcome.checkified_unknown
+    multiples = frozenset(
+        (size.text, number)
+        for size, number in notes.multiples
+        if isinstance(size, Sym) and not isinstance(size.owner, Call | KernelTrace)
+    )
+    return tuple(shared), multiples, frozenset(notes.checkified), analysis.outcome.checkified_unknown

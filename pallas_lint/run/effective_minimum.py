@@ -35,7 +35,20 @@ def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) ->
         top = max(group, key=lambda finding: allowed.index(_newest_without(finding)))
         instead.update((Same(finding), None) for finding in group)
         instead[Same(top)] = _minimum(top, [each for each in group if each is not top], allowed)
-    return [kept for finding in found if (kept := instead.get(Same(finding), finding)) is not None]
+    kept = [each for finding in found if (each := instead.get(Same(finding), finding)) is not None]
+    return [finding for finding in kept if not _is_below(finding, groups, jax_of)]
+
+
+def _is_below(
+    finding: Finding, groups: Mapping[tuple[str, ...], list[Finding]], jax_of: Mapping[str, JaxVersions]
+) -> bool:
+    """Whether a finding only holds for versions below the effective minimum, with which nothing runs anyway."""
+    jax = jax_of.get(finding.span.path)
+    missing = None if jax is None or finding.code == _CODE else groups.get(jax.versions)
+    newest = _newest_without(finding)
+    if jax is None or missing is None or newest not in jax.versions:
+        return False
+    return jax.versions.index(newest) <= max(jax.versions.index(_newest_without(each)) for each in missing)
 
 
 def _newest_without(finding: Finding) -> str:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.identity import Same
-from pallas_lint.kernels.facts.divisibility import loaded_values, proven_divisor, true_divisor
+from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.trace import Access
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
 from pallas_lint.records import evolve, frozen
 from pallas_lint.rule import Example, Rule
@@ -363,6 +363,11 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
     needed = max(_needed(part, version, target.device, is_copy(access)) for version in context.versions)
     if len(named) != 1 or named[0] != part.index.size or needed == 1:
         return None
+    if any(_is_unrolled(operand) for operand in op.args):
+        return None  # each start is a number then
+    multiples = context.analysis.outcome.effects.multiples
+    if any(size == named[0] and not number % needed for size, number in multiples):
+        return None  # the code refuses others
     node = op.site.node
     if not isinstance(node, nodes.BinaryOperation):
         return None
@@ -380,6 +385,12 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
         op=op,
         fixes=[fix] if fix is not None and _start_node(part, access) is node else [],
     )
+
+
+def _is_unrolled(value: Value) -> bool:
+    """Whether it is the index of a loop that is not run as one."""
+    op = value.origin if isinstance(value, Array) else None
+    return op is not None and op.name == LOOP_INDEX and not is_counted(op)
 
 
 def _start_node(part: _Part, access: Access) -> nodes.BaseExpression | None:

@@ -82,7 +82,7 @@ def _divisor(value: Value, loaded: Collection[Same], *, proof: Proof | None, dep
     if op.name == PROGRAM_ID:
         return 1
     if op.name == LOOP_INDEX:
-        return 1 if _is_counted(op) else None
+        return 1 if is_counted(op) else None
     if op.name == "jax.experimental.pallas.multiple_of":
         return _promised(op, loaded, proof=proof, depth=depth)
     operands = [_divisor(operand, loaded, proof=proof, depth=depth + 1) for operand in op.args]
@@ -131,9 +131,10 @@ def _is_promise(value: Value) -> bool:
     return isinstance(value, Array) and value.origin is not None and value.origin.short == "multiple_of"
 
 
-def _is_counted(op: Op) -> bool:
+def is_counted(op: Op) -> bool:
     """Whether the loop surely counts in steps of one at run time: not unrolled, and more than once."""
     node = op.site.node
+    node = node.decorator if isinstance(node, nodes.Decorator) else node
     arguments = node.args if isinstance(node, nodes.Call) else ()
     if any(
         argument.star or (argument.keyword and argument.keyword.value in ("unroll", "step")) for argument in arguments

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Op
-    from pallas_lint.kernels.model.values import CallResult, Func, Sym
+    from pallas_lint.kernels.model.values import CallResult, Func, Sym, Value
     from pallas_lint.syntax import Piece, Site, nodes
 
 _LISTS = ("specs_made", "differentiated", "not_entered", "abroad", "outside")
-_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors")
+_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples")
 # The piece of a module's top level, what kind of thing it noted, and the how manieth of these.
 _Place = tuple["Piece", str, int]
 
@@ -39,6 +39,7 @@ class Effects:
     checkified: set[nodes.Node] = field(factory=set)  # functions handed to checkify.checkify
     remainders: set[Sym] = field(factory=set)  # what was divided with a remainder: somebody asks whether it fits
     divisors: set[Sym] = field(factory=set)  # ... and by what
+    multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code refuses unless the number divides them
     lookup: bool = False  # taken while a name was looked up
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come

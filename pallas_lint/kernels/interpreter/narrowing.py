@@ -63,15 +63,26 @@ def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple
             return {**left[0], **right[0]}, {}
         return {}, {**left[1], **right[1]}
     if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
-        operator = test.comparisons[0].operator
+        operator, compared = test.comparisons[0].operator, test.comparisons[0].comparator
+        if isinstance(operator, nodes.GreaterThan) and isinstance(compared, nodes.Integer) and compared.value == "0":
+            return {}, _no_remainder(interp, test.left, env)
         if not isinstance(operator, nodes.Equal | nodes.NotEqual) or not _is_plain(test):
             return {}, {}
         sides = (interp.evaluate(test.left, env), interp.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
         return (equal, {}) if isinstance(operator, nodes.Equal) else ({}, equal)
-    if isinstance(test, nodes.BinaryOperation) and isinstance(test.operator, nodes.Modulo) and _is_plain(test):
-        return {}, _equal(interp.evaluate(test, env), Const(0))
+    if isinstance(test, nodes.BinaryOperation | nodes.Name):
+        return {}, _no_remainder(interp, test, env)
     return {}, {}
+
+
+def _no_remainder(interp: Interpreter, node: nodes.BaseExpression, env: Env) -> Facts:
+    """What is said where a remainder, `n % block` or a name of one, is not true: it is 0."""
+    if not isinstance(node, nodes.BinaryOperation | nodes.Name) or not _is_plain(node):
+        return {}
+    value = interp.evaluate(node, env)
+    is_remainder = isinstance(value, Sym) and value.operation is not None and value.operation[0] == "%"
+    return _equal(value, Const(0)) if is_remainder else {}
 
 
 def _is_plain(node: nodes.BaseExpression) -> bool:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.scope import Facts
 
 _MOST_ITEMS = 8  # of a loop that is run element by element
 _MOST_TURNS = 256  # of loops in loops, together
@@ -107,7 +108,18 @@ def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
         size = interp.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
             interp.effects.remainders.add(size)  # `assert k == block`: it has one block
-    env.facts = {**env.facts, **facts_of(interp, node.test, env)[0]}
+    known = env.facts
+    env.facts = {**known, **facts_of(interp, node.test, env)[0]}
+    _note_multiples(interp, known, env)
+
+
+def _note_multiples(interp: Interpreter, before: Facts, env: Env) -> None:
+    """What a guard has just said: `block % 128` is 0 from here on."""
+    for symbol, value in env.facts.items():
+        if symbol not in before and symbol.operation is not None and symbol.operation[0] == "%" and value == Const(0):
+            number = symbol.operation[2]
+            if isinstance(number, Const) and number.kind is int:
+                interp.effects.multiples.add((symbol.operation[1], number.value))
 
 
 def _import(interp: Interpreter, node: nodes.Import, env: Env) -> None:
@@ -180,7 +192,9 @@ def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
         return taken
 
     left: list[bool] = []
+    before = env.facts
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
+    _note_multiples(interp, before, env)
     if left and not ended and interp.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
         interp.frame.guards = (*interp.frame.guards, Guard("if", condition, site, not left[0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
@@ -129,7 +128,10 @@ def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         return UNKNOWN
     # Numbers first, so that those that are known become one, and names in order: `max(a, b)` is `max(b, a)`.
     symbols.sort(key=lambda symbol: symbol.text)
-    return reduce(partial(arithmetic, last_part(name)), [*numbers, *symbols])
+    result, *others = [*numbers, *symbols]
+    for other in others:
+        result = arithmetic(last_part(name), result, other)
+    return result
 
 
 def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -148,7 +150,11 @@ def _of_array(function: str) -> Model:
 
     def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not any(isinstance(value, Array) for value in arguments.positional):
-            return known_numbers.computed(last_part(name), arguments.positional)
+            given = arguments.positional
+            if name == "builtins.divmod" and len(given) == 2 and any(isinstance(value, Sym) for value in given):
+                halves = (("//", "jax.numpy.floor_divide"), ("%", "jax.numpy.remainder"))
+                return Seq(tuple(binary(interp, node, symbol, function, *given) for symbol, function in halves))
+            return known_numbers.computed(last_part(name), given)
         wide = interp.root.x64 is not None
         result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
         if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
