@@ -73,6 +73,9 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
+ELSEWHERE = "and here"  # what is said of the further places of a finding that stands for several
+
+
 @frozen
 class Related:
     span: Span

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
-from pallas_lint.finding import Finding, LintError, Position, Related, Severity, Span
+from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related, Severity, Span
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
@@ -435,7 +435,7 @@ def _once(findings: list[Finding]) -> Iterator[Finding]:
         else:
             yield finding
     for first, *others in groups.values():
-        places = (*first.related, *(Related(other.span, "and here") for other in others))
+        places = (*first.related, *(Related(other.span, ELSEWHERE) for other in others))
         fixes = [
             evolve(alike[0], edits=tuple(edit for each in alike for edit in each.edits))
             for alike in zip(*(each.fixes for each in (first, *others)), strict=False)

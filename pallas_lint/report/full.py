@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.finding import ELSEWHERE
 from pallas_lint.report import footer, statistics
 from pallas_lint.report.concise import circumstances, place_of_file
 from pallas_lint.report.style import cells, visible
@@ -12,7 +13,7 @@ from pallas_lint.report.wrapping import columns_of, wrapped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.finding import Finding, Span
+    from pallas_lint.finding import Finding, Related, Span
     from pallas_lint.report import Report
 
 LONGEST_LINE = 140  # columns of a source line that are shown
@@ -56,10 +57,13 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
     yield from _indented("  ", visible(finding.message), report)
     gutter = _gutter(finding, report)
     yield from _excerpt(span, report, gutter, lambda text: style.severity(finding.severity, text), context=True)
-    for related in finding.related:
+    listed = _listed(finding)
+    for related in finding.related[: len(finding.related) - len(listed)]:
         text = f"{visible(related.message)}: {_place(related.span, report)}"
         yield from _indented(f"{' ' * gutter} {style.place('::')} ", text, report)
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
+    if listed:
+        yield from _remark("more", f"and in {'; '.join(_lines_by_file(listed))}", gutter, report)
     facts = circumstances(finding)
     if facts:
         named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel else facts
@@ -70,6 +74,20 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
         fix = min(finding.fixes, key=lambda fix: fix.applicability != "safe")
         options = "--fix" if fix.applicability == "safe" else "--fix --unsafe-fixes"
         yield from _remark("fix", f"{visible(fix.title)} ({options})", gutter, report)
+
+
+def _listed(finding: Finding) -> list[Related]:
+    """The places of the same finding elsewhere of which only the lines are shown: the first ones stand for all."""
+    elsewhere = [related for related in finding.related if related.message == ELSEWHERE]
+    return elsewhere[1:] if len(elsewhere) >= MOST_ALIKE else []
+
+
+def _lines_by_file(places: list[Related]) -> Iterator[str]:
+    lines: dict[str, list[str]] = {}
+    for place in places:
+        lines.setdefault(place_of_file(place.span), []).append(str(place.span.start.line))
+    for file, numbers in lines.items():
+        yield f"{file}: line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
 def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Related
+from pallas_lint.finding import ELSEWHERE, Related
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pallas_lint.finding import Finding
+    from pallas_lint.finding import Finding, Fix
 
 _CODES = frozenset(("PAL701",))
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, with one for all that say the same of a removed name: the first, which keeps the others' fixes."""
+    """The findings, with one for all that say the same of a removed name: the first, with the fixes of all."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         same = (finding.message, finding.help, finding.severity, finding.jax)
@@ -29,9 +29,9 @@ def _one(first: Finding, others: list[Finding]) -> Finding:
     if not others:
         return first
     more = f"{len(others)} more place{'s' if len(others) > 1 else ''}"
-    fixes = [
-        evolve(alike[0], edits=tuple(edit for fix in alike for edit in fix.edits))
-        for alike in zip(*(finding.fixes for finding in (first, *others) if finding.fixes), strict=False)
-    ]
-    related = (*first.related, *(Related(other.span, "and here") for other in others))
-    return evolve(first, message=f"{first.message} ({more})", related=related, fixes=tuple(fixes))
+    fixes: dict[str, list[Fix]] = {}
+    for fix in (fix for finding in (first, *others) for fix in finding.fixes):
+        fixes.setdefault(fix.applicability, []).append(fix)
+    merged = [evolve(alike[0], edits=tuple(edit for fix in alike for edit in fix.edits)) for alike in fixes.values()]
+    related = (*first.related, *(Related(other.span, ELSEWHERE) for other in others))
+    return evolve(first, message=f"{first.message} ({more})", related=related, fixes=tuple(merged))

@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 FILES = {
     "plain.py": ((0, 4, 35), ("tpu:v5e",)),
     "bodies.py": ((0, 4, 35), ("tpu:v5e",)),
+    "host_choices.py": ((0, 4, 35), ("tpu:v5e",)),
     "networks.py": ((0, 4, 35), ("tpu:v5e",)),
     "tpu.py": ((0, 8, 3), ("tpu:v5e",)),
     "tpu_copies.py": ((0, 8, 3), ("tpu:v5e",)),

@@ -261,3 +261,45 @@ def quantised_by_rows(x):
 def expected_quantised_by_rows(x):
     scale = jnp.max(jnp.abs(x), axis=1, keepdims=True) / 127.0
     return [jnp.round(x / scale).astype(jnp.int8), scale]
+
+
+if hasattr(pltpu, "run_on_first_core"):
+    on_first_core = pltpu.run_on_first_core
+else:
+
+    def on_first_core(axis):
+        return pl.when(lax.axis_index(axis) == 0)
+
+
+def _on_the_first_core(x_hbm, o_hbm):
+    @on_first_core("core")
+    def _():
+        pltpu.sync_copy(x_hbm, o_hbm)
+
+
+# pallas-lint: probe(f32[32,128])
+def copy_by_the_first_core(x):
+    return pl.kernel(_on_the_first_core, out_type=like(x), mesh=CORES)(x)
+
+
+def expected_copy_by_the_first_core(x):
+    return x
+
+
+def _doubled_in_scope(x_hbm, o_hbm):
+    @pl.with_scoped(pltpu.VMEM((32, 128), jnp.float32))
+    def doubled(source, buffer):
+        pltpu.sync_copy(source, buffer)
+        buffer[...] = buffer[...] * 2
+        pltpu.sync_copy(buffer, o_hbm)
+
+    doubled(x_hbm)
+
+
+if hasattr(pl, "with_scoped"):
+    # pallas-lint: probe(f32[32,128])
+    def doubled_in_a_scope(x):
+        return pl.kernel(_doubled_in_scope, out_type=like(x), mesh=CORES)(x)
+
+    def expected_doubled_in_a_scope(x):
+        return x * 2

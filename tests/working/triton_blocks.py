@@ -357,3 +357,19 @@ def while_loop_of_scalars(x):
 
 def expected_while_loop_of_scalars(x):
     return jnp.array([0, 1, 7, 2, 5, 8, 16, 3], jnp.int32)
+
+
+def _by_chunks(x_ref, offsets_ref, o_ref):
+    chunk, offsets = pl.program_id(0), offsets_ref[...]
+    rows = chunk * offsets.size + offsets
+    o_ref[chunk, offsets[:, None], offsets[None, :]] = x_ref[rows[:, None], offsets[None, :]] * 2
+
+
+# pallas-lint: probe(f32[64,16])
+def rows_in_chunks(x):
+    out_shape = like(x, (4, 16, 16))
+    return pl.pallas_call(_by_chunks, grid=(4,), out_shape=out_shape, compiler_params=FOUR_WARPS)(x, jnp.arange(16))
+
+
+def expected_rows_in_chunks(x):
+    return x.reshape(4, 16, 16) * 2

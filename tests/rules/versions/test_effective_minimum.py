@@ -101,19 +101,40 @@ def test_a_guard_that_asks_for_another_version_decides_nothing() -> None:
     assert not lint(guarded, ">=0.4.35", select="PAL103")
 
 
-def test_repeated_names_are_shown_once_in_the_full_format(tmp_path: Path) -> None:
+def test_repeated_names_are_shown_once(tmp_path: Path) -> None:
     load = "    o_ref[{0}, :] = pl.load(x_ref, ({0}, slice(None)))\n"
     body = "".join(load.format(at) for at in range(8))
     (tmp_path / "k.py").write_text(
         f"from jax.experimental import pallas as pl\n\n\ndef kernel(x_ref, o_ref):\n{body}\n\n"
         "def run(x):\n    return pl.pallas_call(kernel, out_shape=x)(x)\n"
     )
-    assert sum(f["code"] == "PAL701" for f in report(tmp_path, "--jax-version", "0.10.2")["findings"]) == 8
+    (tmp_path / "other.py").write_text((tmp_path / "k.py").read_text().replace("o_ref[7, :] = pl.load(", "print("))
+    (found,) = [f for f in report(tmp_path, "--jax-version", "0.10.2")["findings"] if f["code"] == "PAL701"]
+    assert (found["path"], found["start"]["line"], len(found["related"])) == ("k.py", 5, 14)
+    assert [len(fix["edits"]) for fix in found["fixes"]] == [15]
+    assert found["message"].endswith("(14 more places)")
     command = [sys.executable, "-m", "pallas_lint", "--no-cache", "--jax-version", "0.10.2", "--output-format"]
     told = {
         form: subprocess.run([*command, form, "."], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
         for form in ("full", "concise")
     }
     assert told["full"].count("PAL701") == 1
-    assert "7 times the same in this file: lines 6, 7, 8, 9, 10, 11, 12" in told["full"]
-    assert told["concise"].count("PAL701") == 8
+    assert told["full"].count("o_ref[1, :] = pl.load(x_ref") == 1
+    assert "and in k.py: lines 7, 8, 9, 10, 11, 12; other.py: lines 5, 6, 7, 8, 9, 10, 11" in told["full"]
+    assert told["concise"].count("PAL701") == 1
+
+
+def test_what_no_usable_version_does_is_not_reported(tmp_path: Path) -> None:
+    """`jnp.arange` does not compile up to jax 0.5.3, but a file beside needs 0.6.2."""
+    body = "x_ref[...] + jnp.arange(128)[None, :]"
+    kernel = KERNEL.format(body=body, params="CompilerParams").replace("pltpu.CompilerParams()", "None")
+    (tmp_path / "k.py").write_text("import jax.numpy as jnp\n" + kernel)
+    options = ("--jax-version", ">=0.4.35", "--target", "tpu")
+    assert [f["code"] for f in report(tmp_path, *options)["findings"]] == ["PAL207"]
+    newer = "from jax.experimental.pallas import tpu as pltpu\n\nPARAMS = pltpu.CompilerParams()\n"
+    (tmp_path / "newer.py").write_text(newer)
+    assert [f["code"] for f in report(tmp_path, *options)["findings"]] == ["PAL703"]
+    (tmp_path / "newer.py").write_text(
+        newer.replace("CompilerParams()", "CompilerParams()  # pallas-lint: disable=PAL703")
+    )
+    assert [f["code"] for f in report(tmp_path, *options)["findings"]] == ["PAL207"]
