@@ -59,16 +59,22 @@ def interpreted_places(launch: Launch) -> frozenset[Span]:
 
 def _asks_for_interpreter(guard: Guard, launch: Launch) -> bool:
     """Whether code under a guard only runs in interpret mode: by what is passed as `interpret`, or by its name."""
-    if isinstance(guard.condition, Sym) and guard.condition == launch.argument("interpret"):
+    condition = guard.condition
+    if isinstance(condition, Sym) and (condition == launch.argument("interpret") or _is_name(condition.text)):
         return not guard.negated
     return _holds_interpreted(guard.site.node) is (not guard.negated)
+
+
+def _is_name(dotted: str) -> bool:
+    """Whether it is the name of a flag for interpret mode: `interpret`, `config.interpreted`."""
+    name = dotted.rpartition(".")[2]
+    return name.isidentifier() and "interpret" in name.lower()
 
 
 def _holds_interpreted(test: nodes.Node) -> bool | None:
     """Whether a condition holds in interpret mode only (True), only without (False), or neither is known."""
     if isinstance(test, nodes.Name | nodes.Attribute):
-        name = test.value if isinstance(test, nodes.Name) else test.attr.value
-        return True if "interpret" in str(name).lower() else None
+        return True if _is_name(test.value if isinstance(test, nodes.Name) else test.attr.value) else None
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         return _negated(_holds_interpreted(test.expression))
     if isinstance(test, nodes.Call) and len(test.args) == 1:  # `bool(interpret)`, `pl.when(interpret)`

@@ -237,3 +237,48 @@ plgpu.emit_pipeline_warp_specialized(
 def test_the_end_of_a_compute_context(fence: str, flagged: bool) -> None:
     code = module(_EPILOGUE.format(fence=fence)).replace("barrier):", "acc):").replace("plgpu.Barrier()", _ACC)
     assert lines(lint(code, select="PAL416"), "PAL416") == ({line_of(code, "(a, o_gmem)")} if flagged else set())
+
+
+_SEND = """\
+plgpu.wait_smem_to_gmem({left}, wait_read_only=True)
+a[{slot}] = 0.0  # again
+plgpu.commit_smem()
+plgpu.copy_smem_to_gmem(a.at[{slot}], o_gmem.at[i])
+{toggle}"""
+# Loops of Python around the sending of a slot, and what comes before them.
+_LOOPS = {
+    "one": "slot = 0\nfor i in range(3):\n",
+    "two": "slot = 0\nfor i in range(2):\n  for j in range(2):\n",
+    "odd": "slot = 0\nfor i in range(3):\n  for j in range(3):\n",
+    "three": "slot = 0\nfor i in range(2):\n  for j in range(2):\n    for k in range(2):\n",
+    "many": "slot = 0\nfor i in range(10):\n  for j in range(2):\n",
+    "while": "slot = i = 0\nwhile i < 2:\n  i += 1\n  for j in range(2):\n",
+    "in a loop of jax": "slot = 0\n@pl.loop(0, 4)\ndef _(i):\n  slot = 0\n  for j in range(2):\n",
+}
+
+
+def _in_loops(loops: str, send: str) -> str:
+    depth = len(loops.splitlines()[-1]) - len(loops.splitlines()[-1].lstrip()) + 2
+    code = module(f"{loops}{textwrap.indent(send, ' ' * depth)}{_END}").replace("(128,)", "(3, 128)")
+    return "\n".join(str(each.span.start.line) for each in lint(code, select="PAL416") if "is over" in each.message)
+
+
+@pytest.mark.parametrize("toggle", ["slot = 1 - slot", "slot ^= 1", "slot = (slot + 1) % 2", "slot = not slot"])
+@pytest.mark.parametrize("name", _LOOPS)
+def test_slots_in_turn(name: str, toggle: str) -> None:
+    slot = "int(slot)" if "not" in toggle else "slot"
+    assert not _in_loops(_LOOPS[name], _SEND.format(left=1, slot=slot, toggle=toggle))
+    assert _in_loops(_LOOPS[name], _SEND.format(left=1, slot=slot, toggle="pass"))
+    assert _in_loops(_LOOPS[name], _SEND.format(left=2, slot=slot, toggle=toggle))
+
+
+def test_two_sends_need_no_third_slot() -> None:
+    loops = "slot = 0\nfor i in range(1):\n  for j in range(2):\n"
+    for left in (1, 2):
+        assert not _in_loops(loops, _SEND.format(left=left, slot="slot", toggle="slot = 1 - slot"))
+
+
+def test_three_slots_in_turn() -> None:
+    turn = "slot = (slot + 1) % 3"
+    assert not _in_loops(_LOOPS["odd"], _SEND.format(left=2, slot="slot", toggle=turn))
+    assert _in_loops(_LOOPS["odd"], _SEND.format(left=3, slot="slot", toggle=turn))

@@ -99,6 +99,40 @@ STAYING: dict[str, str] = {
 }
 
 
+# How chunks of rows are read and written, where the places in a chunk come from a ref.
+CHUNKS = {
+    "split": ("x_ref[c * 4 + at, :]", "o_ref[c, at, :]"),
+    "joined": ("x_ref[c, at, :]", "o_ref[c * 4 + at, :]"),
+    "laid out": ("x_ref[c * 4 + at[:, None], at[None, :]]", "o_ref[c, at[:, None], at[None, :]]"),
+    "laid out later": ("x_ref[(c * 4 + at)[:, None], at[None, :]]", "o_ref[c, at[:, None], at[None, :]]"),
+    "two axes": ("x_ref[(c * 2 + d) * 4 + at, :]", "o_ref[c, d, at, :]"),
+    "alike": ("x_ref[c * 4 + at, :]", "o_ref[c * 4 + at, :]"),
+    "one by one": ("x_ref[c * 4 + d, :]", "o_ref[c, d, :]"),
+}
+MOVED_CHUNKS = {
+    "of a table": ("x_ref[c * 4 + at, :]", "o_ref[index_ref[c], at, :]"),
+    "of a table, alike": ("x_ref[c * 4 + at, :]", "o_ref[index_ref[c] * 4 + at, :]"),
+    "places": ("x_ref[pl.ds(c * 4, 4), :]", "o_ref[c * 4 + at, :]"),
+    "two tables": ("x_ref[index_ref[c], :]", "o_ref[index_ref[c + 1], :]"),
+    "spread": ("x_ref[index_ref[c], :]", "o_ref[index_ref[c] * 2, :]"),
+}
+
+
+def chunked(read: str, write: str) -> str:
+    body = f"c, d, at = pl.program_id(0), pl.program_id(1), b_ref[...]\n{write} = {read}"
+    return module(body, "grid=(4, 2)", more=", b")
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+def test_places_in_chunks(name: str) -> None:
+    assert not lint(chunked(*CHUNKS[name]), select="PAL408")
+
+
+@pytest.mark.parametrize("name", MOVED_CHUNKS)
+def test_chunks_that_move(name: str) -> None:
+    assert [f.severity.value for f in lint(chunked(*MOVED_CHUNKS[name]), select="PAL408")] == ["warning"]
+
+
 def left(code: str) -> set[str]:
     """What the rules about aliases and refs still find."""
     return {finding.code for finding in lint(code, select="PAL4")} & {"PAL407", "PAL408", "PAL409", "PAL411"}
@@ -282,3 +316,45 @@ def test_triton_fix_completes_the_aliases() -> None:
     assert "input_output_aliases={2: 0, 3: 1}" in after
     assert "def kernel(x, index, a, other_buffer, out, other, BLOCK: tl.constexpr):" in after
     assert not left(after)
+
+
+PACKED = (
+    TRITON
+    + """
+@triton.jit
+def packed(x_ptr, starts_ptr, chunks_ptr, out_ptr, stride, BLOCK: tl.constexpr):
+    place, columns = tl.program_id(0), tl.arange(0, BLOCK)
+    sequence = tl.load(chunks_ptr + place * 2)
+    start = tl.load(starts_ptr + sequence)
+    end = tl.load(starts_ptr + sequence + 1)
+    row = start + tl.load(chunks_ptr + place * 2 + 1)
+    values = tl.load(x_ptr + row * stride + columns)
+    tl.store(out_ptr + WRITTEN * stride + columns, tl.where(row < end, values, 0.0))
+
+
+def run(x, starts, chunks):
+    return jt.triton_call(
+        x, starts, chunks, kernel=packed, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(chunks.shape[0],), stride=x.shape[1], BLOCK=128,
+    )
+"""
+)
+SEGMENTS = PACKED.replace(
+    "    tl.store(out_ptr + WRITTEN",
+    "    for i in range(4):\n        tl.store(out_ptr + (tl.load(starts_ptr + place) + i)",
+).replace("x_ptr + row * stride", "x_ptr + place * stride")
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (PACKED.replace("WRITTEN", "row"), 0),
+        (PACKED.replace("WRITTEN", "end"), 1),
+        (PACKED.replace("WRITTEN", "tl.load(chunks_ptr + row)"), 1),
+        (SEGMENTS, 0),
+        (SEGMENTS.replace(" + i)", ")"), 1),
+    ],
+)
+def test_packed_sequences(code: str, found: int) -> None:
+    """Tables say at which rows a sequence starts and ends; comparisons with its end only choose."""
+    assert len(lint(code, select="PAL408")) == found

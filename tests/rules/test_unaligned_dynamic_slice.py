@@ -219,3 +219,74 @@ def test_vectors_in_lanes(jax: str, refused: bool) -> None:
             return pl.pallas_call(kernel, grid=(1,), in_specs=[spec], out_shape=out, compiler_params=params)(x)
     """
     assert bool([finding for finding in lint(code, jax) if finding.code == "PAL204"]) is refused
+
+
+_NAMED = """
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+LANES = 128
+
+def kernel(x_ref, o_ref, *, block):
+    {inside}
+    def add(i, total):
+        return total + x_ref[:, pl.ds(i * block, block)]
+
+    o_ref[...] = lax.fori_loop(0, 4, add, jnp.zeros((8, block), jnp.float32){unroll})
+
+def run(x, block):
+    {before}
+    return pl.pallas_call(
+        functools.partial(kernel, block=block),
+        in_specs=[pl.BlockSpec((8, 512), lambda: (0, 0))],
+        out_shape=jax.ShapeDtypeStruct((8, block), jnp.float32),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+
+
+def _named(before: str = "pass", inside: str = "pass", unroll: str = "") -> bool:
+    code = _NAMED.format(before=before, inside=inside, unroll=unroll)
+    return bool(lint(code, "0.12.0.1", "tpu", CODE))
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if block % 128: raise ValueError",
+        "if block % LANES != 0: raise ValueError",
+        "if not block % 256 == 0: raise ValueError",
+        "if block % 128 > 0: raise ValueError",
+        "if block < 8 or block % 128: raise ValueError",
+        "assert block % 128 == 0",
+        "assert not block % 128 and block > 0",
+        "rem = block % 128\n    if rem: raise ValueError",
+        "repeats, rem = divmod(block, LANES)\n    if rem: raise NotImplementedError",
+    ],
+)
+def test_a_guard_answers_it(guard: str) -> None:
+    assert not _named(before=guard) and not _named(inside=guard)
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "pass",
+        "if block % 64: raise ValueError",
+        "if block % 128: print(block)",
+        "if not block % 128: raise ValueError",
+        "if block > 128: raise ValueError",
+        "if x.shape[0] % 128: raise ValueError",
+        "repeats, rem = divmod(block, 64)\n    if rem: raise ValueError",
+    ],
+)
+def test_other_guards_do_not(guard: str) -> None:
+    assert _named(before=guard)
+
+
+def test_an_unrolled_loop_starts_at_numbers() -> None:
+    assert not _named(unroll=", unroll=True")

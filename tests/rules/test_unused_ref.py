@@ -133,3 +133,55 @@ def test_exercises_are_still_to_be_written(body: str) -> None:
     code = "def kernel(x_ref, o_ref):\n{}\n\ndef run(x):\n    return pl.pallas_call(kernel, out_shape=OUT)(x)\n"
     assert not lint(PRELUDE + code.format(body), select="PAL411")
     assert lint(PRELUDE + code.format(body + "\n    x = x_ref[...]"), select="PAL411")
+
+
+# Functions that are given to what runs them: `{}` is what they do.
+BODIES = {
+    "the first core": "@pltpu.run_on_first_core('core')\ndef _():\n    {}",
+    "the first core, called": "def body():\n    {}\npltpu.run_on_first_core('core')(body)",
+    "the first core, named": "first = pltpu.run_on_first_core('core')\n@first\ndef _():\n    {}",
+    "within": "@pltpu.run_on_first_core('core')\ndef _():\n    @pl.when(x_ref[0, 0] > 0)\n    def _():\n        {}",
+    "a scope": "@pl.with_scoped(pltpu.VMEM((8, 128), jnp.float32))\ndef body(buffer):\n    {}\nbody()",
+    "a decorator": "@on_core(0)\ndef _():\n    {}",
+    "an object": "@OnCore()\ndef _():\n    {}",
+    "an object that is run": "pl.when(x_ref[0, 0] > 0)(Body(lambda: [{}]))",
+    "a platform": "jax.lax.platform_dependent(default=lambda: [{}])",
+    "a partial": "def body(value):\n    {}\npl.when(x_ref[0, 0] > 0)(functools.partial(body, 1))",
+}
+RUNNING = """\
+def on_core(which):
+    def run(body):
+        @pl.when(jax.lax.axis_index("core") == which)
+        def _():
+            body()
+
+    return run
+
+
+class OnCore:
+    def __call__(self, body):
+        pl.when(jax.lax.axis_index("core") == 0)(body)
+
+
+class Body:
+    def __init__(self, body):
+        self.body = body
+
+    def __call__(self):
+        self.body()
+
+
+"""
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_that_are_run(name: str) -> None:
+    store, read = "pltpu.sync_copy(x_ref, o_ref)", "pltpu.sync_copy(x_ref, x_ref)"
+    codes = [module(BODIES[name].format(does), "x_ref, y_ref, o_ref", before=RUNNING) for does in (store, read)]
+    told = [[f for f in lint(code, select="PAL411") if "never written" in f.message] for code in codes]
+    assert (len(told[0]), len(told[1])) == (0, 1)
+
+
+def test_a_body_that_a_scope_holds_runs_when_it_is_called() -> None:
+    code = module(BODIES["a scope"].format("pltpu.sync_copy(x_ref, o_ref)"), "x_ref, y_ref, o_ref")
+    assert [f for f in lint(code.replace("\n    body()\n", "\n"), select="PAL411") if "never written" in f.message]

@@ -128,8 +128,9 @@ def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         return UNKNOWN
     # Numbers first, so that those that are known become one, and names in order: `max(a, b)` is `max(b, a)`.
     symbols.sort(key=lambda symbol: symbol.text)
-    result, *others = [*numbers, *symbols]
-    for other in others:
+    ordered: list[Value] = [*numbers, *symbols]
+    result = ordered[0]
+    for other in ordered[1:]:
         result = arithmetic(last_part(name), result, other)
     return result
 

@@ -185,6 +185,8 @@ def _contains(container: Value, wanted: Value) -> bool | None:
 def _identity(left: Value, right: Value, *, negated: bool) -> Value:
     if left == NONE and right == NONE:
         return Const(not negated)
+    if isinstance(left, Const) and isinstance(right, Const) and bool in (left.kind, right.kind):
+        return Const((left == right) is not negated)
     if isinstance(left, Instance | External) and isinstance(right, Instance | External):
         same = equal(left, right)
         return UNKNOWN if same is None else Const(same is not negated)
