@@ -61,8 +61,9 @@ class UnalignedDynamicSlice(Rule):
     ## Known limits
 
     Silent where shapes, dtypes or the start are not known. Whether a named block size is a multiple of the tile is for
-    the caller to know: an info says so where the code does not. What Mosaic gets out of `jnp.where`, `jnp.minimum` and
-    remainders of aligned numbers differs by release, and is left to the probe.
+    the caller to know: an info says so where the code does not, and refuses no others (`assert block % 128 == 0`).
+    What Mosaic gets out of `jnp.where`, `jnp.minimum` and remainders of aligned numbers differs by release, and is
+    left to the probe.
 
     ## References
 

@@ -88,8 +88,9 @@ class AsyncMmaHazard(Rule):
     ## Known limits
 
     Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops count and by equal
-    values. Between threads (`pl.when(wg == 0)` and `pl.when(wg == 1)`) nothing is compared: barriers order these. Of
-    pipelines with `manual_consumed_barriers` only the body is judged. Silent after code that is not seen.
+    values. Between threads (`pl.when(wg == 0)` and `pl.when(wg == 1)`) nothing is compared: barriers order these.
+    Of pipelines with `manual_consumed_barriers` only the body is judged. Silent after code that is not seen. Silent
+    for what runs in interpret mode only.
 
     ## References
 

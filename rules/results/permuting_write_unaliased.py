@@ -54,11 +54,12 @@ class PermutingWriteUnaliased(Rule):
     ## Known limits
 
     Rows are compared by the expressions that compute them; those of a helper in another file, or of block pointers, are
-    not seen. A row that is read by an index and written in order (a gather), or one that is worked out, counts where
-    output and operand have the same shape; in Pallas kernels a gather does not count, nor an output that is filled
-    before, and a row that is worked out, or made of several loads, is advice. Outputs that `zeroed_outputs` names, and
-    rows copied by DMA, are advice too. What an FFI target does with
-    rows is not known.
+    not seen. A row that is read by an index and written in order (a gather), or one that is worked out, counts
+    where output and operand have the same shape; in Pallas kernels a gather does not count, nor an output that is
+    filled before, and a row that is worked out, or made of several loads, is advice. Outputs that `zeroed_outputs`
+    names, and rows copied by DMA, are advice too. Rows that are found through the same table on both sides do not
+    move, nor those that one dimension counts here and two count there. What an FFI target does with rows is not
+    known.
 
     ## References
 

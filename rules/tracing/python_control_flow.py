@@ -79,6 +79,7 @@ class PythonControlFlow(Rule):
 
     One step down for code behind a Python branch that is not decided, and for parameters of which it is not known
     that they are refs. Values of unknown origin, such as results of functions that are not seen, count as static.
+    Silent in a `try` with an `except` for what jax raises then, which is a `TypeError`.
 
     ## References
 

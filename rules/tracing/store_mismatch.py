@@ -172,7 +172,7 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
     target, given = result_shape(access.ref.shape, access.index), shape(stored)
     if target is not None and given is not None:
         severity = _shapes_differ(target, given, access.ref.shape or ())
-        if severity is not None:
+        if severity is not None and not (severity is Severity.WARNING and _fits_elsewhere(access, context)):
             yield context.finding(
                 access.site,
                 f"shape {_text(given)} is stored where `{name}` has {_text(target)}: stores do not broadcast",
@@ -202,6 +202,19 @@ def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
     differing = [one if other == 1 else other for one, other in pairs if one != other and 1 in (one, other)]
     likely = len(differing) == 1 and isinstance(differing[0], Sym) and not _may_be_one(differing[0])
     return Severity.WARNING if likely else None
+
+
+def _fits_elsewhere(access: Access, context: Context) -> bool:
+    """Whether the store fits where another call leads to the launch: nobody may pass what does not."""
+    launch = context.launch
+    for other in context.analysis.launches:
+        if launch is None or other is launch or other.site.key is not launch.site.key:
+            continue
+        for each in (each for trace in other.traces for each in trace.accesses(access.ref.parameter)):
+            target, given = result_shape(each.ref.shape, each.index), shape(each.value)
+            if each.site.key is access.site.key and target is not None and given is not None:
+                return _shapes_differ(target, given, each.ref.shape or ()) is None
+    return False
 
 
 def _may_be_one(size: Value) -> bool:

@@ -62,7 +62,8 @@ class RemovedApi(Rule):
     ## Known limits
 
     Silent where the missing name is handled (`try`, `suppress`, `getattr` with default), where a guard cannot be
-    decided, and for names that the file itself puts into the module. Names in type annotations are not looked at.
+    decided, and for names that the file itself puts into the module. Names in type annotations are not looked at. A
+    run on the command line reports each name once, at the first place, with all the others; editors show every place.
 
     ## References
 
