@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 # What every traced array is an instance of.
 _ARRAY_TYPES = frozenset(
-    ("jax.Array", "jax.core.Tracer", "jax.extend.core.Tracer", "jax.numpy.ndarray", "jax.typing.ArrayLike")
+    ("jax.Array", "jax.core.Tracer", "jax._src.core.Tracer", "jax.numpy.ndarray", "jax.typing.ArrayLike")
 )
 # Attributes that arrays have, traced or not, and those that only traced ones have.
-_OF_ARRAYS = frozenset("shape dtype ndim size astype at reshape sum T item __array__ __getitem__ __len__".split())
-_OF_TRACERS = _OF_ARRAYS | {"aval"}
+_OF_ARRAYS = frozenset("shape dtype ndim size astype reshape sum T item __array__ __getitem__ __len__".split())
+_OF_TRACERS = _OF_ARRAYS | {"aval", "at"}
+_CONTAINERS = frozenset(f"collections.abc.{name}" for name in ("Sequence", "Mapping", "Set", "Callable"))
 _NUMBER_CLASSES = {f"numbers.{name}": getattr(numbers, name) for name in ("Number", "Complex", "Real", "Integral")}
 
 
@@ -100,7 +101,8 @@ def _is_array_of(value: Array, name: str) -> bool | None:
         return None
     if name in _ARRAY_TYPES:
         return True
-    return False if name.startswith(("builtins.", "numpy.")) or name in _NUMBER_CLASSES else None
+    others = name.startswith(("builtins.", "numpy.")) or name in _NUMBER_CLASSES or name in _CONTAINERS
+    return False if others else None
 
 
 def _is_constant_of(value: Const, name: str) -> bool | None:
@@ -158,6 +160,8 @@ def _has(interp: Interpreter, owner: Value, attribute: str) -> bool | None:
         there = attribute in owner.attributes or classes.class_member(interp, owner.cls, attribute) is not None
         return True if there else None
     if isinstance(owner, Array):
+        if owner.host and not owner.shape:
+            return None  # it may be a number of Python
         return True if attribute in (_OF_TRACERS if owner.is_tracer else _OF_ARRAYS) else None
     if isinstance(owner, Const) and owner.kind in (bool, int, float, str):
         return hasattr(owner.value, attribute)
