@@ -153,9 +153,14 @@ class _Run:
         self.kept = KeptFindings.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
 
     def syntax_errors(self) -> Iterator[Finding]:
-        """One finding for each piece that does not parse: the rest of the file is judged all the same."""
-        pieces = [piece for piece in self.module.outline.walk() if piece.suspect or piece.was_parsed]
-        running = {piece.problem for piece in pieces if piece.kind in ("def", "class", "block")}
+        """One finding for each piece that does not parse: the rest of the file is judged all the same.
+
+        Every piece is read for that, those too that the analysis had no need of: which ones it reads depends on what
+        is known from earlier texts and other files, and the verdict must not.
+        """
+        pieces = list(self.module.outline.walk())
+        launches = FORMS.launched_in(self.source.text)
+        running = {piece.problem for piece in pieces if launches and piece.kind in ("def", "class", "block")}
         for problem in (*self.source.problems, *(piece.problem for piece in pieces)):
             if problem is None:
                 continue

@@ -232,7 +232,7 @@ def _stopped(launches: list[Launch], analysis: Analysis) -> str | None:
     if isinstance(value, CallResult):
         return f"{kernel} is made by `{value.function}`, which is not known"
     pieces = analysis.module.outline.pieces
-    if any(named in piece.names and piece.was_parsed and piece.problem is not None for piece in pieces):
+    if any(named in piece.names and piece.problem is not None for piece in pieces):
         return f"{kernel} has a syntax error"
     return f"{kernel} cannot be told from the text"
 

@@ -69,7 +69,27 @@ def fourth(x):
 """
 TEXTS = [*(file.read_text() for file in sorted((ROOT / "examples").glob("*.py"))), composed(250), SHARED]
 # Typed somewhere: what starts, ends or changes statements, names and numbers.
-TYPED = ("(", ")", ":", "\n", "\n\n", "    ", "x", "128", "1", " = ", "#", '"""', "pl.", "del ", "jnp.sum(x_ref[...])")
+TYPED = (
+    "(",
+    ")",
+    "[",
+    "}",
+    "'",
+    "\\",
+    ":",
+    "\n",
+    "\n\n",
+    "    ",
+    "x",
+    "128",
+    "1",
+    " = ",
+    "#",
+    '"""',
+    "pl.",
+    "del ",
+    "jnp.sum(x_ref[...])",
+)
 
 
 def judged(text: str, project: Project) -> Judgement:
@@ -100,7 +120,7 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
     for _ in range(draw(st.integers(1, 6))):
         lines = texts[-1].split("\n")
         at = draw(st.integers(0, len(lines) - 1))
-        kind = draw(st.sampled_from(["type", "erase", "drop", "double", "move", "back"]))
+        kind = draw(st.sampled_from(["type", "erase", "drop", "double", "move", "indent", "join", "back", "all"]))
         if kind == "type":
             column = draw(st.integers(0, len(lines[at])))
             lines[at] = lines[at][:column] + draw(st.sampled_from(TYPED)) + lines[at][column:]
@@ -115,8 +135,20 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
             block = lines[at : at + 12]
             del lines[at : at + 12]
             lines[0:0] = block
+        elif kind == "indent":
+            shift, end = draw(st.sampled_from([-4, -2, -1, 1, 2, 4])), at + draw(st.integers(1, 12))
+            lines[at:end] = [" " * shift + line if shift > 0 else _dedented(line, -shift) for line in lines[at:end]]
+        elif kind == "join":
+            lines[at : at + 2] = [draw(st.sampled_from(["", " ", "\\", " \\\n\n"])).join(lines[at : at + 2])]
+        elif kind == "all":  # the whole text at once: edits all over it
+            every = draw(st.integers(2, 40))
+            lines = [f" {line}" if number % every == at % every else line for number, line in enumerate(lines)]
         texts.append(draw(st.sampled_from(texts)) if kind == "back" else "\n".join(lines))
     return texts
+
+
+def _dedented(line: str, most: int) -> str:
+    return line[min(most, len(line) - len(line.lstrip())) :]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -125,6 +157,36 @@ def test_edits_give_the_verdict_from_scratch(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     for text in texts:
         assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
+
+
+# What tree-sitter takes for Python, and Python does not: only reading such a statement shows it.
+LENIENT = (
+    ("x = 1\n\nif __name__:\n    x\n", "x = 1\n  if __name__:\n    x\n"),
+    ("x = 1\n\nprint(x)\n", "x = 1\n\nprint x\n"),
+    ("if x:\n    y\n", "if x:\n"),
+    ("def f(a): pass\n", "def f((a, b)): pass\n"),
+    ("x = 0\n", "x = 0777\n"),
+    ("x = 1\n", "x = 1 \\\n"),
+    (f"class A:\n{'    # long' * 50}\n    x = 1\n", f"class A:\n{'    # long' * 50}\n    x = 1L\n"),
+)
+
+
+@pytest.mark.parametrize(("right", "wrong"), LENIENT)
+def test_a_statement_that_nothing_needs_is_told_to_be_wrong(right: str, wrong: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    for text, codes in ((right, []), (wrong, ["PAL001"]), (right, []), (wrong, ["PAL001"])):
+        edited = f"from jax.experimental import pallas as pl\n\n{text}"
+        for found in (result(edited, project), result(edited, Project(Path("/nonexistent")))):
+            assert [each.code for each in found.findings] == codes
+
+
+@pytest.mark.parametrize("before", ["y = 0\n", "x = (\n", "class A:\n" + "    # long\n" * 50 + "    y = 1\n"])
+@pytest.mark.parametrize("more", ["    \n", "\n", "", "# a comment\n"])
+def test_a_line_that_goes_on_in_a_blank_one_is_whole(before: str, more: str) -> None:
+    text = "import pallas\n" + before.replace("(", "1").rstrip("\n") + f" \\\n{more}\ny = 2\n"
+    project = Project(Path("/nonexistent"), incremental=True)
+    assert [told(result(each, project)) for each in (before, text)][1] == told(result(text, Project()))
+    assert not result(text, Project()).findings
 
 
 METHODS = "".join(f"    @case({n})\n    def test_{n}(self):\n        run({n})\n\n" for n in range(12))

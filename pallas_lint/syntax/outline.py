@@ -7,6 +7,7 @@ libcst then parses only the pieces somebody asks for.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from pallas_lint.finding import Position
@@ -133,7 +134,7 @@ def _add_statements(
     for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
-        first, last = node.start_point.row + 1, last_line(node)
+        first, last = node.start_point.row + 1, _continued(nodes, at)
         if last <= done:
             continue
         shares_line = previous is not None and first <= previous.last
@@ -155,7 +156,7 @@ def _add_statements(
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
         piece.in_tree = in_tree and not node.has_error
-        if result.whole is not None and result.earlier is None:
+        if result.whole is not None and result.earlier is None and not _is_joined(nodes, at):
             piece.in_file = node
         if node.has_error:
             piece.error_at = _first_error(node, source)
@@ -173,6 +174,8 @@ def _add_statements(
         _add_imports(result, piece, node, nested)
         if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):
             _add_members(result, piece, node, in_tree)
+            if piece.members and _is_joined(nodes, at):
+                piece.members[-1].last, piece.members[-1].in_file = last, None
         pieces.append(piece)
         previous = piece
 
@@ -201,6 +204,23 @@ def last_line(node: tree_sitter.Node) -> int:
     """The line, from 1, on which a statement ends."""
     end = node.end_point
     return max(node.start_point.row + 1, end.row + (1 if end.column else 0))
+
+
+def _continued(nodes: list[tree_sitter.Node], at: int) -> int:
+    """The same with the blank lines that backslashes join to it: without them its text ends in the middle of a line."""
+    last = own = last_line(nodes[at])
+    for joined in islice(nodes, at + 1, None):
+        if joined.start_point.row + 1 != last or joined.type == "comment":
+            break
+        if joined.type != "line_continuation":
+            return own  # the line is not blank
+        last = joined.end_point.row + 1
+    return last
+
+
+def _is_joined(nodes: list[tree_sitter.Node], at: int) -> bool:
+    """Whether a backslash ends the last line of a statement."""
+    return at + 1 < len(nodes) and nodes[at + 1].type == "line_continuation"
 
 
 def _definition(node: tree_sitter.Node) -> tree_sitter.Node:

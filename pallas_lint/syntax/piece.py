@@ -27,6 +27,7 @@ _TOKENS = {"INDENT": "an indented block", "DEDENT": "the end of the block", "NEW
 _TOKEN = re.compile(rf"\b({'|'.join(_TOKENS)})\b")
 _MOST_EXPECTED = 4
 _TOO_DEEP = "the code is nested too deeply to be judged"
+_TOO_NEW = "the code has syntax of a Python too new to be judged"
 _WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
 
 
@@ -128,9 +129,12 @@ class Piece:
             return found
         if isinstance(self._parsed, SyntaxProblem):
             return self._parsed
-        from pallas_lint.syntax.reading.from_libcst import converted
+        from pallas_lint.syntax.reading.from_libcst import UnknownSyntax, converted
 
-        return converted(self._parsed, text)
+        try:
+            return converted(self._parsed, text)
+        except UnknownSyntax:
+            return SyntaxProblem(Position(self.first, 1), _TOO_NEW, limit=True)
 
     @cached_property
     def _parsed(self) -> cst.Module | SyntaxProblem:

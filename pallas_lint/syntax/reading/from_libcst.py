@@ -9,17 +9,30 @@ import libcst as cst
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.positions import offsets
 
+# A t-string has the parts of an f-string.
+_LIKE = {
+    "TemplatedString": nodes.FormattedString,
+    "TemplatedStringExpression": nodes.FormattedStringExpression,
+    "TemplatedStringText": nodes.FormattedStringText,
+}
 _NONE = (cst.MaybeSentinel.DEFAULT, None)
 
 
+class UnknownSyntax(Exception):  # noqa: N818 - a limit of ours, no error in the text
+    """A kind of node that has no counterpart among ours: syntax of a newer Python."""
+
+
 def converted(module: cst.Module, text: str) -> nodes.Module:
-    """The module that was parsed from `text`."""
+    """The module that was parsed from `text`. Raises UnknownSyntax."""
     places = offsets(module, text)
     starts = _byte_offsets(text)
 
     def made(value: Any) -> Any:
         if isinstance(value, cst.CSTNode):
-            kind = getattr(nodes, value.__class__.__name__)
+            name = value.__class__.__name__
+            kind = _LIKE.get(name) or getattr(nodes, name, None)
+            if kind is None:
+                raise UnknownSyntax(name)
             at, to = places[id(value)]
             given = [made(getattr(value, name)) for name in kind.fields if name != "comma"]
             if isinstance(value, cst.SubscriptElement):
