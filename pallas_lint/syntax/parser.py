@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ _STRING_OR_COMMENT = re.compile(
 )
 
 
-@lru_cache(maxsize=1)
 def parser() -> tree_sitter.Parser:
-    """tree-sitter's for Python."""
+    """tree-sitter's for Python: that of the calling thread, since it keeps what it is reading."""
+    return _parser(get_ident())
+
+
+@lru_cache(maxsize=4)
+def _parser(_thread: int) -> tree_sitter.Parser:
     import tree_sitter
 
     return tree_sitter.Parser(tree_sitter.Language(_grammar().language()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import traceback
 from functools import partial
 from importlib import import_module
@@ -15,7 +16,7 @@ from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.judged import Calls, Judged
 from pallas_lint.server.workspace.last_shown import LastShown
-from pallas_lint.server.workspace.turns import Turns
+from pallas_lint.server.workspace.turns import Movable, TookTooLongError, Turns
 
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import reading
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
+_LOOK = 0.05  # seconds between two looks at whether a document is still worth waiting for
 _LATER = -2.0  # the urgency of what nobody waits for
 
 P = ParamSpec("P")
@@ -68,7 +70,8 @@ class Documents:
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
     _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
-    _project: Project | None = field(default=None, init=False)
+    _slow: set[str] = field(factory=set, init=False)  # being judged in the thread for what takes long
+    _of_thread: threading.local = field(factory=threading.local, init=False)  # `project`: of each thread of the engine
     _attention: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
     _moments: Iterator[int] = field(factory=count, init=False)
     _asking: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
@@ -168,6 +171,12 @@ class Documents:
         self._turns.submit(partial(self._forget, files))
         self.concern(files, presumptions=True)
 
+    @property
+    def _project(self) -> Project | None:
+        """That of the calling thread of the engine, if it has judged anything."""
+        project: Project | None = getattr(self._of_thread, "project", None)
+        return project
+
     def _forget_requirements(self) -> None:
         if self._project is not None:
             self._project.forget_requirements()
@@ -246,15 +255,18 @@ class Documents:
     # -- verdicts --------------------------------------------------------------------------------------------------
 
     async def judged(self, uri: str) -> Judged | None:
-        """The verdict on the newest text of a document that its user looks at; waits for it. None: it is not open."""
+        """The verdict on the newest text of a document that its user looks at; waits for it.
+
+        None where the document is not open, or takes so long that an answer is better given without it.
+        """
         if uri in self._texts:
             self._attend(uri)
-        return await self._verdict(uri)
+        return await self._verdict(uri, patient=False)
 
     def _attend(self, uri: str) -> None:
         self._attention[uri] = next(self._moments)
 
-    async def _verdict(self, uri: str) -> Judged | None:
+    async def _verdict(self, uri: str, *, patient: bool = True) -> Judged | None:
         while uri in self._texts and self.is_code(uri):
             await self.ready.wait()
             if uri not in self._texts:
@@ -266,12 +278,13 @@ class Documents:
             task = self._running.get(uri)
             if task is None:
                 task = self._schedule(uri)
-            try:
-                await asyncio.shield(task)
-            except asyncio.CancelledError:
-                if not task.cancelled():
-                    raise  # the request itself was cancelled
-                await asyncio.sleep(0)
+            while not task.done():
+                if uri in self._slow and not patient:
+                    return None
+                await asyncio.wait({task}, timeout=None if patient else _LOOK)
+            if not task.cancelled():
+                task.result()  # raises what it raised
+            await asyncio.sleep(0)
         return None
 
     async def reported(self, uri: str) -> Judged | None:
@@ -291,6 +304,7 @@ class Documents:
 
     def _stop(self, uri: str) -> None:
         """Judge the document no further."""
+        self._slow.discard(uri)
         running = self._running.pop(uri, None)
         if running is not None:
             running.cancel()
@@ -300,8 +314,8 @@ class Documents:
         found: Judged | None = None
         while found is None:  # the text was replaced meanwhile, without this task being cancelled, or others went first
             version, source = self._texts[uri]
-            judging = self._turns.submit(partial(self._judge, uri, version, source), partial(self._urgency, uri))
-            found = await asyncio.wrap_future(judging)
+            found = await self._judged_in_turn(uri, version, source)
+        self._slow.discard(uri)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
         current = self._texts.get(uri)
@@ -318,12 +332,27 @@ class Documents:
                 self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
         return found
 
+    async def _judged_in_turn(self, uri: str, version: int | None, source: Source) -> Judged | None:
+        loop = asyncio.get_running_loop()
+        movable = Movable(partial(loop.call_soon_threadsafe, self._slow.add, uri), lambda: self.source(uri) is source)
+        work = partial(self._judge, uri, version, source)
+        try:
+            judging = self._turns.submit(work, partial(self._urgency, uri), movable)
+            judged: Judged | None = await asyncio.wrap_future(judging)
+        except TookTooLongError:
+            remark = f"not judged: it took more than {self._turns.limit:.0f} s; the command line has no such limit"
+            return Judged(uri, version, source, None, remark=remark, client=self.folders.of(self.path(uri)).client)
+        return judged
+
     async def _ask_callers(self, uri: str) -> None:
         """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
         calls: Calls | None = None
         try:
             while calls is None and uri in self._texts:
-                calls = await asyncio.wrap_future(self._turns.submit(partial(self._calls_of, uri), lambda: _LATER))
+                work = self._turns.submit(partial(self._calls_of, uri), lambda: _LATER, Movable())
+                calls = await asyncio.wrap_future(work)
+        except TookTooLongError:
+            return  # the verdict stands without them
         finally:
             del self._asking[uri]
         known = self._judged.get(uri)
@@ -391,11 +420,13 @@ class Documents:
         return self._attention.get(uri, -1)
 
     def _with_overlay(self) -> Project:
-        """The project, with open documents in place of their files."""
-        if self._project is None:
-            self._project = Project(Path(os.sep), incremental=True, absolute_names=True, patient=False)
-        self._project.overlay = self._overlay()
-        return self._project
+        """The project as the calling thread knows it, with open documents in place of their files."""
+        project = self._project
+        if project is None:
+            project = Project(Path(os.sep), incremental=True, absolute_names=True, patient=False)
+            self._of_thread.project = project
+        project.overlay = self._overlay()
+        return project
 
     def _overlay(self) -> dict[Path, Source]:
         return {self.path(uri): source for uri, (_, source) in list(self._texts.items())}
@@ -412,8 +443,12 @@ class Documents:
         self._turns.submit(partial(import_module, "pallas_lint.lint"))
 
     async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a function that uses the engine, called on its thread: somebody waits for it."""
-        result: R = await asyncio.wrap_future(self._turns.submit(partial(function, *args, **kwargs)))
+        """The result of a function that uses the engine, called on its thread: somebody waits for it.
+
+        It may be called again in another thread, so it must not change anything. Raises TookTooLongError.
+        """
+        work = self._turns.submit(partial(function, *args, **kwargs), movable=Movable())
+        result: R = await asyncio.wrap_future(work)
         return result
 
     def shutdown(self) -> None:

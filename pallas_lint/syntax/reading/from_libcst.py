@@ -18,7 +18,7 @@ _LIKE = {
 _NONE = (cst.MaybeSentinel.DEFAULT, None)
 
 
-class UnknownSyntax(Exception):  # noqa: N818 - a limit of ours, no error in the text
+class UnknownSyntax(Exception):
     """A kind of node that has no counterpart among ours: syntax of a newer Python."""
 
 
