@@ -116,6 +116,11 @@ class Project:
             self._syntax.layouts.forget()
         self.calls.forget(file)
 
+    def release(self, file: Path) -> None:
+        """The file will not be judged again soon: give back the memory that what was found out about it takes."""
+        self.forget(file)
+        self._syntax.release(file)
+
     def forget_requirements(self) -> None:
         """Files that say what a project requires may have changed."""
         self._evidence.forget_requirements()

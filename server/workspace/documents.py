@@ -129,7 +129,8 @@ class Documents:
         self._unsaved.discard(uri)
         self._undecided.discard(uri)
         self._stop(uri)
-        self.changed_on_disk({self.path(uri)})
+        self._turns.submit(partial(self._release, self.path(uri)))
+        self.concern({self.path(uri)}, presumptions=True)
 
     def uri_of(self, path: str) -> str | None:
         """The open document that is the file at a path, if one is."""
@@ -185,6 +186,10 @@ class Documents:
         if self._project is not None:
             for file in files:
                 self._project.forget(file)
+
+    def _release(self, file: Path) -> None:
+        if self._project is not None:
+            self._project.release(file)
 
     def _was_saved(self, file: Path) -> None:
         if self._project is not None:

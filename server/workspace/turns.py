@@ -123,7 +123,7 @@ class Turns:
         return work.result
 
     def should_yield(self, urgency: float) -> bool:
-        """Whether work of this urgency, which is being done, should make way for what waits; never in the slow thread."""
+        """Whether work of this urgency, which is being done, should make way; never in the slow thread."""
         if not self._waiting:
             return False
         with self._changed:

@@ -367,6 +367,11 @@ class SyntaxCache:
         """What stands in `file` is no longer what was read."""
         self._outlines.pop(file, None)
 
+    def release(self, file: Path) -> None:
+        """The file will not be analysed again soon: nothing of it is kept."""
+        self.forget(file)
+        self._edited.pop(file, None)
+
     def trim(self) -> None:
         """Drop what has not been used for longest; not while an analysis runs, whose nodes are compared by identity."""
         size = sum(len(source.text) for source, _ in self._outlines.values())
