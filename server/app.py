@@ -14,6 +14,7 @@ from pallas_lint.server.protocol.session import Session, refresh_views
 from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.sweeping import Sweeper
+from pallas_lint.server.views.markdown import message_text
 from pallas_lint.server.workspace import notebooks
 from pallas_lint.server.workspace.documents import Documents
 from pallas_lint.server.workspace.folders import Folders
@@ -60,6 +61,15 @@ class PallasServer(LanguageServer):
         self.configuring: asyncio.Task[None] | None = None  # takes the answer
         self._crashes: set[str] = set()
         self._told: set[str] = set()
+
+    def window_show_message(self, params: lsp.ShowMessageParams) -> None:
+        super().window_show_message(lsp.ShowMessageParams(params.type, message_text(params.message)))
+
+    async def window_show_message_request_async(
+        self, params: lsp.ShowMessageRequestParams
+    ) -> lsp.MessageActionItem | None:
+        asked = lsp.ShowMessageRequestParams(params.type, message_text(params.message), params.actions)
+        return await super().window_show_message_request_async(asked)
 
     def failed(self, details: str) -> None:
         """A crash of the engine: told once, the details go to the log."""

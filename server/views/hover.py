@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
@@ -18,7 +17,7 @@ from pallas_lint.server.views.figures import (
     space_of,
 )
 from pallas_lint.server.views.launch_text import launch_text
-from pallas_lint.server.views.markdown import code, plain
+from pallas_lint.server.views.markdown import Markdown, code, content, joined, link, put, text
 from pallas_lint.server.views.navigation import inside, ref_at
 from pallas_lint.server.views.support_text import support_text
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.judged import Judged
     from pygls.workspace import PositionCodec
 
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref
@@ -47,21 +45,18 @@ def hover(judged: Judged, place: lsp.Position, codec: PositionCodec) -> lsp.Hove
         return None
     position = from_lsp(judged.source, place, codec)
     found = _hovered(judged, position)
-    costs = "\n\n".join(_costs(judged, position))
+    costs = joined("\n\n", _costs(judged, position))
     if found is None and not costs:
         return None
-    span, text = found if found is not None else (_line_of(judged, position), "")
-    text = "\n\n".join(part for part in (text, costs, *_links(judged, position)) if part)
-    return lsp.Hover(
-        contents=lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=text),
-        range=range_of(judged.source, span, codec),
-    )
+    span, told = found if found is not None else (_line_of(judged, position), text(""))
+    parts = (told, costs, *_links(judged, position))
+    return lsp.Hover(contents=content(joined("\n\n", parts)), range=range_of(judged.source, span, codec))
 
 
-def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
+def _hovered(judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
     assert judged.judgement is not None and judged.judgement.analysis is not None
     analysis = judged.judgement.analysis
-    found: tuple[Span, str] | None = None
+    found: tuple[Span, Markdown] | None = None
     for trace in shown_traces(judged):
         found = _hovered_op(trace, judged, position) or _hovered_ref(trace, judged, position) or found
     if found is not None:
@@ -72,17 +67,17 @@ def _hovered(judged: Judged, position: Position) -> tuple[Span, str] | None:
             return span, launch_text(launch, judged)
     for use in analysis.module.uses.all:
         if use.name.startswith("jax.") and not use.imported and inside(use.span, judged, position):
-            text = support_text(use.name, judged)
-            if text:
-                return use.span, f"**`{support.short(use.name)}`**\n\n{text}"
+            told = support_text(use.name, judged)
+            if told:
+                return use.span, put("**{}**\n\n{}", code(support.short(use.name)), told)
     return None
 
 
-def _costs(judged: Judged, position: Position) -> Iterator[str]:
+def _costs(judged: Judged, position: Position) -> Iterator[Markdown]:
     """What the line costs, on each device of which that was predicted."""
     for cost, line in costs_of_lines(judged):
         if line["line"] == position.line:
-            yield f"cost: {line_text(cost, line)}"
+            yield put("cost: {}", text(line_text(cost, line)))
 
 
 def _line_of(judged: Judged, position: Position) -> Span:
@@ -93,21 +88,17 @@ def _line_of(judged: Judged, position: Position) -> Span:
     return Span(judged.source.path, Position(position.line, begin), end)
 
 
-def _links(judged: Judged, position: Position) -> Iterator[str]:
+def _links(judged: Judged, position: Position) -> Iterator[Markdown]:
     """The pages of the rules that say something here."""
     codes = {each.code: each for each in judged.findings if inside(each.span, judged, position)}
     if codes:
-        yield " · ".join(_link(finding) for _, finding in sorted(codes.items()))
+        found = (finding for _, finding in sorted(codes.items()))
+        yield joined(" · ", (link(f"{finding.code} {finding.name}", finding.url) for finding in found))
 
 
-def _link(finding: Finding) -> str:
-    text = plain(f"{finding.code} {finding.name}")
-    return f"[{text}]({finding.url})" if re.fullmatch(r"https?://[^\s()<>]+", finding.url) else text
-
-
-def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, str] | None:
+def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
     """The innermost call of a jax function at the place: its name only, not its arguments."""
-    best: tuple[Span, str] | None = None
+    best: tuple[Span, Markdown] | None = None
     for op in trace.events:
         if not isinstance(op, Op) or op.form != "call" or not op.name.startswith("jax."):
             continue
@@ -120,31 +111,37 @@ def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple
     return best
 
 
-def _op_text(op: Op, launch: Launch, judged: Judged) -> str:
-    parts = [f"**`{support.short(op.name)}`** in kernel `{launch_name(launch)}`"]
+def _op_text(op: Op, launch: Launch, judged: Judged) -> Markdown:
+    told = put("**{}** in kernel {}", code(support.short(op.name)), code(launch_name(launch)))
     shape, dtype = getattr(op.result, "shape", None), getattr(op.result, "dtype", None)
     if given := aval(shape, dtype):
-        parts[0] += f" gives `{given}`"
-    parts.append(support_text(op.name, judged, launch.backend))
-    return "\n\n".join(part for part in parts if part)
+        told = put("{} gives {}", told, code(given))
+    return joined("\n\n", (told, support_text(op.name, judged, launch.backend)))
 
 
-def _hovered_ref(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, str] | None:
+def _hovered_ref(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
     known = ref_at(trace, judged, position)
     return None if known is None else (known[0], _ref_text(known[1], trace.launch, judged))
 
 
-def _ref_text(ref: Ref, launch: Launch, judged: Judged) -> str:
+def _ref_text(ref: Ref, launch: Launch, judged: Judged) -> Markdown:
     probed = known_of(judged, launch)
     role = _ROLES.get(ref.role or "", "ref")
     number = f" {ref.index}" if ref.index is not None and ref.role in ("in", "out") else ""
     memory = space_of(ref, launch, None)
     space = f" in {memory.upper()}" if memory else ""
-    block = aval(ref.shape, ref.dtype)
-    text = f"**`{ref.parameter}`**: {role}{number}{f', block `{block}`' if block else ''}{space}"
+    block = code(aval(ref.shape, ref.dtype))
+    block = put(", block {}", block) if block else block
+    told = put("**{}**: {}{}{}", code(ref.parameter), text(f"{role}{number}"), block, _after(space))
     operand = operand_of(probed, ref)
     if operand is None:
-        return text
-    block = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {bracketed(operand['block'])}"
-    where = f" in {plain(operand['memory_space'].upper())}" if operand["memory_space"] else ""
-    return f"{text}\n\nas probed: {code(operand['dtype'] + bracketed(operand['shape']))}{block}{where}"
+        return told
+    seen = code(operand["dtype"] + bracketed(operand["shape"]))
+    cut = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {bracketed(operand['block'])}"
+    where = f" in {operand['memory_space'].upper()}" if operand["memory_space"] else ""
+    return put("{}\n\nas probed: {}{}{}", told, seen, _after(cut), _after(where))
+
+
+def _after(said: str) -> Markdown:
+    """Prose that stands behind something, with a space between; nothing for nothing."""
+    return put(" {}", text(said)) if said else text("")

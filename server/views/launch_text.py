@@ -18,7 +18,7 @@ from pallas_lint.server.views.figures import (
     summary,
     verdicts,
 )
-from pallas_lint.server.views.markdown import code, plain
+from pallas_lint.server.views.markdown import Markdown, cell, code, joined, put, text
 
 from pallas_lint.kernels.facts.memory_budget import budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED
@@ -39,24 +39,25 @@ _LONGEST_MAP = 48  # characters of an index map
 _LONGEST_CALL = 80
 
 
-def launch_text(launch: Launch, judged: Judged) -> str:
+def launch_text(launch: Launch, judged: Judged) -> Markdown:
     """All that is known of a launch."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     probed = known_of(judged, launch)
     budgets = budgets_of(launch, judged.judgement.analysis) if launch.backend in (None, "tpu") else ()
-    title = f"**`{launch.api.rpartition('.')[2]}`** of `{launch_name(launch)}`: {summary(launch)}"
+    steps = steps_text(launch, probed) if launch.has_grid else None
+    about = text(", ".join(filter(None, (summary(launch), steps))))
     parts = [
-        f"{title}, {told}" if (told := steps_text(launch, probed)) is not None and launch.has_grid else title,
-        "\n".join(_table(launch, judged, budgets)),
+        put("**{}** of {}: {}", code(launch.api.rpartition(".")[2]), code(launch_name(launch)), about),
+        joined("\n", _table(launch, judged, budgets)),
         *(_vmem(budget, judged) for budget in budgets if budget.total),
         _smem(shared_of(launch, judged)),
-        "\n".join(_calls(launch, judged)),
-        "\n".join(_probed(launch, judged, probed)) if probed is not None else "",
+        joined("\n", _calls(launch, judged)),
+        joined("\n", _probed(launch, judged, probed)) if probed is not None else text(""),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return joined("\n\n", parts)
 
 
-def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Iterator[str]:
+def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
     assert judged.judgement is not None and judged.judgement.analysis is not None
     blocks = blocks_of(launch, judged.judgement.analysis)
@@ -68,7 +69,7 @@ def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Itera
     if len(scratch) == len(blocks.scratch or ()):
         names |= {("scratch", at): name for at, name in enumerate(scratch)}
     takes = {part.name: part for part in budgets[0].parts} if budgets else {}
-    rows = [("ref", "", "block", "of", "index map", "VMEM")]
+    rows = [tuple(map(text, ("ref", "", "block", "of", "index map", "VMEM")))]
     for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
         if block is None:
             continue
@@ -76,13 +77,16 @@ def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Itera
         name = names.get((block.role, block.index), fallback)
         part = takes.get(name) or takes.get(fallback)
         memory = "" if part is None else f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"
-        block_text, array, index_map = map(_cell, _of_block(block))
-        rows.append((f"`{name}`", block.role, block_text, array, index_map, memory))
+        rows.append((cell(name), text(block.role), *map(cell, _of_block(block)), text(memory)))
     if rows[1:]:
         # Without the columns in which nothing is known.
         shown = [column for column in zip(*rows, strict=True) if any(column[1:])]
-        head, *lines = (f"| {' | '.join(cells)} |" for cells in zip(*shown, strict=True))
-        yield from (head, f"|{':--|' * len(shown)}", *lines)
+        head, *lines = (_row(cells) for cells in zip(*shown, strict=True))
+        yield from (head, put("|{}", joined("", (put(":--|") for _ in shown))), *lines)
+
+
+def _row(cells: tuple[Markdown, ...]) -> Markdown:
+    return joined("", (put("|"), *(put(" {} |", each) for each in cells)))
 
 
 def _of_block(block: Block) -> tuple[str, str, str]:
@@ -100,39 +104,42 @@ def _of_block(block: Block) -> tuple[str, str, str]:
         function = block.index_map.func
         span = function.piece.span(function.node)
         source = function.piece.source
-        text = " ".join(source.text[source.offset(span.start) : source.offset(span.end)].split())
-        index_map = text if len(text) <= _LONGEST_MAP and text.startswith("lambda") else function.name
+        written = " ".join(source.text[source.offset(span.start) : source.offset(span.end)].split())
+        index_map = written if len(written) <= _LONGEST_MAP and written.startswith("lambda") else function.name
     return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
 
 
-def _cell(text: str) -> str:
-    return code(text).replace("|", r"\|") if text else ""
-
-
-def _vmem(budget: Budget, judged: Judged) -> str:
+def _vmem(budget: Budget, judged: Judged) -> Markdown:
     """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
 
     What rests on defaults of parameters says so.
     """
-    by_limit: dict[int, list[str]] = {}
+    by_limit: dict[int, list[Markdown]] = {}
     for device, limit in limits(budget, judged).items():
-        by_limit.setdefault(limit, []).append(device or "`vmem_limit_bytes` of the launch")
-    shares = [f"{_share(budget.total, limit)} ({', '.join(whose)})" for limit, whose in by_limit.items()]
-    taken = f"**{size(budget.total)}**"
+        by_limit.setdefault(limit, []).append(
+            text(device) if device else put("{} of the launch", code("vmem_limit_bytes"))
+        )
+    shares = [
+        put("{} ({})", text(_share(budget.total, limit)), joined(", ", whose)) for limit, whose in by_limit.items()
+    ]
+    taken = put("**{}**", text(size(budget.total)))
     if not budget.assumed:
-        return f"VMEM: at least {', '.join([taken, *shares])}"
-    return f"VMEM: {taken} if {plain(', '.join(budget.assumed))}{': ' if shares else ''}{', '.join(shares)}"
+        return put("VMEM: at least {}", joined(", ", [taken, *shares]))
+    on = put("VMEM: {} if {}", taken, text(", ".join(budget.assumed)))
+    return joined(": ", (on, joined(", ", shares)))
 
 
-def _smem(parts: tuple[Part, ...]) -> str:
+def _smem(parts: tuple[Part, ...]) -> Markdown:
     """ "SMEM: at least 64 KiB, 28 % of 227 KiB: `x_smem` 2 x 32 KiB, …"; empty where it takes none."""
     if not parts:
-        return ""
+        return text("")
     total = sum(part.total for part in parts)
-    told = ", ".join(
-        f"{code(part.name)} {f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}" for part in parts
+    told = (
+        put("{} {}", code(part.name), text(f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"))
+        for part in parts
     )
-    return f"SMEM: at least **{size(total)}**, {_share(total, SHARED)}: {told}"
+    share = text(_share(total, SHARED))
+    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", told))
 
 
 def _share(total: int, limit: int) -> str:
@@ -142,27 +149,28 @@ def _share(total: int, limit: int) -> str:
     return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {size(limit)}"
 
 
-def _calls(launch: Launch, judged: Judged) -> Iterator[str]:
+def _calls(launch: Launch, judged: Judged) -> Iterator[Markdown]:
     """The call that is shown, then others of the same function."""
     if launch.witness is None:
         return
-    yield f"called {plain(launch.witness.told(judged.source.path))}"
+    yield put("called {}", text(launch.witness.told(judged.source.path)))
     others = [each for each in calls_of(judged, launch.witness.name) if each != launch.witness]
     if others:
-        yield "\nalso called:\n"
-        yield from (f"- {code(each.brief(_LONGEST_CALL))} in {plain(each.source)}" for each in others[:_MOST_CALLS])
+        yield put("\nalso called:\n")
+        for each in others[:_MOST_CALLS]:
+            yield put("- {} in {}", code(each.brief(_LONGEST_CALL)), text(each.source))
         if len(others) > _MOST_CALLS:
-            yield f"- and {len(others) - _MOST_CALLS} more"
+            yield put("- and {} more", len(others) - _MOST_CALLS)
 
 
-def _probed(launch: Launch, judged: Judged, probed: LaunchResult) -> Iterator[str]:
+def _probed(launch: Launch, judged: Judged, probed: LaunchResult) -> Iterator[Markdown]:
     grid, known = probed.facts["grid"], probed.facts.get("memory")
     told = [
         *([f"grid {bracketed(grid)}"] if grid else []),
-        *([text] if known and (text := memory_text(launch, judged, probed)) else []),
+        *([memory] if known and (memory := memory_text(launch, judged, probed)) else []),
     ]
-    yield f"as probed: {plain(', '.join(told) or 'no grid')}\n"
-    yield plain(verdicts([probed]))
+    yield put("as probed: {}\n", text(", ".join(told) or "no grid"))
+    yield text(verdicts([probed]))
     costs = cost_text([probed])
     if costs:
-        yield f"\ncost: {plain(costs)}"
+        yield put("\ncost: {}", text(costs))

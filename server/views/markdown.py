@@ -1,17 +1,77 @@
-"""Text that comes from code, or from what it printed, in Markdown that clients show: no link or picture of its own."""
+"""Markdown that clients show, made of text so that what stands in code or files adds no element of its own.
+
+Only the functions here make `Markdown`, and only `content` gives it to a client: text of elsewhere has to go through
+`text` or `code` on its way, which the type checker sees to.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-_SPECIAL = re.compile(r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=www)\.", re.IGNORECASE)
+from lsprotocol import types as lsp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# What begins markup within a line, and what GitHub's and VS Code's Markdown makes a link of by itself.
+_MARKUP = re.compile(r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=[wW]{3})\.")
+_URL = re.compile(r"https?://[^\s()<>\\]+")
 
 
-def plain(text: str) -> str:
-    """`text` as prose in one line. Addresses in it are no links either: GitHub's Markdown makes some of bare ones."""
-    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+class Markdown(str):
+    """Markdown without any element that came with a text. Made by the functions of this module only."""
+
+    __slots__ = ()
 
 
-def code(text: str) -> str:
-    """`text` as code in one line."""
-    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
+def text(said: str) -> Markdown:
+    """`said` as prose in one line."""
+    return Markdown(_MARKUP.sub(r"\\\g<0>", " ".join(said.split())))
+
+
+def code(said: str) -> Markdown:
+    """`said` as code in one line; nothing for nothing."""
+    line = " ".join(said.split())
+    if not line:
+        return Markdown("")
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    space = " " if "`" in (line[0], line[-1]) else ""
+    return Markdown(f"{fence}{space}{line}{space}{fence}")
+
+
+def cell(said: str) -> Markdown:
+    """`said` as code in a cell of a table."""
+    # Which backslashes save a bar from ending the cell is not the same in all clients.
+    return code(said.replace("|", "\N{BOX DRAWINGS LIGHT VERTICAL}"))
+
+
+def link(said: str, url: str) -> Markdown:
+    """A link; only the text where `url` is none of the web."""
+    shown = text(said)
+    return Markdown(f"[{shown}]({url})") if _URL.fullmatch(url) else shown
+
+
+def own(said: str) -> Markdown:
+    """Markdown that comes with the rules and the data of a package, and holds nothing of the user's files."""
+    return Markdown(said)
+
+
+def put(template: str, *parts: Markdown | int) -> Markdown:
+    """A template, which is a constant, with parts put in for its braces."""
+    return Markdown(template.format(*parts))
+
+
+def joined(separator: str, parts: Iterable[Markdown]) -> Markdown:
+    """The parts that say anything, with a constant between them."""
+    return Markdown(separator.join(part for part in parts if part))
+
+
+def content(value: Markdown) -> lsp.MarkupContent:
+    """What a client is given."""
+    return lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=str(value))
+
+
+def message_text(said: str) -> str:
+    """`said` for `window/showMessage`, of which VS Code shows `[text](target)` as a link, that may be a command."""
+    return said.replace("](", "] (")

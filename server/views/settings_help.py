@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
+from pallas_lint.server.views.markdown import content, own
 from pallas_lint.server.views.rule_completion import rule_items, word_before
 
 from pallas_lint.config.settings import configurable, schema
@@ -148,4 +149,4 @@ def hover(file: Path, source: Source, line: int, column: int) -> lsp.MarkupConte
         said = f"**`{word[0]}`**\n\n{attribute.metadata['doc']}{told}"
     else:
         return None
-    return lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=said)
+    return content(own(said))  # the word is one of ours

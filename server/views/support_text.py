@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.server.views.markdown import Markdown, own
+
 from pallas_lint import compat
 from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.compat import support
@@ -16,8 +18,11 @@ _DOCS = "https://docs.jax.dev/en/latest/_autosummary/"
 _MARKS = {"supported": "✓", "lowers": "✓", "depends": "part", "unsupported": "✗", "unknown": "?"}
 
 
-def support_text(name: str, judged: Judged, backend: str | None = None) -> str:
-    """Where and since when a function works in kernels; `backend` is that of the kernel at hand."""
+def support_text(name: str, judged: Judged, backend: str | None = None) -> Markdown:
+    """Where and since when a function works in kernels; `backend` is that of the kernel at hand.
+
+    All of it comes from the measured data, the name too: nothing is said of a name that is not in them.
+    """
     assert judged.settings is not None
     parts: list[str] = []
     if compat.function(name) is not None:
@@ -31,7 +36,7 @@ def support_text(name: str, judged: Judged, backend: str | None = None) -> str:
         parts.append(_history_text(support.describe("api", name, (), ())))
     if parts and name.startswith("jax."):
         parts.append(f"[documentation]({_DOCS}{name}.html)")
-    return "\n\n".join(part for part in parts if part)
+    return own("\n\n".join(part for part in parts if part))
 
 
 def _support_table(told: dict[str, Any], version: str, backend: str | None) -> str:
