@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 from pallas_lint.server.workspace import turns
-from pallas_lint.server.workspace.turns import AT_ONCE, Turns
+from pallas_lint.server.workspace.turns import AT_ONCE, Movable, TookTooLongError, Turns
 
 from pallas_lint import lint
 from pallas_lint.kernels.analysis.runs import Abandoned
@@ -18,6 +18,7 @@ from tests.server.test_protocol import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
@@ -170,3 +171,75 @@ async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch:
         assert judging.judged == ["b.py", "d.py", "c.py", "a.py"]
         if how == "looked at":
             await asked
+
+
+def spins(engine: Turns, named: str, moved: list[str], *, wanted: Callable[[], bool] = lambda: True) -> Future[object]:
+    """Work that neither ends nor makes way."""
+    begun = threading.Event()
+
+    def spin() -> None:
+        begun.set()
+        while True:
+            pass
+
+    result = engine.submit(spin, lambda: 1.0, Movable(lambda: moved.append(named), wanted))
+    begun.wait(LIMIT)
+    return result
+
+
+def test_what_does_not_make_way_holds_up_nothing(engine: Turns) -> None:
+    moved: list[str] = []
+    first = spins(engine, "first", moved)
+    assert engine.submit(lambda: 3).result(LIMIT) == 3
+    assert moved == ["first"]
+    second = spins(engine, "second", moved)  # the slow thread is taken: it waits for that
+    assert engine.submit(lambda: 4, lambda: -1.0).result(LIMIT) == 4
+    assert moved == ["first", "second"]
+    assert not first.done() and not second.done()
+
+
+def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LONG", 0.2)
+    engine = Turns(limit=0.5)
+    try:
+        given_up = [spins(engine, name, []) for name in ("first", "second")]
+        engine.submit(lambda: 3).result(LIMIT)
+        for each in given_up:
+            with pytest.raises(TookTooLongError):
+                each.result(LIMIT)
+    finally:
+        engine.end()
+
+
+def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: Turns) -> None:
+    moved: list[str] = []
+    wanted = [True]
+    first = spins(engine, "first", moved, wanted=lambda: wanted[0])
+    engine.submit(lambda: None).result(LIMIT)
+    wanted[0] = False
+    assert first.result(LIMIT) is None
+
+
+async def test_a_document_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heavy, small = ((tmp_path / name).as_uri() for name in ("heavy.py", "small.py"))
+    judge = lint.judge
+
+    def judging(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+        while "# endless" in source.text:
+            pass
+        return judge(source, settings, project, is_stale)
+
+    monkeypatch.setattr(lint, "judge", judging)
+    monkeypatch.setattr(turns, "_LONG", 0.2)
+    async with session("minimal", tmp_path, options=OPTIONS) as editor:
+        editor.server.documents._turns.limit = 0.5
+        editor.open(small, CODE)
+        await editor.pushed(small)
+        editor.open(heavy, f"# endless\n{CODE}")
+        assert not await editor.client.text_document_inlay_hint_async(
+            lsp.InlayHintParams(document(heavy), everywhere())
+        )
+        (told,) = await editor.pushed(heavy)
+        assert "not judged" in told.message
+        editor.change(heavy, CODE)
+        assert codes(await editor.pushed(heavy)) == FOUND
