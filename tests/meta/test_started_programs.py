@@ -36,6 +36,7 @@ OF_TYPESCRIPT = re.compile(
     re.VERBOSE,
 )
 
+INTERRUPTS = "an exception in a thread of ours, by Python's own interface"
 TRUSTED = "the probe, which the server has only with --allow-probe; VS Code gives that to trusted workspaces alone"
 OWN = "a module or text of pallas-lint itself"
 SHOWS = "a command of VS Code or of this extension that starts no program"
@@ -65,6 +66,9 @@ REASONS = {
     "pallas_lint/report/__init__.py render: importlib.import_module": OWN,
     "pallas_lint/syntax/nodes.py _first_init.__init__: exec": OWN,
     "pallas_lint/syntax/parser.py _grammar: spec.loader.exec_module": "the parser's compiled module, as installed",
+    "server/workspace/turns.py _Worker.interrupt: ctypes.c_ulong": INTERRUPTS,
+    "server/workspace/turns.py _Worker.interrupt: ctypes.py_object": INTERRUPTS,
+    "server/workspace/turns.py _Worker.interrupt: ctypes.pythonapi": INTERRUPTS,
     "server/workspace/documents.py Documents.warm_up: importlib.import_module": OWN,
     # Commands of the editor
     "vscode-extension/src/actions.ts executeCommand(command": "that of a fix of pallas-lint",
