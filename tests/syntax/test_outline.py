@@ -15,6 +15,7 @@ import pallas_lint
 from benchmarks.texts import composed
 from pallas_lint.finding import Position
 from pallas_lint.syntax import Outline, Piece, nodes, outline
+from pallas_lint.syntax.reading import from_libcst
 from pallas_lint.text.source import Source
 
 OWN_FILES = sorted(Path(pallas_lint.__file__).parent.rglob("*.py"))
@@ -303,3 +304,13 @@ def test_a_body_of_comments_alone_is_told_in_words() -> None:
     (broken,) = problems("def kernel(x_ref, o_ref):\n    # your code here\n\nx = 1\n")
     assert broken.problem is not None
     assert broken.problem.message == "expected an indented block"
+
+
+def test_a_template_string_is_read() -> None:
+    assert not problems("x = t'a{b!r:>{c}}'\n")
+
+
+def test_syntax_that_is_too_new_is_a_limit_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_libcst, "_LIKE", {})
+    (piece,) = problems("x = t'a{b}'\n")
+    assert piece.problem is not None and piece.problem.limit
