@@ -47,6 +47,17 @@ def left(text: str, code: str = "PAL301") -> list[str]:
     return [f"{f.span.start.line}:{f.code}" for f in remaining]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_comment_ends_with_its_line(end: str) -> None:
+    lines = (
+        "x = §f(1)  # pallas-lint: disable=PAL301",
+        "# a note",
+        "y = §f(2)  # pallas-lint: disable=PAL301",
+        "z = §f(3)",
+    )
+    assert left(end.join(lines)) == ["4:PAL301"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -54,13 +54,13 @@ class Comments:
     """The comments of a source, by tree-sitter: it survives broken code. Lines count from 1."""
 
     def __init__(self, source: Source, parsed: Tree | None = None) -> None:
-        from pallas_lint.syntax.parser import encoded, parser
+        from pallas_lint.syntax.parser import parsed_bytes, parser
 
         self._source = source
         self._text = source.text
-        self._data = encoded(source.text)
+        self._data = parsed_bytes(source.text)
         # The tree must outlive its nodes, so it is kept.
-        self._tree = parser().parse(self._data) if parsed is None or "\r" in source.text else parsed
+        self._tree = parsed or parser().parse(self._data)
         self._headers: dict[int, tuple[int, int]] = {}
         self._code_lines: dict[int, int] = {}
 
@@ -70,7 +70,7 @@ class Comments:
         seen: set[int] = set()
         bytes_ = self._bytes(offsets)
         for offset, byte, place in zip(offsets, bytes_, self._places(bytes_), strict=True):
-            if self._text[offset] == "#" and self._data[byte : byte + 1] == b" ":  # not parsed: see `encoded`
+            if self._text[offset] == "#" and self._data[byte : byte + 1] == b" ":  # not parsed: see `parsed_bytes`
                 start, end = self._line_extent(offset)
                 ends[start] = end
             elif place.node.type == "comment" and place.node.id not in seen:

@@ -50,18 +50,13 @@ def _grammar() -> ModuleType:
 
 
 def parsed_bytes(text: str) -> bytes:
-    """What is parsed of a text: the offsets are those of its UTF-8."""
-    if "\r" in text:
-        # tree-sitter counts lines by \n only; the replacement keeps every offset.
-        text = re.sub(r"\r(?!\n)", "\n", text)
-    return encoded(text)
+    """What is parsed of a text: its UTF-8, with every offset kept.
 
-
-def encoded(text: str) -> bytes:
-    """UTF-8 of a text, with blanks in place of the comments of a very long run of comment lines.
-
-    Before each comment line tree-sitter looks at all those below it: without the cut, 20,000 lines take a minute.
+    The comments of a very long run of comment lines are blanks. Before each comment line tree-sitter looks at all those
+    below it: without the cut, 20,000 lines take a minute.
     """
+    if "\r" in text:
+        text = re.sub(r"\r(?!\n)", "\n", text)  # tree-sitter counts lines by \n only
     if text.count("#") > _LONGEST_RUN and _has_long_run(text):
         text = _without_long_runs(text)
     return text.encode("utf-8", "surrogatepass")

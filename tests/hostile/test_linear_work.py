@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.syntax.parser import encoded
+from pallas_lint.syntax.parser import parsed_bytes
 from pallas_lint.testing import codes, lint_text
 from pallas_lint.text import toml
 from pallas_lint.text.source import Source
@@ -138,9 +138,9 @@ def test_a_long_run_of_comments_still_silences() -> None:
 def test_what_is_no_comment_stays() -> None:
     lines = "# a 'line'\n" * 1_000
     in_string = f'x = """\n{lines}# pallas-lint: disable=PAL301\n"""\n'
-    assert encoded(in_string) == in_string.encode()
+    assert parsed_bytes(in_string) == in_string.encode()
     assert not suppressions.find(Source("k.py", in_string))
-    assert len(encoded("# é\n" * 1_000)) == len(("# é\n" * 1_000).encode())
+    assert len(parsed_bytes("# é\n" * 1_000)) == len(("# é\n" * 1_000).encode())
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
