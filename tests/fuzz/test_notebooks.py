@@ -111,7 +111,7 @@ def test_any_document(document: Any, data: st.DataObject) -> None:
         for key in above:
             holder = holder[key]
         if data.draw(st.booleans()):
-            holder[last] = data.draw(OTHER)
+            holder[last] = copy.deepcopy(data.draw(OTHER))  # what is drawn again stays as it was
         elif isinstance(holder, dict):
             holder.pop(last, None)
         else:
