@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         OutOfRange,
         OverBudget,
         ParallelWrites,
+        Place,
         Race,
         Ragged,
         Raised,
@@ -117,10 +118,10 @@ def _call_error(spec: Spec, trouble: Raised) -> LintError | None:
 
 
 def _merged(found: list[Finding]) -> list[Finding]:
-    """One finding for one code, place and backend; where several devices agree, it names none."""
+    """One finding where code, place, backend, severity and message agree; it names the devices that agree on it."""
     best: dict[tuple[object, ...], Finding] = {}
     for finding in found:
-        key = (finding.code, finding.span, finding.backend)
+        key = (finding.code, finding.span, finding.backend, finding.severity, finding.message)
         known = best.get(key)
         if known is None:
             best[key] = finding
@@ -280,7 +281,7 @@ class _Launch(_Around):
     # -- running it ------------------------------------------------------------------------------------------------
 
     def out_of_bounds(self, problem: InInterpreter) -> Iterator[Finding]:
-        if "*" in self.explained:
+        if self._names_past_the_end(problem["places"]):
             return
         # The TPU interpreter has the numbers, checkify the line.
         outside = next(
@@ -333,8 +334,12 @@ class _Launch(_Around):
                 "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
             )
 
+    def _names_past_the_end(self, places: list[Place]) -> bool:
+        """Whether the grid or verification already names what leaves its array at these places."""
+        return "PAL307" in self.explained.values() or mesh.copies_past_the_end(self.launch, places)
+
     def checked_out_of_bounds(self, problem: Checked) -> Iterator[Finding]:
-        if not self.explained and problem["places"]:
+        if problem["places"] and "outside" not in self.explained and not self._names_past_the_end(problem["places"]):
             yield self.placed(
                 problem["places"],
                 "PAL412",

@@ -43,6 +43,14 @@ def test_a_barrier_that_waits_for_too_many() -> None:
     assert [row["device"] for row in verdict.trace if row.get("note") == "never ends"] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("start", "size", "fits"), [(0, 2, True), (1, 1, True), (1, 2, False), (2, 1, False), (2, 0, True), (-1, 1, False)]
+)
+def test_copies_stay_in_their_buffers(start: int, size: int, fits: bool) -> None:
+    device = Device(0).copy(0, part(0, "a"), part(0, "b", start, size)).arrived()
+    assert ("past-end" not in kinds(lines(device))) == fits
+
+
 def test_a_barrier_that_waits_for_too_few() -> None:
     assert set(kinds(ring(4, barrier=1))) == {"left-over", "too-early"}
     # On two devices both neighbours are the same one.

@@ -48,6 +48,14 @@ class Region:
     def exact(self) -> bool:
         return all(start is not None for start, _, _ in self.box)
 
+    @property
+    def past_the_end(self) -> bool:
+        """Whether a part of it that is known lies outside of the buffer."""
+        return all(size for _, size, _ in self.box) and any(
+            start is not None and not 0 <= start <= whole - 1 - (size - 1) * stride
+            for (start, size, stride), whole in zip(self.box, self.shape)
+        )
+
     def overlaps(self, other: Region) -> bool:
         """Whether they share an element for sure."""
         if (self.home, self.buffer) != (other.home, other.buffer) or not (self.exact and other.exact):

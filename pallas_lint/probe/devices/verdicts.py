@@ -38,7 +38,7 @@ class Verdicts:
 def judge(lines: Lines) -> Verdicts:
     """Everything that is wrong with a launch in some order."""
     court = _Court(lines)
-    found = [*court.outside(), *court.deadlocks(), *court.races()]
+    found = [*court.outside(), *court.past_the_end(), *court.deadlocks(), *court.races()]
     if not court.stuck:
         found += court.unfinished()  # it tells which semaphores are left over for want of a wait
         found += court.left_over()
@@ -72,6 +72,21 @@ class _Court(Runs):
                 does = "signals" if event.what == "signal" else "copies to"
                 message = f"{self.name(moment[0])} {does} device {event.device}, and {self._mesh}"
                 yield Verdict("outside", message, event.places, True, [chart.row(self.lines, moment)])
+
+    def past_the_end(self) -> Iterator[Verdict]:
+        """Copies that leave their buffers, one for each place in the text; the hardware of GPUs cuts theirs off."""
+        seen: set[object] = set()
+        for moment, event in self.lines:
+            if not isinstance(event, Copy) or event.on_gpu:
+                continue
+            for does, regions in (("reads", event.reads), ("writes", event.writes)):
+                region = next((each for each in regions if each.past_the_end), None)
+                if region is None or (event.where, does) in seen:
+                    continue
+                seen.add((event.where, does))
+                whose = f" of {self.name(region.home)}" if self.lines.axes else ""
+                message = f"{self.copy(moment)} {does} `{region.shown}`{whose}, outside of its shape {region.shape}"
+                yield Verdict("past-end", message, event.places, True, [chart.row(self.lines, moment)])
 
     @property
     def _mesh(self) -> str:

@@ -8,11 +8,11 @@ from pallas_lint.finding import Related, Severity
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.places import Around
-    from pallas_lint.probe.protocol import OnDevices
+    from pallas_lint.probe.protocol import OnDevices, Place
     from pallas_lint.probe.results import LaunchResult
 
 # By kind: code, severity where it is sure and where it is not, what to do.
@@ -28,6 +28,9 @@ _FINDINGS = {
     "left-over": (
         "PAL912", Severity.WARNING, Severity.WARNING,
         "wait for all that is signalled: the next kernel that is given this semaphore takes it for its own",
+    ),
+    "past-end": (
+        "PAL412", Severity.ERROR, Severity.ERROR, "a copy is not cut off at the end of its buffer: check the index",
     ),
     "outside": ("PAL912", Severity.ERROR, Severity.ERROR, "take it modulo the size of the axis: `lax.rem(i, n)`"),
     "overrun": (
@@ -90,6 +93,21 @@ def explains(launch: LaunchResult) -> dict[str, str]:
         if problem["kind"] in ("device-race", "deadlock", "overrun", "unfinished", "unfenced"):
             found.setdefault("race", _code(launch, problem))
     return found
+
+
+def copies_past_the_end(launch: LaunchResult, places: Iterable[Place]) -> bool:
+    """Whether verification names a copy that leaves its buffer at one of these places.
+
+    Also true where no place is inside of the kernel: an interpreter of several devices knows only the launch.
+    """
+    named = {_line_of(place) for problem in problems(launch) if problem["kind"] == "past-end"
+             for place in problem["places"]}  # fmt: skip
+    seen = {_line_of(place) for place in places} - ({_line_of(launch.place)} if launch.place else set())
+    return bool(named) and (not seen or bool(seen & named))
+
+
+def _line_of(place: Place) -> tuple[str, int]:
+    return place["file"], place["line"]
 
 
 def _code(launch: LaunchResult, problem: OnDevices) -> str:

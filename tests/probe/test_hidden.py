@@ -1,0 +1,61 @@
+"""Defects beside others: each one is named, at its line, whatever else is wrong with the launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.probe.running import HERE, Probed
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.client import Worker
+
+pytestmark = pytest.mark.slow
+FILE = HERE / "hidden.py"
+
+
+def line_of(mark: str) -> int:
+    return next(at for at, line in enumerate(FILE.read_text().splitlines(), 1) if line.endswith(f"# {mark}"))
+
+
+def errors(probed: Probed) -> list[tuple[str, int]]:
+    assert not probed.errors
+    return [(f.code, f.span.start.line) for f in probed.findings if f.severity is Severity.ERROR]
+
+
+def test_an_error_stands_beside_a_warning_at_the_same_line(worker: Worker) -> None:
+    probed = Probed(worker, "hidden.py::last_not_awaited", "f32[32,128]", stage="verify")
+    assert errors(probed) == [("PAL911", line_of("passes on"))] * 2  # what it reads, and what it writes
+    assert any(finding.severity is Severity.WARNING for finding in probed.findings)
+
+
+@pytest.mark.parametrize("stage", ["verify", "interpret"])
+def test_a_copy_past_the_end_stands_beside_a_race(worker: Worker, stage: str) -> None:
+    probed = Probed(worker, "hidden.py::scatter", "i32[3]=[0,0,24]", "f32[24,128]", stage=stage)
+    assert errors(probed) == [("PAL412", line_of("scatters"))]
+    assert "PAL905" in probed.codes
+    [finding] = [finding for finding in probed.findings if finding.code == "PAL412"]
+    assert "writes `o_hbm[24:32]`, outside of its shape (24, 128)" in finding.message
+
+
+def test_copies_that_fit_are_not_named(worker: Worker) -> None:
+    assert Probed(worker, "hidden.py::scatter", "i32[3]=[16,0,8]", "f32[24,128]", stage="interpret").findings == []
+    assert Probed(worker, "hidden.py::put", "f32[32,128]", stage="verify").findings == []
+    assert "PAL412" not in Probed(worker, "hidden.py::scatter", "i32[3]", "f32[24,128]", stage="interpret").codes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "who", "where"),
+    [(["slots=4"], "device 3", "`o_hbm[4]` of device 0"), (["back=2"], "device 0", "`o_hbm[-1]` of device 1")],
+)
+def test_a_copy_to_another_device_names_it(worker: Worker, arguments: list[str], who: str, where: str) -> None:
+    probed = Probed(worker, "hidden.py::put", "f32[32,128]", *arguments, stage="verify")
+    assert errors(probed) == [("PAL412", line_of("puts"))]
+    assert f"the copy that {who} starts in line {line_of('puts')} writes {where}" in probed.findings[0].message
+
+
+def test_the_interpreter_repeats_it_not(worker: Worker) -> None:
+    probed = Probed(worker, "hidden.py::put", "f32[32,128]", "slots=4", stage="interpret")
+    assert probed.places == [("PAL412", line_of("puts"))]
