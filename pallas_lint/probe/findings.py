@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import here, messages, reasons
+from pallas_lint.probe import here, messages, not_a_number, reasons
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         ParallelWrites,
         Place,
         Race,
-        Ragged,
         Raised,
         Revisited,
         Shared,
@@ -273,11 +272,6 @@ class _Launch(_Around):
             backend=self.launch.backend,
         )
 
-    @property
-    def _ragged(self) -> list[Ragged]:
-        """Inputs with partial blocks."""
-        return [each for each in self.launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
-
     # -- running it ------------------------------------------------------------------------------------------------
 
     def out_of_bounds(self, problem: InInterpreter) -> Iterator[Finding]:
@@ -348,10 +342,6 @@ class _Launch(_Around):
                 self.guessed,
             )
 
-    def _whatever_is_given(self, problem: NotANumber) -> bool:
-        """Whether it came out so for several values of the integers that nobody told."""
-        return problem["always"] and "the grid" not in self.guessed
-
     @property
     def guessed(self) -> str:
         """What to do where a verdict hangs on integers that nobody told; empty where none does."""
@@ -362,53 +352,8 @@ class _Launch(_Around):
         return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
 
     def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
-        if reasons.cause_of(problem, self.explained) is not None:
-            return
-        share = reasons.share(problem)
-        ragged = self._ragged
-        if problem["origin"] == "computed":
-            made = next((check for check in self.launch.of_checks if check["kind"] in ("nan", "division")), None)
-            divided = made is not None and made["kind"] == "division"
-            sure = problem["always"] and (divided or not problem["infinite"]) and not self.guessed
-            advice = "run on random operands; they may be outside what the kernel is for"
-            yield self.placed(
-                made["places"] if made is not None else (),
-                "PAL906",
-                Severity.WARNING if sure else Severity.INFO,
-                f"{share}, on finite operands",
-                f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
-                if made
-                else self.guessed or advice,
-            )
-        elif problem.get("reaches") is False or (self.guessed and not self._whatever_is_given(problem)):
-            yield self.placed(
-                (),
-                "PAL907",
-                Severity.INFO,
-                f"{share}: it depends on memory that nobody wrote",
-                self.guessed or "nothing of it is in what the function returns",
-            )
-        elif ragged and problem["origin"] == "uninitialised":
-            names = ", ".join(f"`{each['operand']}`" for each in ragged)
-            yield self.placed(
-                (),
-                "PAL413",
-                Severity.ERROR,
-                f"{share}: the padding of partial blocks of {names} reaches the result",
-                "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
-            )
-        else:
-            reads = bool(self.launch.facts["reads"])  # else it is only that the kernel leaves them as they were
-            sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and not self.guessed
-            yield self.placed(
-                (),
-                "PAL907",
-                Severity.ERROR if sure else Severity.WARNING,
-                f"{share}: it depends on memory that nobody wrote"
-                if reads
-                else f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written",
-                "outputs and scratch start with whatever the memory held: write them before they are read",
-            )
+        if reasons.cause_of(problem, self.explained) is None:
+            yield not_a_number.finding(problem, self.launch, self, self.guessed)
 
     # -- lowering and compiling ------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
 from .devices.told import OnDevices as OnDevices
+from .result_problems import NotANumber as NotANumber
 from .typed_json import misfit
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -206,23 +207,6 @@ class Side(Spot):
 class Race(Said):
     kind: Literal["race"]
     sides: list[Side]
-
-
-class _NotANumber(TypedDict):
-    kind: Literal["nan"]
-    operand: str
-    origin: Literal["unknown", "uninitialised", "computed"]
-    count: int
-    size: int
-    first: list[int]
-    always: bool  # on other operands too
-    infinite: bool
-
-
-class NotANumber(_NotANumber, total=False):
-    """Results that are no numbers, of finite operands."""
-
-    reaches: bool | None  # what the function returns
 
 
 class Checked(Said):

@@ -53,6 +53,7 @@ def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
 def share(problem: NotANumber) -> str:
     """ "4 of 32 values of `o_ref` are NaN or infinite"."""
     what = "infinite" if problem["infinite"] else "NaN or infinite"
+    what = "not the same whatever memory holds at the start" if problem.get("differs") else what
     return f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are {what}"
 
 

@@ -9,9 +9,13 @@ from pallas_lint.rule import Rule
 class UninitialisedRead(Rule):
     """The result depends on memory that nobody wrote.
 
-    Outputs and scratch are not zeroed. In interpret mode the probe fills them with NaN, then with zeros: a result that
-    is NaN with the one and finite with the other was computed from what happened to lie in the buffer. On a device that
-    is whatever the kernel before left there, often enough zeros in a test and something else in production.
+    Outputs and scratch are not zeroed. In interpret mode the probe fills them with NaN, integers with the largest ones,
+    then with zeros: a result that is not the same with both was computed from what happened to lie in the buffer. On a
+    device that is whatever the kernel before left there, often enough zeros in a test and something else in production.
+    Filled one by one, the buffers say which one it is; the finding is where the kernel first reads it.
+
+    Where it shows only when the steps of `parallel` axes are shared out among cores, or reordered, the kernel may be
+    right on a chip with one core: a warning, unless an input block is read there that no result depends on.
 
     ## How to fix
 
@@ -20,8 +24,8 @@ class UninitialisedRead(Rule):
 
     ## Known limits
 
-    Integers have no NaN: of them only floating-point results are judged. What partial blocks read past the end of an
-    array is PAL413.
+    What partial blocks read past the end of an array is PAL413. Which buffer it is can be told of TPU kernels, where
+    jax has the TPU interpreter.
 
     ## References
 

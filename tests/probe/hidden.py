@@ -76,3 +76,81 @@ def last_not_awaited(x):
             copy.start()  # passes on
 
     return _on_four(kernel, x, 4)
+
+
+def summed(x, y, guard=2, semantics="parallel"):
+    """A product whose sum begins where axis `guard` of the grid is at 0: it should be the last one."""
+
+    def kernel(x_ref, y_ref, o_ref, acc):
+        @pl.when(pl.program_id(guard) == 0)
+        def _():
+            acc[...] = jnp.zeros_like(acc)
+
+        acc[...] += jnp.dot(x_ref[...], y_ref[...], preferred_element_type=jnp.float32)  # sums
+        o_ref[...] = acc[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(2, 2, 2),
+        in_specs=[
+            pl.BlockSpec((8, 128), lambda i, j, k: (i, k)), pl.BlockSpec((128, 128), lambda i, j, k: (k, j))
+        ],
+        out_specs=pl.BlockSpec((8, 128), lambda i, j, k: (i, j)),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=(semantics, semantics, "arbitrary")),
+        out_shape=jax.ShapeDtypeStruct((16, 256), jnp.float32),
+    )(x, y)  # fmt: skip
+
+
+def running(x):
+    """A running sum along an axis that is parallel: right on one core, in order."""
+
+    def kernel(x_ref, o_ref, total):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            total[...] = jnp.zeros_like(total)
+
+        total[...] += x_ref[...]  # runs
+        o_ref[...] = total[...]
+
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel, grid=(4,), in_specs=[block], out_specs=block, scratch_shapes=[pltpu.VMEM((8, 128), x.dtype)],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)  # fmt: skip
+
+
+def counts(x, set_first=False):
+    """How many steps there were, in scratch that starts with whatever the memory held, and the sum of the blocks."""
+
+    def kernel(x_ref, o_ref, total, seen):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            total[...] = jnp.zeros_like(total)
+            if set_first:
+                seen[...] = jnp.zeros_like(seen)
+
+        seen[...] += jnp.ones_like(seen)  # counts
+        total[...] += x_ref[...]
+        o_ref[...] = total[...] - seen[...]
+
+    return pl.pallas_call(
+        kernel, grid=(4,), in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)), scratch_shapes=[pltpu.VMEM((8, 128), x.dtype)] * 2,
+        out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+    )(x)  # fmt: skip
+
+
+def half_written(x, keep=4):
+    """Copies half of an array of integers, of which the caller keeps the first `keep` blocks."""
+
+    def kernel(x_hbm, o_hbm, sem):
+        copy = pltpu.make_async_copy(x_hbm.at[:16], o_hbm.at[:16], sem)
+        copy.start()
+        copy.wait()
+
+    whole = pl.pallas_call(
+        kernel, in_specs=[HBM], out_specs=HBM, scratch_shapes=[DMA], out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype)
+    )(x)
+    return whole[: 8 * keep]

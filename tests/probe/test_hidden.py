@@ -59,3 +59,41 @@ def test_a_copy_to_another_device_names_it(worker: Worker, arguments: list[str],
 def test_the_interpreter_repeats_it_not(worker: Worker) -> None:
     probed = Probed(worker, "hidden.py::put", "f32[32,128]", "slots=4", stage="interpret")
     assert probed.places == [("PAL412", line_of("puts"))]
+
+
+@pytest.mark.parametrize("guard", [0, 1])
+def test_a_sum_that_begins_at_the_wrong_axis(worker: Worker, guard: int) -> None:
+    probed = Probed(worker, "hidden.py::summed", "f32[16,256]", "f32[256,256]", f"guard={guard}", stage="interpret")
+    assert errors(probed) == [("PAL907", line_of("sums"))]
+    [finding] = probed.findings
+    assert "`acc` is read before it is written" in finding.message and "no result depends on block (" in finding.message
+
+
+@pytest.mark.parametrize("semantics", ["parallel", "arbitrary"])
+def test_a_sum_that_begins_at_its_own_axis(worker: Worker, semantics: str) -> None:
+    words = ("f32[16,256]", "f32[256,256]", f"semantics={semantics!r}")
+    assert Probed(worker, "hidden.py::summed", *words, stage="interpret").findings == []
+
+
+def test_what_is_right_in_order_is_no_error(worker: Worker) -> None:
+    [finding] = Probed(worker, "hidden.py::running", "f32[32,128]", stage="interpret").findings
+    assert (finding.code, finding.severity) == ("PAL907", Severity.WARNING)
+    assert "where the steps of parallel axes are shared out or reordered: `total`" in finding.message
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "bf16"])
+def test_scratch_that_is_not_set_is_named_at_its_line(worker: Worker, dtype: str) -> None:
+    probed = Probed(worker, "hidden.py::counts", f"{dtype}[32,128]", stage="interpret")
+    assert probed.places == [("PAL907", line_of("counts"))]
+    [finding] = probed.findings
+    assert finding.severity is (Severity.WARNING if dtype == "i32" else Severity.ERROR)  # integers may be indices
+    assert "`seen` is read before it is written" in finding.message
+    assert Probed(worker, "hidden.py::counts", f"{dtype}[32,128]", "set_first=True", stage="interpret").findings == []
+
+
+def test_integers_that_nobody_wrote(worker: Worker) -> None:
+    [finding] = Probed(worker, "hidden.py::half_written", "i32[32,128]", stage="interpret").findings
+    assert (finding.code, finding.severity) == ("PAL907", Severity.WARNING)
+    assert "2048 of 4096 values of `o_hbm`" in finding.message
+    [finding] = Probed(worker, "hidden.py::half_written", "i32[32,128]", "keep=2", stage="interpret").findings
+    assert finding.severity is Severity.INFO

@@ -81,18 +81,38 @@ class _Job:
                 self._reference(function)
 
     def _is_finite(self, function: Callable[..., Any], records: list[Record]) -> bool | None:
-        """Whether all that the whole function returns is finite, kernels in interpret mode; None: not to be told."""
-        import jax
+        """Whether nothing that the whole function returns depends on memory that nobody wrote; None: not to be told."""
+        import numpy as np
 
-        filled = self._filled()
+        launches = [*map(describe, records)]
+        imitated = all(launch.backend in (None, "tpu") for launch in launches)
         try:
-            with quick_compiles.of_program(self.program), gpu_interpreter.left_alone(map(describe, records)):
-                results = jax.tree_util.tree_leaves(self._interpreted(function, *filled))
+            found = self._results(function, launches, partial(interpret.on_memory, "nan"))
+        except Exception:
+            try:
+                found, imitated = self._results(function, launches, interpret.plainly), False
+            except Exception:
+                return None
+        if not all(map(interpret.is_finite, found)):
+            return False
+        if all(map(interpret.is_floating, found)):
+            return True  # NaN would be seen
+        try:
+            other = self._results(function, launches, partial(interpret.on_memory, "zero")) if imitated else None
         except Exception:
             return None
-        if not all(interpret.is_floating(result) for result in results):
-            return None
-        return all(interpret.is_finite(result) for result in results)
+        return None if other is None else all(map(np.array_equal, found, other))
+
+    def _results(
+        self, function: Callable[..., Any], launches: list[Launch], changes: Callable[[Launch], dict[str, Any]]
+    ) -> list[Any]:
+        """The arrays that the whole function returns, its launches changed so. Raises what it raises."""
+        import jax
+        import numpy as np
+
+        with quick_compiles.of_program(self.program), gpu_interpreter.left_alone(launches):
+            found = self._run_with(changes, function, *self._filled())
+        return [np.asarray(result) for result in jax.tree_util.tree_leaves(found)]
 
     def _together(self, function: Callable[..., Any], params: Any) -> list[Any]:
         """What the whole function returns, kernels that talk to each other interpreted with these parameters."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Callable
 from typing import Any, Literal
 
-from ...protocol import Difference, InInterpreter, Place, Race, Raised, RunProblem, Side
+from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
 from ..launches import locate
 from ..launches.launch import Launch
+from ..uninitialised import filling, lost, reads
 from . import gpu_interpreter, quick_compiles
 
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
@@ -150,6 +152,14 @@ def as_on_its_device(launch: Launch) -> dict[str, Any]:
     return {"interpret": tpu_interpreter(cores=launch.cores) or True}
 
 
+def on_memory(memory: str, launch: Launch) -> dict[str, Any]:
+    """The same where memory that nobody wrote holds "nan" or "zero", as far as an interpreter can be told so."""
+    if launch.backend == "mosaic_gpu":
+        return as_on_its_device(launch)
+    params = tpu_interpreter(memory=memory, cores=launch.cores) if _runs_as_on_tpu(launch) else None
+    return {"interpret": params or True}
+
+
 def _refusal(found: list[RunProblem]) -> Raised | None:
     return next((problem for problem in found if problem["kind"] == "raised"), None)
 
@@ -260,34 +270,131 @@ def reset() -> None:
 
 
 def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[RunProblem]:
-    """NaN in results of finite operands: from memory that nobody wrote, or made by the kernel's own arithmetic."""
-    import numpy as np
-
+    """Results that depend on memory that nobody wrote, and NaN that the kernel makes of finite operands."""
     if not all(is_finite(value) for value in values):
         return []
-    outs = [operand for operand in launch.operands if operand.role == "out"]
     bad = [at for at, result in enumerate(results) if not is_finite(result)]
-    if not bad:
+    if not bad and not _holds_integers(launch):
         return []
     try:
         zeroed = _zero_filled(launch, values)
     except Exception:
         zeroed = None
-    problems: list[RunProblem] = []
-    for at in bad:
-        name = outs[at].name if at < len(outs) else f"output {at}"
-        wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
-        first = [int(index) for index in np.argwhere(wrong)[0]] if results[at].ndim else []
-        origin: Literal["unknown", "uninitialised", "computed"]
-        origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
-        # On other operands: of those that every function takes, and with other indices.
-        varied = operands(launch, 1, positive=True) if origin == "computed" else counted(launch)
-        always = (origin == "computed" or bool(launch.guessed)) and not _finite_on(launch, varied, at)
-        problems.append(
-            {"kind": "nan", "operand": name, "origin": origin, "count": int(wrong.sum()), "size": int(wrong.size),
-             "first": first, "always": always, "infinite": not bool(np.isnan(results[at].astype(np.float64)).any())}
-        )  # fmt: skip
+    problems: list[RunProblem] = [_not_a_number(launch, values, results, zeroed, at) for at in bad]
+    if zeroed is not None and launch.backend != "mosaic_gpu":  # that one runs in two interpreters
+        problems += _different(launch, values, results, zeroed)
     return problems
+
+
+def _holds_integers(launch: Launch) -> bool:
+    """Whether memory that is no NaN where nobody wrote it may reach a result."""
+    mine = [each for each in launch.operands if each.role == "out" or each.name in launch.reads]
+    return any(not each.dtype.startswith(("f", "bf", "c")) and each.memory_space != "semaphore" for each in mine)
+
+
+def _not_a_number(
+    launch: Launch, values: list[Any], results: list[Any], zeroed: list[Any] | None, at: int
+) -> NotANumber:
+    import numpy as np
+
+    wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
+    origin: Literal["unknown", "uninitialised", "computed"]
+    origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
+    # On other operands: of those that every function takes, and with other indices.
+    varied = operands(launch, 1, positive=True) if origin == "computed" else counted(launch)
+    always = (origin == "computed" or bool(launch.guessed)) and not _finite_on(launch, varied, at)
+    problem = _of_result(launch, at, wrong)
+    problem["origin"], problem["always"] = origin, always
+    problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
+    if origin == "uninitialised":
+        _name_memory(launch, values, problem, lambda seen: not is_finite(seen[at]))
+        _in_grid_order(launch, values, at, problem)
+    return problem
+
+
+def _of_result(launch: Launch, at: int, wrong: Any) -> NotANumber:
+    """What is said of the values of a result that are `wrong`."""
+    import numpy as np
+
+    outs = [operand for operand in launch.operands if operand.role == "out"]
+    first = [int(index) for index in np.argwhere(wrong)[0]] if wrong.ndim else []
+    return {
+        "kind": "nan", "operand": outs[at].name if at < len(outs) else f"output {at}", "origin": "uninitialised",
+        "count": int(wrong.sum()), "size": int(wrong.size), "first": first, "always": False, "infinite": False,
+    }  # fmt: skip
+
+
+def _different(launch: Launch, values: list[Any], results: list[Any], zeroed: list[Any]) -> list[NotANumber]:
+    """Results that are not the same where memory that nobody wrote holds something else."""
+    suspects = [at for at, one in enumerate(results) if is_finite(one) and (one != zeroed[at]).any()]
+    again = _largest_filled(launch, values) if suspects else None
+    if again is None:
+        return []
+    other = counted(launch)
+    found = []
+    for at in suspects:
+        if (again[at] != results[at]).any():  # it is not the same twice, whatever memory holds
+            continue
+        problem = _of_result(launch, at, results[at] != zeroed[at])
+        problem["differs"] = True
+        problem["always"] = bool(launch.guessed) and _depends(launch, other, at)
+        _name_memory(launch, values, problem, lambda seen, at=at: bool((seen[at] != zeroed[at]).any()))
+        found.append(problem)
+    return found
+
+
+def _depends(launch: Launch, values: list[Any], at: int) -> bool:
+    """Whether that result depends on memory that nobody wrote on these operands, too."""
+    try:
+        one, other = _largest_filled(launch, values), _zero_filled(launch, values)
+    except Exception:
+        return False
+    return one is not None and other is not None and bool((one[at] != other[at]).any())
+
+
+def _largest_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
+    """The results where memory that nobody wrote holds NaN and the largest integers, as in the first run."""
+    params = tpu_interpreter(cores=launch.cores) if _runs_as_on_tpu(launch) else None
+    try:
+        return run(launch, values, params or True)
+    except Exception:
+        return None
+    finally:
+        reset()
+
+
+def _runs_as_on_tpu(launch: Launch) -> bool:
+    return launch.backend in (None, "tpu") and launch.points <= MOST_POINTS
+
+
+def _name_memory(launch: Launch, values: list[Any], problem: NotANumber, shows: Callable[[list[Any]], bool]) -> None:
+    """Say which memory it is, and where it is first read. `shows`: whether results show the problem."""
+    zeros = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
+
+    def again() -> list[Any]:
+        if zeros is None:
+            raise filling.Unfilled
+        try:
+            return run(launch, values, zeros)
+        finally:
+            reset()
+
+    found = filling.read_before_written(launch, again, shows)
+    if found:
+        problem["memory"], problem["places"] = [each.name for each in found], reads.first(launch, found[0])
+
+
+def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumber) -> None:
+    """Say whether parallel axes are to blame, and whether one core that goes through the grid in order is wrong, too.
+
+    The TPU interpreter takes the steps of parallel axes in any order and on two cores, `interpret=True` does not.
+    """
+    if launch.cores == 1 or not _runs_as_on_tpu(launch):
+        return
+    with contextlib.suppress(Exception):
+        if is_finite(run(launch, values)[at]):
+            problem["out_of_order"] = True
+            problem["lost"] = lost.block(launch, values)
 
 
 def counted(launch: Launch) -> list[Any]:
@@ -311,31 +418,17 @@ def _finite_on(launch: Launch, values: list[Any], at: int) -> bool:
 
 def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
     """The results where memory that nobody wrote holds zeros instead of NaN; None where that cannot be had."""
-    params = tpu_interpreter(memory="zero")
-    if params is not None and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+    params = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
+    if params is not None:
         try:
             return run(launch, values, params)
         finally:
             reset()
-    primitives = environment.optional("jax._src.pallas.primitives")
-    original = getattr(primitives, "uninitialized_value", None)
-    if original is None:
-        return None
-    import jax
-    import jax.numpy as jnp
-
-    users = [module for name in ("primitives", "core", "hlo_interpreter", "pallas_call", "helpers")
-             if (module := environment.optional(f"jax._src.pallas.{name}")) is not None
-             and getattr(module, "uninitialized_value", None) is original]  # fmt: skip
-    jax.clear_caches()
-    for module in users:
-        module.uninitialized_value = lambda shape, dtype: jnp.zeros(shape, dtype)
     try:
-        return run(launch, values)
-    finally:
-        for module in users:
-            module.uninitialized_value = original
-        jax.clear_caches()
+        with filling.zeros_in_interpret_mode():
+            return run(launch, values)
+    except filling.Unfilled:
+        return None
 
 
 def is_floating(value: Any) -> bool:

@@ -1,0 +1,88 @@
+"""Findings about results that are NaN or infinite, or that depend on memory that nobody wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.finding import Severity
+from pallas_lint.probe import messages, reasons
+
+if TYPE_CHECKING:
+    from pallas_lint.finding import Finding
+    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.protocol import NotANumber
+    from pallas_lint.probe.results import LaunchResult
+
+_WRITE_FIRST = "outputs and scratch start with whatever the memory held: write them before they are read"
+
+
+def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+    """The finding of one result. `guessed`: what to do where it depends on integers that were made up."""
+    if problem["origin"] == "computed":
+        return _computed(problem, launch, around, guessed)
+    ragged = [each["operand"] for each in launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
+    whatever_is_given = problem["always"] and "the grid" not in guessed
+    if problem.get("reaches") is False or (guessed and not whatever_is_given):
+        return _placed(problem, launch, around, Severity.INFO, guessed or "the function returns nothing of it")
+    if problem.get("out_of_order"):
+        return _out_of_order(problem, launch, around, guessed)
+    if ragged and problem["origin"] == "uninitialised" and not problem.get("memory"):
+        names = ", ".join(f"`{name}`" for name in ragged)
+        return around.placed(
+            (),
+            "PAL413",
+            Severity.ERROR,
+            f"{reasons.share(problem)}: the padding of partial blocks of {names} reaches the result",
+            "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
+        )
+    reads = bool(launch.facts["reads"])  # else the kernel only leaves values as they were
+    sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and not guessed
+    return _placed(problem, launch, around, Severity.ERROR if sure else Severity.WARNING, _WRITE_FIRST)
+
+
+def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+    """NaN that the kernel's own arithmetic makes."""
+    made = next((check for check in launch.of_checks if check["kind"] in ("nan", "division")), None)
+    divided = made is not None and made["kind"] == "division"
+    sure = problem["always"] and (divided or not problem["infinite"]) and not guessed
+    advice = guessed or "run on random operands; they may be outside what the kernel is for"
+    if made is not None:
+        advice = f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
+    return around.placed(
+        made["places"] if made is not None else (),
+        "PAL906",
+        Severity.WARNING if sure else Severity.INFO,
+        f"{reasons.share(problem)}, on finite operands",
+        advice,
+    )
+
+
+def _out_of_order(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+    """Steps of parallel axes that need what others leave. In order it is wrong, too, where an input gets lost."""
+    lost = problem.get("lost")
+    message = f"{reasons.share(problem)} where the steps of parallel axes are shared out or reordered"
+    if lost:
+        message += f"; in order, no result depends on {lost}"
+        advice = "initialise it at step 0 of the axes along which it is summed, and of no others"
+    else:
+        advice = (
+            'mark the axes along which steps need what others leave "arbitrary": chips with two cores share the rest'
+        )
+    severity = Severity.ERROR if lost and not guessed else Severity.WARNING
+    return _placed(problem, launch, around, severity, guessed or advice, message)
+
+
+def _placed(
+    problem: NotANumber, launch: LaunchResult, around: Around, severity: Severity, advice: str, said: str = ""
+) -> Finding:
+    """PAL907, where memory that nobody wrote is read first if that is known."""
+    memory = problem.get("memory", [])
+    if memory:
+        names = " and ".join(f"`{name}`" for name in memory)
+        message = f"{said or reasons.share(problem)}: {names} {'is' if len(memory) == 1 else 'are'} read before "
+        message += "it is written" if len(memory) == 1 else "they are written"
+    elif said or launch.facts["reads"] or problem.get("reaches") is False:
+        message = f"{said or reasons.share(problem)}: it depends on memory that nobody wrote"
+    else:
+        message = f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written"
+    return around.placed(problem.get("places", ()), "PAL907", severity, message, advice)
