@@ -75,6 +75,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL416": ("missing-commit-smem", "results.missing_commit_smem"),
     "PAL417": ("all-masked-row", "results.all_masked_row"),
     "PAL418": ("async-mma-hazard", "results.async_mma_hazard"),
+    "PAL420": ("never-read", "results.never_read"),
     "PAL501": ("captured-array", "tracing.captured_array"),
     "PAL502": ("python-control-flow", "tracing.python_control_flow"),
     "PAL503": ("kernel-returns-value", "tracing.kernel_returns_value"),

@@ -234,6 +234,15 @@ class _Launch(_Around):
             "they keep whatever the memory held; cover them, or alias an input that holds their values",
         )
 
+    def unread(self, problem: Uncovered) -> Iterator[Finding]:
+        yield self.placed(
+            (),
+            "PAL420",
+            Severity.WARNING,
+            reasons.never_read(problem),
+            "make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it",
+        )
+
     def parallel_writes(self, problem: ParallelWrites) -> Iterator[Finding]:
         name = problem["operand"]
         yield self.placed(
@@ -408,6 +417,7 @@ class _Launch(_Around):
 _FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = {
     ("grid", "out-of-range"): _Launch.out_of_range,
     ("grid", "uncovered"): _Launch.uncovered,
+    ("grid", "unread"): _Launch.unread,
     ("grid", "parallel-writes"): _Launch.parallel_writes,
     ("grid", "revisited"): _Launch.revisited,
     ("grid", "shared"): _Launch.shared,

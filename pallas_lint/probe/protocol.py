@@ -137,9 +137,9 @@ class Ragged(OfOperand):  # a block that is partly outside of its array
 
 
 class Uncovered(OfOperand):
-    """Blocks of an output that no grid point writes."""
+    """Blocks of an output that no grid point writes, or of an input that is summed over."""
 
-    kind: Literal["uncovered"]
+    kind: Literal["uncovered", "unread"]
     visited: int
     total: int
 

@@ -63,6 +63,12 @@ def never_written(problem: Uncovered) -> str:
     return f"{left} of {problem['total']} blocks of output `{problem['operand']}` are never written"
 
 
+def never_read(problem: Uncovered) -> str:
+    """ "2 of 4 blocks of input `x_ref`, which is summed over, are never read"."""
+    left = problem["total"] - problem["visited"]
+    return f"{left} of {problem['total']} blocks of input `{problem['operand']}`, which is summed over, are never read"
+
+
 def why(launch: LaunchResult, stage: Stage) -> str | None:
     """Why a stage failed; None where it did not."""
     if stage.ok is not False:
@@ -90,6 +96,7 @@ def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
 _WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
     ("grid", "out-of-range"): lambda problem: f"a block of `{problem['operand']}` is outside of the array (PAL307)",
     ("grid", "uncovered"): lambda problem: f"{never_written(problem)} (PAL308)",
+    ("grid", "unread"): lambda problem: f"{never_read(problem)} (PAL420)",
     ("grid", "parallel-writes"): lambda problem: (
         f"two grid points that may run at the same time write one block of `{problem['operand']}` (PAL404)"
     ),

@@ -154,3 +154,71 @@ def half_written(x, keep=4):
         kernel, in_specs=[HBM], out_specs=HBM, scratch_shapes=[DMA], out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype)
     )(x)
     return whole[: 8 * keep]
+
+
+def block_sum(x, steps=4, first=0):
+    """The sum of so many blocks, from the first one on."""
+
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...]
+
+    return pl.pallas_call(
+        kernel, grid=(steps,), in_specs=[pl.BlockSpec((8, 128), lambda i: (i + first, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)), out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+    )(x)  # fmt: skip
+
+
+def first_rows(x):
+    """A copy of the first half: what is left out is left out of the output's shape, too."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel, grid=(2,), in_specs=[block], out_specs=block, out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype)
+    )(x)
+
+
+def halves_multiplied(x):
+    """The array is passed twice: one operand has its first half, the other one its second half."""
+
+    def kernel(one_ref, other_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += one_ref[...] * other_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(2,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0)), pl.BlockSpec((8, 128), lambda i: (i + 2, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+    )(x, x)
+
+
+def one_layer(x, weights, layer=0):
+    """A product with one of several stacked matrices."""
+
+    def kernel(x_ref, w_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
+
+    return pl.pallas_call(
+        kernel,
+        grid=(2,),
+        in_specs=[
+            pl.BlockSpec((8, 128), lambda k: (0, k)), pl.BlockSpec((None, 128, 128), lambda k: (layer, k, 0))
+        ],
+        out_specs=pl.BlockSpec((8, 128), lambda k: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+    )(x, weights)  # fmt: skip

@@ -97,3 +97,25 @@ def test_integers_that_nobody_wrote(worker: Worker) -> None:
     assert "2048 of 4096 values of `o_hbm`" in finding.message
     [finding] = Probed(worker, "hidden.py::half_written", "i32[32,128]", "keep=2", stage="interpret").findings
     assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_blocks_that_a_sum_leaves_out(worker: Worker, steps: int) -> None:
+    [finding] = Probed(worker, "hidden.py::block_sum", "f32[32,128]", f"steps={steps}", stage="grid").findings
+    assert (finding.code, finding.severity) == ("PAL420", Severity.WARNING)
+    assert finding.message == f"{4 - steps} of 4 blocks of input `x_ref`, which is summed over, are never read"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("block_sum", ["f32[32,128]"]),
+        ("block_sum", ["f32[32,128]", "steps=2", "first=2"]),
+        ("first_rows", ["f32[32,128]"]),
+        ("halves_multiplied", ["f32[32,128]"]),
+        ("one_layer", ["f32[8,256]", "f32[4,256,128]"]),
+        ("summed", ["f32[16,256]", "f32[256,256]"]),
+    ],
+)
+def test_blocks_that_are_left_out_on_purpose(worker: Worker, function: str, arguments: list[str]) -> None:
+    assert Probed(worker, f"hidden.py::{function}", *arguments, stage="grid").findings == []

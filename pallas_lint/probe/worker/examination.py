@@ -212,7 +212,7 @@ class _Examination:
         """Whether it is wrong with the grid, and not only to be known for what comes later."""
         if problem["kind"] == "revisited":  # a TPU does not fetch again what an earlier step left there
             return self.launch.backend in (None, "tpu") and problem.get("operand") in self.launch.reads
-        return problem["kind"] in ("out-of-range", "uncovered", "parallel-writes")
+        return problem["kind"] in ("out-of-range", "uncovered", "unread", "parallel-writes")
 
     def _verify(self) -> Outcome:
         targets = [devices.parse(text).device for text in self.terms["targets"]]

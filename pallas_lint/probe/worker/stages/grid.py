@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...protocol import GridProblem, OfOperand
@@ -112,6 +113,8 @@ class Grid:
             found += self._ragged(at, operand)
             if operand.role == "out":
                 found += self._visits(at, operand, bool(outside))
+            elif operand.role == "in" and not outside:
+                found += self._unread(at, operand)
         return found
 
     def _outside(self, at: int, operand: Operand) -> list[GridProblem]:
@@ -183,6 +186,45 @@ class Grid:
             found.append({"kind": "shared", **_of(operand), "visited": visited, "points": self.launch.points})
         return found
 
+    def _unread(self, at: int, operand: Operand) -> list[GridProblem]:
+        """Blocks that a sum leaves out: those behind the last one that an axis comes to which no output depends on."""
+        results = [each for each, other in enumerate(self.launch.operands) if other.role == "out"]
+        ahead = self.launch.record.params["grid_mapping"].num_dynamic_grid_bounds
+        aliased = operand.index + ahead + self._count("prefetch") in self.launch.aliases
+        if aliased or any(each not in self.starts for each in results) or _reads_operands(operand.mapping):
+            return []
+        kept = {axis for each in results for axes in self._axes(each) for axis in axes}
+        for dimension, axes in enumerate(self._axes(at)):
+            kind, size = (operand.block or [])[dimension]
+            blocks, total = self._walked(at, dimension), -(-operand.shape[dimension] // size)
+            steps = math.prod((self.launch.grid or ())[axis] for axis in axes)
+            if kind == "element" or not axes or axes & kept or blocks != set(range(steps)) or steps >= total:
+                continue
+            if not self._others_reach(at, dimension):
+                return [{"kind": "unread", **_of(operand), "visited": self.visited(at), "total": self.total(at)}]
+        return []
+
+    def _count(self, role: str) -> int:
+        return sum(each.role == role for each in self.launch.operands)
+
+    def _axes(self, at: int) -> list[set[int]]:
+        """For each dimension of an operand, the axes of the grid that its index map makes the index of."""
+        return _dependencies(self.launch.operands[at].mapping, len(self.launch.grid or ()))
+
+    def _walked(self, at: int, dimension: int) -> set[int]:
+        """The indices of the blocks that are visited along a dimension."""
+        return set(self.blocks(at)[:, dimension].tolist())
+
+    def _others_reach(self, at: int, dimension: int) -> bool:
+        """Whether another input of the same type goes further: the array may be passed several times."""
+        mine = self.launch.operands[at]
+        like = [
+            each for each, other in enumerate(self.launch.operands)
+            if each != at and other.role == "in" and (other.shape, other.dtype) == (mine.shape, mine.dtype)
+        ]  # fmt: skip
+        furthest = self.starts[at][:, dimension].max()
+        return any(each not in self.starts or self.starts[each][:, dimension].max() > furthest for each in like)
+
     # -- for the picture -------------------------------------------------------------------------------------------
 
     def picture(self, at: int) -> list[list[int]] | None:
@@ -209,3 +251,18 @@ def _reads_operands(mapping: Any) -> bool:
     jaxpr = mapping.index_map_jaxpr
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     return any("Ref" in type(getattr(var, "aval", None)).__name__ for eqn in jaxpr.eqns for var in eqn.invars)
+
+
+def _dependencies(mapping: Any, axes: int) -> list[set[int]]:
+    """For each index that an index map returns, the axes of the grid that it is computed from."""
+    jaxpr = mapping.index_map_jaxpr
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    known = {var: {axis} for axis, var in enumerate(jaxpr.invars[:axes])}
+
+    def of(atoms: Any) -> set[int]:
+        found: set[int] = set()
+        return found.union(*(known.get(atom, ()) for atom in atoms if not hasattr(atom, "val")))
+
+    for equation in jaxpr.eqns:
+        known.update(dict.fromkeys(equation.outvars, of(equation.invars)))
+    return [of([atom]) for atom in jaxpr.outvars]
