@@ -19,7 +19,7 @@ from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import Around, Places
-from pallas_lint.probe.report import launch_document
+from pallas_lint.probe.report import launch_document, without_repeats
 from pallas_lint.probe.results import judged_for
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
@@ -121,14 +121,22 @@ def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec | specs.Unreadabl
     try:
         if "::" in words[0]:
             spec = specs.parse_target(words[0], words[1:])
+            _refuse_notebook(spec.file)
             if not (cwd / spec.file).is_file():
                 raise UsageError(f"{spec.file}: no such file")
             yield spec
             return
         for word in words:
+            _refuse_notebook(word)
             yield from _commented(word, cwd)
     except specs.SpecError as error:
         raise UsageError(str(error)) from error
+
+
+def _refuse_notebook(file: str) -> None:
+    """Raises UsageError for a notebook."""
+    if file.endswith(".ipynb"):
+        raise UsageError(f"{file}: notebooks are not probed; move the function into a .py file")
 
 
 def _commented(word: str, cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
@@ -241,7 +249,9 @@ def _report(
         jax=judged_for(results),
         paragraphs=[
             *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
-            *table.paragraphs(documents, style, lines.line, width_of(sys.stdout)),
+            *table.paragraphs(
+                [without_repeats(each, findings) for each in documents], style, lines.line, width_of(sys.stdout)
+            ),
         ],
         quiet=options.quiet,
         style=style,

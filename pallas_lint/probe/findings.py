@@ -171,7 +171,7 @@ class _Around(Around):
             places,
             code,
             Severity.WARNING if wordless else Severity.ERROR,
-            f"{subject} {verb}: {messages.sentence(problem)}",
+            f"{subject} {verb}: {(known.words if known is not None else '') or messages.sentence(problem)}",
             advice or _help(known, primitive),
             backend=backend,
             device=device if at == "compile" else None,

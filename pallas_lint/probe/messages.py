@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @frozen
 class Known:
-    """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere."""
+    """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere.
+
+    `words`: what is wrong, where the messages do not say it in their user's terms.
+    """
 
     code: str
     help: str
     patterns: tuple[str, ...]
     stages: tuple[str, ...] = ()
+    words: str = ""
 
 
 NAME = "NAME"  # in a help: the primitive that jax names
@@ -153,7 +157,19 @@ KNOWN: Sequence[Known] = (
         "ask for `preferred_element_type=jnp.float32` (or int32)",
         (r"acc (must|to) be 32-bit|only 32-bit matmul results",),
     ),
-    Known("PAL105", "give a 32-bit dtype", (r"64-bit types are not supported",)),
+    Known(
+        "PAL105",
+        "with `jax_enable_x64` numbers without a dtype have 64 bits: return `jnp.int32(0)` from index maps",
+        (r"failed to legalize operation 'func\.(return|func)'.{0,400}\bi64\b",),
+        ("lower", "compile"),
+        "an index map returns a 64-bit integer, which TPUs do not have",
+    ),
+    Known(
+        "PAL105",
+        "TPUs have no 64-bit types: pass and compute float32 or int32",
+        (r"64-bit types are not supported", r"rewriting computation to not contain X\{?64"),
+        words="it has numbers of 64 bits, which TPUs do not have",
+    ),
     Known(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
@@ -197,6 +213,16 @@ KNOWN: Sequence[Known] = (
 # Rules about a kernel's definition, which jax notices at the launch.
 ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
 
+# What jax calls things within itself, and how its users would.
+_INTERNALS = (
+    (re.compile(r"\(?\w*AllocationKey\((?:[^()]|\([^()]*\))*\)\)?"), "a buffer"),
+    (re.compile(r"<?[\w.]*Ordered\w*Effect object at 0x[0-9a-f]+>?"), "an ordered effect"),
+    (re.compile(r"(?:Jit|DynamicJaxpr|JVP|Batch)?Tracer\s?<?\(?([a-z]+\d+\[[\d,]*\])\)?>?"), r"a traced \1"),
+    (re.compile(r"Traced<(?:ShapedArray\()?([a-z]+\d+\[[\d,]*\])\)?>(?:with<[^>]*>+)?"), r"a traced \1"),
+    (re.compile(r"<([\w.]+) object at 0x[0-9a-f]+>"), r"a \1"),
+)
+# Messages about the structures that jax keeps arguments in: they say nothing about a kernel.
+_STRUCTURES = re.compile(r"\bsafe_(?:zip|map)\(|PyTreeDef|too many leaves|tree_unflatten", re.IGNORECASE)
 _REPORT = re.compile(
     r"(?<!\s)\s*(?:Please file (?:an issue|a bug)[^.]*\.?(?:\S*)|This is likely a bug[^.]*\.?)\s*(?:https?://\S+)?"
 )
@@ -258,8 +284,8 @@ def sentence(problem: Worded) -> str:
         first = lines[-1].partition(": ")[2] or lines[-1]
     if len(first) < 60 and first.endswith(":") and len(lines) > 1:
         first = f"{first} {lines[1]}"
-    first = _sliced(_PREAMBLE.sub("", first))
-    first = first if len(first) <= 400 else first[:399] + "…"
+    first = without_internals(_sliced(_PREAMBLE.sub("", first)))
+    first = first if len(first) <= 400 else first[:399].rpartition(" ")[0] + " …"
     return first.rstrip(". ")
 
 
@@ -274,6 +300,16 @@ def reading(text: str) -> str:
     return f"{access[1]}, of shape {access[2]}" if access else re.sub(r"^(\w+Error: )+", "", line)[:300].rstrip(". ")
 
 
+def without_internals(text: str) -> str:
+    """The text without the names of what is inside of jax."""
+    for pattern, words in _INTERNALS:
+        text = pattern.sub(words, text)
+    if _STRUCTURES.search(text):
+        before, colon, _ = text.partition(": ")
+        return f"{before if colon else 'it'}: jax fails with an error about its own structures"
+    return text
+
+
 def _sliced(text: str) -> str:
     """The text with `[28:36, 0:128]` for `(slice(28, 36, 1), slice(0, 128, 1))`."""
     text = _SLICE.sub(lambda match: f"{match[1]}:{match[2]}" + (f":{match[3]}" if match[3] != "1" else ""), text)
@@ -282,6 +318,11 @@ def _sliced(text: str) -> str:
 
 def _bracketed(match: re.Match[str]) -> str:
     return f"[{match[1].removesuffix(',')}]"
+
+
+def wrong_flags(output: str) -> str:
+    """What XLA says of flags that it does not know, in the output of a process that it ended."""
+    return next((line.strip()[:300] for line in output.splitlines() if "in XLA_FLAGS" in line), "").partition("] ")[2]
 
 
 def last_words(output: str) -> str:

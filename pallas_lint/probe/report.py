@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from pallas_lint.finding import Finding
     from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.devices.told import Row
     from pallas_lint.probe.results import LaunchResult, Stage
@@ -29,6 +31,23 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
     }
     costs = [_cost(cost, cwd) for cost in launch.costs]
     return {**document, "cost": costs} if costs else document
+
+
+def without_repeats(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
+    """A launch's document in which stages name findings by their codes, where they would say the same again."""
+    stages = [
+        {**stage, "detail": stage["detail"] and _shortened(stage["detail"], findings)} for stage in document["stages"]
+    ]
+    return {**document, "stages": stages}
+
+
+def _shortened(detail: str, findings: Sequence[Finding]) -> str:
+    parts = []
+    for part in detail.split("; "):
+        own = part.partition(" (PAL")[0]
+        known = next((each.code for each in findings if len(own) > 15 and own in each.message), None)
+        parts.append(f"{known}, see above" if known is not None else part)
+    return "; ".join(dict.fromkeys(parts))
 
 
 def _cost(cost: Cost, cwd: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
+from pallas_lint.probe.messages import without_internals, wrong_flags
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
@@ -171,7 +172,8 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     if event["stage"] == "cost":
         found[event["launch"]].costs += [event["cost"]] if "cost" in event else []
         return
-    stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], event.get("detail"))
+    detail = event.get("detail")
+    stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], detail and without_internals(detail))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
     stage.states = event.get("states")
     launch = found[event["launch"]]
@@ -214,7 +216,8 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
-    result.errors.append(f"{name}: {how}{f' while {doing}' if doing else ''}")
+    flags = wrong_flags(event["output"])
+    result.errors.append(f"{name}: {flags}" if flags else f"{name}: {how}{f' while {doing}' if doing else ''}")
 
 
 def ending(event: Died, timeout: float) -> str:

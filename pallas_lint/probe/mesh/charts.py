@@ -31,9 +31,17 @@ def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
 def paragraphs(launches: Iterable[LaunchResult], style: Style, width: int) -> Iterator[str]:
     """For the terminal: one for each chart, not wider than `width` columns."""
     for launch in launches:
-        for message, rows in charts(launch):
-            title = f"{style.bold(visible(launch.kernel))}: {visible(message)}"
+        for title, rows in _titled(launch, style):
             yield "\n".join([title, *(f"  {line}".rstrip() for line in _drawn(rows, style, width - 2))])
+
+
+def _titled(launch: LaunchResult, style: Style) -> Iterator[tuple[str, list[Row]]]:
+    """The charts of a launch, each under the code and the line of its finding, which says what goes wrong."""
+    drawn = [problem for problem in findings.problems(launch) if len(problem["trace"]) > 1]
+    for problem in drawn[:_MOST_CHARTS]:
+        at = f", line {problem['places'][0]['line']}" if problem["places"] else ""
+        title = f"{style.bold(visible(launch.kernel))}: {findings.code_of(launch, problem)}{at}, as it can happen:"
+        yield title, problem["trace"]
 
 
 def _drawn(rows: Sequence[Row], style: Style, width: int) -> Iterator[str]:

@@ -67,7 +67,7 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
     """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
     for problem in problems(launch):
         _, sure, unsure, advice = _FINDINGS[problem["kind"]]
-        code = _code(launch, problem)
+        code = code_of(launch, problem)
         severity = sure if problem["sure"] else unsure
         backend = launch.facts["backend"] or "tpu"
         if backend == "mosaic_gpu":
@@ -89,9 +89,9 @@ def explains(launch: LaunchResult) -> dict[str, str]:
     found: dict[str, str] = {}
     for problem in problems(launch):
         if problem["kind"] in ("device-race", "unfinished"):
-            found.setdefault("*", _code(launch, problem))  # what is read too early is NaN there
+            found.setdefault("*", code_of(launch, problem))  # what is read too early is NaN there
         if problem["kind"] in ("device-race", "deadlock", "overrun", "unfinished", "unfenced"):
-            found.setdefault("race", _code(launch, problem))
+            found.setdefault("race", code_of(launch, problem))
     return found
 
 
@@ -110,6 +110,7 @@ def _line_of(place: Place) -> tuple[str, int]:
     return place["file"], place["line"]
 
 
-def _code(launch: LaunchResult, problem: OnDevices) -> str:
+def code_of(launch: LaunchResult, problem: OnDevices) -> str:
+    """The code of a problem's finding."""
     code = _FINDINGS[problem["kind"]][0]
     return "PAL905" if code == "PAL911" and not launch.facts["axes"] else code  # the same on one device

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -232,12 +233,16 @@ class _Job:
     def _load(self) -> Any:
         value: Any = load_module(self.request["file"], self.request["texts"], self.request["roots"])
         self.module = value
+        owner: Any = None
         for part in self.request["function"].split("."):
             if not hasattr(value, part):
                 raise NotThere(f"there is no `{self.request['function']}` in it")
-            value = getattr(value, part)
+            owner, value = value, getattr(value, part)
         if not callable(value):
             raise TypeError(f"{self.request['function']} is not a function")
+        why = _not_to_be_traced(owner, value)
+        if why is not None:
+            raise NotThere(f"`{self.request['function']}` {why}")
         import jax
 
         jax.config.update("jax_traceback_filtering", "off")
@@ -308,6 +313,21 @@ class _Job:
         records = list(recorder.records.values())
         known.fill(records, self.program)
         return records
+
+
+def _not_to_be_traced(owner: Any, function: Any) -> str | None:
+    """Why jax cannot trace a function by calling it, if that is so. `owner`: the module or class that it is in."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return "is async: name a function that returns arrays"
+    if inspect.isgeneratorfunction(function):
+        return "is a generator: name a function that returns arrays"
+    if (
+        inspect.isclass(owner)
+        and inspect.isfunction(function)
+        and next(iter(inspect.signature(function).parameters), "") == "self"
+    ):
+        return "needs an instance: name the method of one, as `layer.apply` where `layer = Layer()`"
+    return None
 
 
 def _is_tpu(target: str) -> bool:

@@ -246,6 +246,8 @@ def _be_child(work: Work, request: Request, events: int, output: int) -> None:
         work(request, lambda event: send(stream, event))
         send(stream, {"event": "finished"})
         status = 0
+    except SystemExit as error:  # the user's own `sys.exit`
+        status = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
         import traceback
 

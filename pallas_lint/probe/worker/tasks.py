@@ -29,6 +29,8 @@ def problem(error: BaseException) -> Raised:
     # Older releases wrap what a lowering rule raises into an exception that prints the kernel.
     while type(telling).__name__ in ("LoweringException", "LoweringError") and telling.__cause__ is not None:
         telling = telling.__cause__
+    while getattr(telling, "exceptions", None):  # of a group, the first one says what is wrong
+        telling = telling.exceptions[0]  # type: ignore[attr-defined]
     told: Raised = {
         "kind": "raised",
         "type": type(telling).__name__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from ..launches.launch import Launch
 from ..uninitialised import filling, lost, reads
 from . import gpu_interpreter, quick_compiles
 
+_MOST_BYTES = 16 << 30  # of operands and results
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of ")
@@ -29,11 +31,20 @@ _ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^(
 _RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
+def size(launch: Launch) -> int:
+    """The bytes of all operands and results of a launch."""
+    arrays = [each for each in launch.operands if each.role != "scratch"]
+    return sum(math.prod(each.shape) * max(each.itemsize, 1) for each in arrays)
+
+
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
     """Values for the operands: what is known of them, else random ones, indices small and not negative.
 
     `positive`: floating-point values between a half and two, in the domain of logarithms, roots and divisions.
+    Raises Missing where they are too large.
     """
+    if size(launch) > _MOST_BYTES:
+        raise devices.Missing(f"too large: its operands and results take {size(launch) / (1 << 30):.1f} GiB")
     known = launch.record.values
     made = values(launch.record.avals, seed, positive=positive)
     return [mine if mine is not None else random for mine, random in zip(known, made)]

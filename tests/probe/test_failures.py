@@ -1,0 +1,130 @@
+"""What keeps a function from being judged, in the words of who has to mend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.probe.messages import sentence, without_internals, wrong_flags
+from tests.probe.running import run
+from tests.rules.interpreted import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = """
+import os
+import sys
+
+import jax
+from jax.experimental import pallas as pl
+
+if os.environ.get("ENDS"):
+    sys.exit(3)
+
+
+def double(x, x64=False):
+    jax.config.update("jax_enable_x64", x64)
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return pl.pallas_call(kernel, grid=(x.shape[0] // 8,), in_specs=[block], out_specs=block, out_shape=shape)(x)
+
+
+async def later(x):
+    return double(x)
+
+
+def parts(x):
+    yield double(x)
+
+
+class Layer:
+    def apply(self, x):
+        return double(x)
+
+
+class Several(Exception):
+    exceptions = [ValueError("tile 7 does not fit"), TypeError("no")]
+
+
+def group(x):
+    raise Several("all implementations failed (2 sub-exceptions)")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "env", "said"),
+    [
+        ("double", {"ENDS": "1"}, "the process ended itself with status 3 while its file was imported"),
+        ("double", {"XLA_FLAGS": "--bogus"}, "Unknown flag in XLA_FLAGS: --bogus"),
+        ("later", {}, "`later` is async: name a function that returns arrays"),
+        ("parts", {}, "`parts` is a generator: name a function that returns arrays"),
+        ("Layer.apply", {}, "`Layer.apply` needs an instance"),
+    ],
+)
+def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str], said: str) -> None:
+    (tmp_path / "k.py").write_text(FILE)
+    done = run(f"k.py::{function}", "f32[8,128]", "--python", python(), "--stage", "grid", cwd=tmp_path, env=env)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["k.py::group", "f32[8,128]"], "does not trace: tile 7 does not fit"),
+        (["k.py::double", "f32[10000000,1024]"], "interpret: too large: its operands and results take 76.3 GiB"),
+        (
+            ["k.py::double", "f32[8,128]", "x64=True"],
+            "does not compile for tpu: an index map returns a 64-bit integer, which TPUs do not have",
+        ),
+    ],
+)
+def test_what_is_wrong_in_words(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "k.py").write_text(FILE)
+    stage = ["--target", "tpu:v5e"] if "x64=True" in arguments else ["--stage", "interpret"]
+    assert said in run(*arguments, "--python", python(), *stage, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("name", ["nb.ipynb::run", "nb.ipynb"])
+def test_notebooks(tmp_path: Path, name: str) -> None:
+    (tmp_path / "nb.ipynb").write_text("{}")
+    done = run(name, cwd=tmp_path)
+    assert done.returncode == 2 and "notebooks are not probed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("writing HostAllocationKey(memory_space_id=1, at=(2, 3), buffer_id=103)[0, 4]", "writing a buffer[0, 4]"),
+        ("<jax._src.debugging.OrderedIOEffect object at 0x7fbc01> is left", "an ordered effect is left"),
+        (
+            "shapes must be concrete, got (JitTracer(int32[]), 128)",
+            "shapes must be concrete, got (a traced int32[], 128)",
+        ),
+        ("got JitTracer<float32[8,128]>", "got a traced float32[8,128]"),
+        ("checks: safe_zip() argument 1 has length 0", "checks: jax fails with an error about its own structures"),
+        ("Too many leaves for PyTreeDef; expected 1", "it: jax fails with an error about its own structures"),
+        ("a block of (8, 128) at o_ref[0:8]", "a block of (8, 128) at o_ref[0:8]"),
+    ],
+)
+def test_what_is_inside_of_jax_stays_there(text: str, left: str) -> None:
+    assert without_internals(text) == left
+
+
+def test_long_messages_end_at_a_word() -> None:
+    assert sentence({"kind": "raised", "message": "value " * 100}).endswith("value …")  # type: ignore[typeddict-item]
+
+
+def test_other_output_names_no_flags() -> None:
+    assert (
+        wrong_flags("warning\nF1125 1 parse.cc:234] Unknown flag in XLA_FLAGS: --x\n")
+        == "Unknown flag in XLA_FLAGS: --x"
+    )
+    assert wrong_flags("nothing\n") == ""
