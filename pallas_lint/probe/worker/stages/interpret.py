@@ -349,7 +349,11 @@ def _different(launch: Launch, values: list[Any], results: list[Any], zeroed: li
         problem = _of_result(launch, at, results[at] != zeroed[at])
         problem["differs"] = True
         problem["always"] = bool(launch.guessed) and _depends(launch, other, at)
-        _name_memory(launch, values, problem, lambda seen, at=at: bool((seen[at] != zeroed[at]).any()))
+
+        def shows(seen: list[Any], at: int = at) -> bool:
+            return bool((seen[at] != zeroed[at]).any())
+
+        _name_memory(launch, values, problem, shows)
         found.append(problem)
     return found
 
