@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
-from pallas_lint.probe import here, messages, not_a_number, reasons
+from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
 from pallas_lint.probe.places import Around, Places, place_of
+from pallas_lint.probe.running import here, not_a_number
 from pallas_lint.records import define, evolve
 
 if TYPE_CHECKING:
@@ -221,8 +222,7 @@ class _Launch(_Around):
             Severity.ERROR,
             f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
             f"{_tuple(problem['shape'])}",
-            f"index maps count blocks of {_tuple(problem['block'])}, not elements; "
-            f"{problem['count']} of {problem['points']} grid points are affected",
+            f"{reasons.why_out_of_range(problem)}; {problem['count']} of {problem['points']} grid points are affected",
         )
 
     def uncovered(self, problem: Uncovered) -> Iterator[Finding]:

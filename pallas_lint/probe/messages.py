@@ -134,6 +134,7 @@ KNOWN: Sequence[Known] = (
             r"Only 2D tensors supported in dot",
             r"[Bb]atch dimensions .{0,200}dot|dot.{0,200} batch dim",
             r"int acc with float lhs",
+            r"Bad [lr]hs type",
         ),
         ("lower", "compile"),
     ),
@@ -169,6 +170,11 @@ KNOWN: Sequence[Known] = (
         "TPUs have no 64-bit types: pass and compute float32 or int32",
         (r"64-bit types are not supported", r"rewriting computation to not contain X\{?64"),
         words="it has numbers of 64 bits, which TPUs do not have",
+    ),
+    Known(
+        "PAL213",
+        "keep less in SMEM: leave large tables in HBM, and copy or block what a step needs",
+        (r"[Rr]an out of memory in memory space smem", r"exceeded smem capacity"),
     ),
     Known(
         "PAL213",

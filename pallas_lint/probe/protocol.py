@@ -12,8 +12,8 @@ from typing import Any, Literal, TypedDict, Union, cast, final
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
+from .devices.told import NotANumber as NotANumber
 from .devices.told import OnDevices as OnDevices
-from .result_problems import NotANumber as NotANumber
 from .typed_json import misfit
 
 # -- arguments ---------------------------------------------------------------------------------------------------------

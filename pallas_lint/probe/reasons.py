@@ -10,7 +10,7 @@ from pallas_lint.probe.mesh import findings as mesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.probe.protocol import NotANumber, Problem, Uncovered, Worded
+    from pallas_lint.probe.protocol import NotANumber, OutOfRange, Problem, Uncovered, Worded
     from pallas_lint.probe.results import LaunchResult, Stage
 
 _MOST = 3  # reasons of a stage
@@ -61,6 +61,24 @@ def never_written(problem: Uncovered) -> str:
     """ "4 of 8 blocks of output `o_ref` are never written"."""
     left = problem["total"] - problem["visited"]
     return f"{left} of {problem['total']} blocks of output `{problem['operand']}` are never written"
+
+
+def why_out_of_range(problem: OutOfRange) -> str:
+    """What is most likely wrong with an index map whose block is outside of the array."""
+    sides = list(zip(problem["start"], problem["block"], problem["shape"], strict=False))
+    if any(start < 0 for start, _, _ in sides):
+        return "the index is negative: clamp it with `jnp.maximum(index, 0)`, or begin later"
+    # Elements counted as blocks come to multiples of the block's size, inside of the array.
+    if all(
+        start < size or (block > 1 and start % block**2 == 0 and start // block < size) for start, block, size in sides
+    ):
+        return f"index maps count blocks of {_shape(problem['block'])}, not elements"
+    counts = ", ".join(str(-(-size // max(block, 1))) for _, block, size in sides)
+    return f"the array has ({counts}) blocks: compare them with the sizes of the grid axes that the index map uses"
+
+
+def _shape(sizes: list[int]) -> str:
+    return "(" + ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
 
 def never_read(problem: Uncovered) -> str:

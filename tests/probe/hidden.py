@@ -222,3 +222,16 @@ def one_layer(x, weights, layer=0):
         out_specs=pl.BlockSpec((8, 128), lambda k: (0, 0)),
         out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
     )(x, weights)  # fmt: skip
+
+
+def moved(x, scale=1, away=0, steps=4):
+    """Copies blocks, the index of the input's being `scale * i + away`."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    return pl.pallas_call(
+        kernel, grid=(steps,), in_specs=[pl.BlockSpec((8, 128), lambda i: (scale * i + away, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((8 * steps, 128), x.dtype),
+    )(x)  # fmt: skip

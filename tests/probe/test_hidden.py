@@ -119,3 +119,17 @@ def test_blocks_that_a_sum_leaves_out(worker: Worker, steps: int) -> None:
 )
 def test_blocks_that_are_left_out_on_purpose(worker: Worker, function: str, arguments: list[str]) -> None:
     assert Probed(worker, f"hidden.py::{function}", *arguments, stage="grid").findings == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["scale=8"], "index maps count blocks of (8, 128), not elements"),
+        (["away=-1"], "the index is negative"),
+        (["steps=8"], "the array has (4, 1) blocks"),
+        (["away=1"], "the array has (4, 1) blocks"),
+    ],
+)
+def test_why_a_block_is_outside(worker: Worker, arguments: list[str], why: str) -> None:
+    [finding] = Probed(worker, "hidden.py::moved", "f32[32,128]", *arguments, stage="grid").findings
+    assert finding.code == "PAL307" and finding.help.startswith(why)

@@ -1,4 +1,4 @@
-"""What the worker tells of kernels on several devices."""
+"""What the worker says of running kernels: on several devices, and of results that are wrong."""
 
 from __future__ import annotations
 
@@ -36,6 +36,28 @@ class OnDevices(TypedDict):
     places: list[Place]  # the most telling one first
     sure: bool
     trace: list[Row]
+
+
+class _NotANumber(TypedDict):
+    kind: Literal["nan"]
+    operand: str
+    origin: Literal["unknown", "uninitialised", "computed"]
+    count: int
+    size: int
+    first: list[int]
+    always: bool  # on other operands too
+    infinite: bool
+
+
+class NotANumber(_NotANumber, total=False):
+    """Results that are no numbers, of finite operands, or that depend on memory that nobody wrote."""
+
+    reaches: bool | None  # what the function returns
+    differs: bool  # with what memory held before, and is a number all the same
+    memory: list[str]  # names of what nobody wrote
+    places: list[Place]  # where that is read first
+    out_of_order: bool  # not where one core goes through the grid in order
+    lost: str | None  # the block of an input that no result depends on even there
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Findings of kernels that were run, in an interpreter or on a device."""
