@@ -119,7 +119,7 @@ def test_what_is_inside_of_jax_stays_there(text: str, left: str) -> None:
 
 
 def test_long_messages_end_at_a_word() -> None:
-    assert sentence({"kind": "raised", "message": "value " * 100}).endswith("value …")  # type: ignore[typeddict-item]
+    assert sentence({"kind": "raised", "message": "value " * 100}).endswith("value …")  # type: ignore[typeddict-unknown-key]
 
 
 def test_other_output_names_no_flags() -> None:
