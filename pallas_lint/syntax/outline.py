@@ -164,10 +164,10 @@ def _add_statements(
         if node.has_error and not nested and piece.problem is not None:
             # What stands between two broken tokens may be whole functions: cut it where a statement seems to begin.
             # Indented statements after it belong to it.
-            for follower in nodes[at + 1 :]:
-                if follower.start_point.column == 0:
-                    break
-                last = max(last, last_line(follower))
+            below = at + 1
+            while below < len(nodes) and nodes[below].start_point.column > 0:
+                last = max(last, last_line(nodes[below]))
+                below += 1
             _recover(result, source, (first, last))
             previous, done = pieces[-1], last
             continue
@@ -338,8 +338,9 @@ def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Pie
     pieces, nested = (result.pieces, False) if owner is None else (owner.members, True)
     indent = _indent(source.line(lines[0])) if nested else ""
     for first, last in _cuts(source, lines, indent):
-        # Lines before it are left blank, so that what is found stands where it stands in the file.
-        root = _parse("\n" * (first - 1) + source.lines(first, last)).root_node
+        # Rows are those of the file, without the lines before it being parsed again for each piece.
+        root = _parse(source.lines(first, last)).root_node_with_offset(0, (first - 1, 0))
+        assert root is not None
         if not root.has_error:
             _add_statements(result, source, root.children, pieces, nested=nested, in_tree=False)
             continue
