@@ -11,6 +11,7 @@ from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
+from pallas_lint.kernels.launches.launching import MOST_LAUNCHES
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
@@ -182,11 +183,14 @@ class _Run:
 
     def limits(self) -> Iterator[Finding]:
         """Says that not all was followed, where that would have taken too long: an error may be hidden there."""
+        outcome = self.analysis.outcome
         if self.analysis.interpreter.is_spent:
             cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
         else:
             message = "what runs from here takes too long to follow: only what was met first is judged"
-            cut = {piece.first: message for piece in self.analysis.outcome.cut if piece.source.path == self.source.path}
+            cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
+        message = f"more than {MOST_LAUNCHES} calls lead to this launch: only those met first are judged"
+        cut.update((site.span.start.line, message) for site in outcome.crowded.values())
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
             help_ = "split it, or pass fewer values around"

@@ -315,6 +315,7 @@ def _add_imports(result: Outline, piece: Piece, node: tree_sitter.Node, nested: 
     for child in node.children:
         if child.type == "wildcard_import":
             result.star_imports.append((piece, prefix))
+    names: list[str] = []
     for child in node.children_by_field_name("name"):
         if child.type == "aliased_import":
             original, alias = child.child_by_field_name("name"), child.child_by_field_name("alias")
@@ -327,7 +328,8 @@ def _add_imports(result: Outline, piece: Piece, node: tree_sitter.Node, nested: 
             target = target if prefix else name
         dotted = f"{prefix}{'' if prefix.endswith('.') else '.'}{target}" if prefix else target
         result.imports.append((piece, Import(name, dotted)))
-        piece.names += (name,)
+        names.append(name)
+    piece.names += tuple(names)
 
 
 def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Piece | None = None) -> None:

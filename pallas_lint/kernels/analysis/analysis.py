@@ -280,12 +280,14 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
         with interp.memo.under((NAMED, name) for name in piece.words):
             interp.run_piece(piece, module.env)
         return
-    for name in piece.names:
+    scope: Env | None = None
+    for name in dict.fromkeys(piece.names):
         value = module.lookup(name, interp)
-        # A name bound twice is looked up as the last binding: run the piece itself for the others.
+        # A name bound twice is looked up as the last binding: run the piece itself, once, for the others.
         if not (isinstance(value, Func) and value.piece is piece):
-            scope = Env(module, module.env)
-            interp.run_piece(piece, scope)
+            if scope is None:
+                scope = Env(module, module.env)
+                interp.run_piece(piece, scope)
             value = scope.vars.get(name)
         if isinstance(value, Class):
             _run_class(interp, value)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.kernels.model.questions import MET
+from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.model.questions import CROWDED, MET
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Runs:
         memo.begin(ground)
         self.module.teach(memo)
         memo.teach(MET, self._met)
+        memo.teach(CROWDED, lambda node: launching.is_crowded(self.interp, node))
 
     def end(self) -> None:
         """Nothing runs any more. If one run may have seen what another did, none can be told without the other."""
@@ -95,6 +97,8 @@ class Runs:
             self.again += 1
             interp.spent += answer.value.outcome.steps
         for launch in answer.value.outcome.launches:
+            if launch not in interp.runs and launch.witness is None:
+                interp.launched[launch.site.key] += 1
             interp.runs.setdefault(launch, []).append(answer)
         interp.outcome.add(answer.value.outcome)
         return answer.value.result

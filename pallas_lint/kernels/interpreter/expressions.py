@@ -17,6 +17,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
+    HEAVIEST,
     NAMED_NUMBERS,
     NONE,
     UNKNOWN,
@@ -33,6 +34,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Value,
     truth,
+    weight_of,
 )
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Const(True)
+_COPIED = 8  # parts of a container that are copied in one step
 _ESCAPING = frozenset("\\{}")  # what stands for something else in the text of an f-string
 
 
@@ -383,7 +386,9 @@ def store(interp: Interpreter, target: nodes.Subscript, value: Value, env: Env) 
     if isinstance(target.value, nodes.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:
-            env.bind(target.value.value, replaced)
+            weight = weight_of(replaced)
+            interp.count(weight // _COPIED)
+            env.bind(target.value.value, replaced if weight <= HEAVIEST else UNKNOWN)
 
 
 def _yield(interp: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:

@@ -78,6 +78,7 @@ class Interpreter(Recorder):
     runs: dict[Launch, list[Answer[Any]]] = field(factory=dict)  # the answers of the runs that are over, by launch
     outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
+    launched: Counter[nodes.Node] = field(factory=Counter)  # launches met by the runs that are over, by launching node
     # How often it traced a kernel for a launch site.
     contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
     effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it

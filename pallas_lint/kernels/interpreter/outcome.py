@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launches.foreign_calls import ForeignCall
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
-    from pallas_lint.syntax import Piece, nodes
+    from pallas_lint.syntax import Piece, Site, nodes
     from pallas_lint.witnesses.witness import Witness
 
 
@@ -27,6 +27,7 @@ class Outcome:
     # Functions defined while another ran, with the outermost of those: they may be launchers nobody calls.
     inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
     alike: list[tuple[Launch, Witness]] = field(factory=list)  # calls of which no more is known than of that launch
+    crowded: dict[nodes.Node, Site] = field(factory=dict)  # where more launches were met than are judged
     cut: list[Piece] = field(factory=list)  # roots of which the runs, or those of their kernels, were cut short
     checkified_unknown: bool = False  # something that is not known was handed to checkify.checkify
     steps: int = 0  # that it took
@@ -41,6 +42,7 @@ class Outcome:
         self.entered.update(other.entered)
         self.inner += other.inner
         self.alike += other.alike
+        self.crowded.update(other.crowded)
         self.cut += other.cut
         self.checkified_unknown |= other.checkified_unknown
         self.steps += other.steps

@@ -13,6 +13,7 @@ from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
+from pallas_lint.kernels.model.questions import CROWDED
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 PIPELINE = "a pipeline in its compute context"  # what makes the function that is handed to `compute_context`
 _MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
+MOST_LAUNCHES = 64  # of one site, over all runs but those for known calls; real files have 22 at most
 
 
 def form_of(callee: Value) -> LaunchForm | None:
@@ -77,16 +79,30 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
     )
     if interp.frame.around.abroad:
         interp.effects.abroad.append(result)  # its own module judges its kernel
+    elif _is_left_out(interp, site.key):
+        interp.outcome.crowded[site.key] = site
     else:
         interp.outcome.launches.append(result)
-    if interp.kernel is None and not interp.frame.around.abroad:
-        interp.pending.append(result)
-    elif interp.kernel is not None and not form.may_nest:
+        if interp.kernel is None:
+            interp.pending.append(result)
+    if interp.kernel is not None and not form.may_nest:
         interp.lose_sight()  # programs within a kernel are not run
     result.returned = CallResult(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
     return result.returned
+
+
+def is_crowded(interp: Interpreter, node: nodes.Node) -> bool:
+    """Whether the runs that are over met so many launches at `node` that no more are judged."""
+    return interp.launched[node] >= MOST_LAUNCHES
+
+
+def _is_left_out(interp: Interpreter, node: nodes.Node) -> bool:
+    if interp.calling:
+        return False  # known calls have limits of their own
+    interp.memo.read(CROWDED, node)
+    return is_crowded(interp, node)
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:

@@ -9,3 +9,4 @@ MEMBERS = "members"  # class's piece: all that stand in it
 OWNER = "owner"  # piece: the one of the class that it stands in
 GUARDING = "guarding"  # the pieces of the top level that ask about jax versions
 MET = "met"  # launching node: the launches met there so far
+CROWDED = "crowded"  # launching node: whether earlier runs met so many launches there that no more are judged
