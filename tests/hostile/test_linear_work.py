@@ -29,7 +29,18 @@ def run(x):
         out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)), out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32))(x)
 """  # PAL301
 KERNEL = HEAD + COPY + RUN
+BROKEN = {
+    "continued lines": "x = 1 + \\\n" * 40_000,
+    "open brackets": "x = (\n" * 20_000,
+    "open strings": "x = 'a\n" * 20_000,
+    "open f-strings": "x = f'{a\n" * 20_000,
+    "half definitions": "def f(\n" * 20_000,
+    "half classes": "class A:\n    def f(self\n        x = (\n" * 8_000,
+}
 _WHENS = "".join(f"    @pl.when(pl.program_id(0) == {at})\n    def _(): o_ref[...] = {at}\n" for at in range(1000))
+
+
+_ONE_LINE = "; ".join(["y = " + " ".join(RUN.partition("return")[2].split())] * 100)
 
 
 def _mutual(count: int) -> str:
@@ -48,6 +59,15 @@ FILES = {
     "assume comments": HEAD + "# pallas-lint: assume(x=1)\n" * 20_000 + COPY + RUN,
     "disable-file": HEAD + "# pallas-lint: disable-file=PAL101\n" * 20_000 + COPY + RUN,
     "pl.when": HEAD + "def kernel(x_ref, o_ref):\n" + _WHENS + "\n\n" + RUN,
+    **{name: KERNEL + text for name, text in BROKEN.items()},
+    "derivatives of a launcher": KERNEL + "".join(f"f{at} = jax.grad(run)\n" for at in range(1000)),
+    "tests of derivatives": KERNEL + "".join(f"def test_{at}(x):\n    return jax.vjp(run, x)\n" for at in range(1000)),
+    "launches on one line": HEAD + COPY + "x = 1\n" + _ONE_LINE + "\n",
+    "specs in blocks": KERNEL
+    + "".join(f"if x{at}:\n    pl.BlockSpec((8, 128), lambda i: (i, 0))\n" for at in range(3000)),
+    "a table that is filled": HEAD
+    + COPY
+    + RUN.replace("x):\n", "x):\n    a = {}\n" + "".join(f"    a[{at}] = 1\n" for at in range(6000))),
     "a call graph": KERNEL + _mutual(100),
     "a larger call graph": KERNEL + _mutual(300),
     "a name that is bound to itself": HEAD + "A = 1\n" + "A += 1\n" * 4_000 + COPY + RUN.replace("(4,)", "(A,)"),
@@ -102,6 +122,16 @@ def test_a_shapes_file_ends_with_a_message(project: Path, name: str) -> None:
     assert "PAL301" in ran.out
     assert "pallas-lint-shapes.toml:2" in ran.out + ran.err
     assert seconds < SECONDS
+
+
+def test_launches_that_are_left_out_are_named() -> None:
+    """A place to which many functions lead is judged for the first of them, and this is said once, there."""
+    few, many = (KERNEL + "".join(f"f{at} = jax.grad(run)\n" for at in range(count)) for count in (30, 300))
+    line = KERNEL.count("\n", 0, KERNEL.index("pl.pallas_call")) + 1
+    left_out = [finding for finding in lint_text(many) if finding.code == "PAL001"]
+    assert [(finding.span.start.line, finding.severity.value) for finding in left_out] == [(line, "warning")]
+    assert "more than 64 calls" in left_out[0].message
+    assert codes(lint_text(many)) - {"PAL001"} == codes(lint_text(few))
 
 
 def test_what_is_too_much_in_a_shapes_file_is_named() -> None:
