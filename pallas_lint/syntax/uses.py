@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.text.source import Source
 
+_WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 # Nothing in these is evaluated as an expression of the running code.
 _SKIPPED = frozenset({"comment", "integer", "float", "type", "global_statement", "nonlocal_statement", *IMPORTS})
 # An exception handler that makes the failure of a missing name harmless.
@@ -367,7 +368,7 @@ class Uses:
         return ((None, child) for child in reversed(found))
 
     @cached_property
-    def _names(self) -> re.Pattern[bytes] | None:
+    def _names(self) -> frozenset[bytes]:
         """The names that imports bind."""
         text, start = self.root.text or b"", self.root.start_byte
         names: set[str] = set()
@@ -376,17 +377,18 @@ class Uses:
             statement = None if token is None else token.parent
             if statement is not None and statement.type in IMPORTS:
                 names.update(found.name for found in imported_names(statement))
-        any_name = b"|".join(re.escape(name.encode()) for name in sorted(names) if name)
-        return re.compile(rb"(?<![A-Za-z0-9_])(?:%b)(?![A-Za-z0-9_])" % any_name) if any_name else None
+        return frozenset(name.encode() for name in names if name)
 
     @cached_property
     def _marks(self) -> list[int]:
         """Where they stand, as byte offsets: there are no uses where none of them is."""
-        if self._names is None:
+        names = self._names
+        if not names:
             return []
         text, start = self.root.text or b"", self.root.start_byte
         first, last = self._part or (start, start + len(text))
-        return [start + found.start() for found in self._names.finditer(text, max(first - start, 0), last - start)]
+        words = _WORD.finditer(text, max(first - start, 0), last - start)
+        return [start + word.start() for word in words if word[0] in names]
 
     def _holds(self, node: tree_sitter.Node) -> bool:
         """Whether one of the names stands in the node's text."""

@@ -12,9 +12,9 @@ class SyntaxErrorRule(Rule):
     The error is reported once, where the parser gave up; every function, class and statement that does parse is
     judged all the same, so a half-written kernel costs only its own findings.
 
-    Two limits are reported by the same code, as warnings, since what is not judged may hide an error: code that is
-    nested too deeply to be read (an info where it is a table, which hides nothing), and a file or a function that takes
-    too long to follow, of which only what was met first is judged.
+    Three limits are reported by the same code, as warnings, since what is not judged may hide an error: code that is
+    nested too deeply to be read (an info where it is a table, which hides nothing), a file or a function that takes
+    too long to follow, and a launch to which more than 64 calls lead; of these only what was met first is judged.
 
     ## How to fix
 

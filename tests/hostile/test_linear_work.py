@@ -68,6 +68,7 @@ FILES = {
     "a table that is filled": HEAD
     + COPY
     + RUN.replace("x):\n", "x):\n    a = {}\n" + "".join(f"    a[{at}] = 1\n" for at in range(6000))),
+    "a wide import": f"from m import ({', '.join(f'a{at}' for at in range(40_000))})\n" + KERNEL,
     "a call graph": KERNEL + _mutual(100),
     "a larger call graph": KERNEL + _mutual(300),
     "a name that is bound to itself": HEAD + "A = 1\n" + "A += 1\n" * 4_000 + COPY + RUN.replace("(4,)", "(A,)"),
