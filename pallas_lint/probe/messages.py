@@ -221,8 +221,8 @@ ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
 
 # What jax calls things within itself, and how its users would.
 _INTERNALS = (
-    (re.compile(r"\(?\w*AllocationKey\((?:[^()]|\([^()]*\))*\)\)?"), "a buffer"),
-    (re.compile(r"<?[\w.]*Ordered\w*Effect object at 0x[0-9a-f]+>?"), "an ordered effect"),
+    (re.compile(r"\(?(?:Host|Device|Shared)?AllocationKey\((?:[^()]|\([^()]{0,300}\)){0,300}\)\)?"), "a buffer"),
+    (re.compile(r"<?[\w.]{0,99}Ordered\w{0,40}Effect object at 0x[0-9a-f]+>?"), "an ordered effect"),
     (re.compile(r"(?:Jit|DynamicJaxpr|JVP|Batch)?Tracer\s?<?\(?([a-z]+\d+\[[\d,]*\])\)?>?"), r"a traced \1"),
     (re.compile(r"Traced<(?:ShapedArray\()?([a-z]+\d+\[[\d,]*\])\)?>(?:with<[^>]*>+)?"), r"a traced \1"),
     (re.compile(r"<([\w.]+) object at 0x[0-9a-f]+>"), r"a \1"),
