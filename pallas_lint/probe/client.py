@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAIN = Path(__file__).parent / "worker" / "main.py"
 # Seconds that the worker has beyond the request's own deadline, for starting up and for killing its children.
 _GRACE = 60.0
+_SLOWEST = 10  # times as long as its CPU time a request may take, where the machine has more to do
 _PATIENCE = 10.0  # seconds: a guard gives what it guards 2 to end by itself, and kills the rest
 
 
@@ -46,7 +47,7 @@ class Worker:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-            yield from self._events(process, time.monotonic() + float(request["timeout"]) + _GRACE)
+            yield from self._events(process, time.monotonic() + _SLOWEST * float(request["timeout"]) + _GRACE)
         except BrokenPipeError:
             yield _dead(process)
             self.close()

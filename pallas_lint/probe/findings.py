@@ -333,8 +333,8 @@ class _Launch(_Around):
                 (),
                 "PAL905",
                 Severity.WARNING,
-                "the kernel does not come to an end in the interpreter",
-                "a semaphore may be waited for that nobody signals; raise --timeout if it is only slow",
+                "the kernel does not come to an end in the interpreter: it waits, and nothing else runs",
+                "a semaphore is waited for that nobody signals",
             )
 
     def _names_past_the_end(self, places: list[Place]) -> bool:

@@ -75,6 +75,7 @@ class DoneBefore(TypedDict, total=False):
 
     skip: list[str]
     failed: list[str]
+    left: float  # seconds
     schedules: str  # the folder in which compilers leave what they made of kernels
 
 
@@ -267,15 +268,20 @@ Problem = Union[GridProblem, DeviceProblem, RunProblem, Checked, TargetProblem, 
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-class Begin(TypedDict):
+class _Begin(TypedDict):
     event: Literal["begin"]
     task: str
+
+
+class Begin(_Begin, total=False):
+    share: float  # that the task may take of the time that is left
 
 
 class Told(TypedDict, total=False):
     """What a stage's work comes to. `detail` says why, where it could not be tried."""
 
     detail: str | None
+    unreached: bool  # for want of time
     problems: list[Problem]
     figures: dict[str, int]  # that the compiler tells
     cost: Cost
@@ -406,7 +412,7 @@ class Culprit(_Culprit, total=False):
 class Fate(TypedDict):
     """How a child ended before it was through. `status`: negative for the signal."""
 
-    reason: Literal["exit", "deadline", "task-deadline", "memory", "processes"]
+    reason: Literal["exit", "deadline", "task-deadline", "waiting", "memory", "processes"]
     status: int | None
     output: str
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Literal, cast
 
 from pallas_lint.probe.messages import without_internals, wrong_flags
@@ -192,6 +193,7 @@ def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
 _KINDS: dict[str, Literal["deadline", "memory-limit"]] = {
     "deadline": "deadline",
     "task-deadline": "deadline",
+    "waiting": "deadline",
     "memory": "memory-limit",
     "processes": "memory-limit",
 }
@@ -207,12 +209,17 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         kind: Literal["crash", "deadline", "memory-limit"] = _KINDS.get(event["reason"], "crash")
         problem: Ended = {"kind": kind, "message": how, "output": event["output"], "status": event["status"]}
         launch = found[int(number)]
-        # A slow interpreter says nothing about a kernel that cannot wait for ever.
-        slow = kind == "deadline" and stage in ("interpret", "checks") and not launch.facts.get("waits")
+        # A slow interpreter says nothing about a kernel: only one that waits does.
+        waits = event["reason"] == "waiting" and launch.facts.get("waits")
+        slow = kind == "deadline" and stage in ("interpret", "checks") and not waits
         # Nor does it say anything that there is more to judge than there is room for.
         unjudged = stage == "verify" and kind != "crash"
-        detail = f"not judged: {how}" if unjudged else how
-        launch.add(Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, [problem]))
+        if slow:
+            steps = prod(launch.facts["grid"] or ())
+            how = f"{how}: about {steps:,} steps; a longer `--timeout` or smaller shapes"
+        detail = f"not judged: {how}" if unjudged or slow else how
+        problems: list[Problem] = [] if slow else [problem]
+        launch.add(Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, problems))
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
@@ -225,6 +232,8 @@ def ending(event: Died, timeout: float) -> str:
     status = event["status"]
     if event["reason"] == "deadline":
         return f"stopped after {timeout:g} s"
+    if event["reason"] == "waiting":
+        return "stopped: it waits, and nothing runs that would end that"
     if event["reason"] == "task-deadline":
         return "stopped: it took too long"
     if event["reason"] == "memory":

@@ -21,11 +21,14 @@ from typing import Any
 
 from ..capture_protocol import CaptureRequest, read_capture
 from . import devices, job, server
+from .budget import EachAlone
 from .examination import examine
 from .launches.recorder import PRIMITIVES, Record, Recorder
 from .recording.calls import Calls
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
+
+_SECONDS = 30.0  # for each kernel in an interpreter
 
 _started: Capture | None = None
 
@@ -131,6 +134,7 @@ class Capture:
                 job.stages_to(self.request["stage"]),
                 lambda event: server.send(replies, event),
                 skip=skip,
+                budget=EachAlone(_SECONDS),
                 elsewhere=Elsewhere(self.folder),
             )
 

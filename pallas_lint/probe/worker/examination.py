@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 from ..cost.told import Cost
@@ -23,6 +23,7 @@ from ..protocol import (
 )
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
+from .budget import Budget, shares
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
@@ -32,6 +33,8 @@ from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
 from .tasks import StageOf, problem, stage
 
+# Grid steps that are measured before they run, for a second that there is: none takes longer than some 10 ms mostly.
+_MEASURED = 50
 SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 
 
@@ -43,6 +46,7 @@ def examine(
     *,
     skip: Collection[str] = (),
     failed: Collection[str] = (),
+    budget: Budget,
     elsewhere: Elsewhere | None = None,
     whole: Callable[[], bool | None] | None = None,
     schedules: cost.Schedules | None = None,
@@ -50,7 +54,7 @@ def examine(
 ) -> None:
     """Take every launch through the stages; `elsewhere` where this process must not die.
 
-    Tasks to `skip` are over, those that `failed` among them.
+    Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
 
     `whole` tells whether the function that made the launches returns nothing but finite numbers; `schedules` has what
     compilers write while they compile, where it is asked what launches cost; `together` runs the function, the kernels
@@ -58,10 +62,42 @@ def examine(
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
-    for at, record in enumerate(records):
-        _Examination(
-            at, describe(record), terms, stages, emit, skip, failed, elsewhere, whole, schedules, together
-        ).run()
+    launches = [
+        _Examination(at, describe(record), terms, stages, emit, elsewhere, budget, whole, schedules, together)
+        for at, record in enumerate(records)
+    ]
+    for launch in launches:
+        launch.skip, launch.failed = skip, failed
+        launch.begin()
+    # What is cheap and certain comes first, for all launches. Of those to interpret, the smallest come first.
+    shortest = sorted(launches, key=lambda each: each.launch.points)
+    tasks = [
+        *(task for each in launches for task in each.lowerings()),
+        *(task for each in launches for task in each.compilations()),
+        *(task for each in launches for task in each.models()),
+        *(task for each in shortest for task in each.executions()),
+        *(task for each in launches for task in each.executions_here()),
+    ]
+    tasks = [task for task in tasks if task.name not in skip]
+    for task, share in zip(tasks, shares([task.of.stage for task in tasks])):
+        budget.share = share
+        task.run(share)
+
+
+@dataclass
+class _Task:
+    """A stage of a launch that is yet to come."""
+
+    name: str
+    of: StageOf
+    work: Callable[[], Outcome]
+    emit: Emit
+    ended: Callable[[bool | None], None]
+    applies: Callable[[], bool]  # asked when its turn comes
+
+    def run(self, share: float) -> None:
+        if self.applies():
+            self.ended(stage(self.emit, self.name, self.work, self.of, share))
 
 
 @dataclass
@@ -73,37 +109,50 @@ class _Examination:
     terms: Terms
     stages: tuple[str, ...]
     emit: Emit
-    skip: Collection[str]
-    failed: Collection[str]
     elsewhere: Elsewhere | None
+    budget: Budget
     whole: Callable[[], bool | None] | None
     schedules: cost.Schedules | None
     together: on_devices.Run | None
+    skip: Collection[str] = ()
+    failed: Collection[str] = ()
     grid: grid.Grid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
     computed: bool = False  # whether results were NaN when it was run, of which memory that nobody wrote is no cause
-    hangs: bool = False  # whether devices wait for ever
+    outcomes: dict[str, bool | None] = field(default_factory=dict)  # of tasks that ran in this process
+    step_seconds: float | None = None  # that a grid step takes in an interpreter, where it was measured
 
-    def run(self) -> None:
-        if "grid" in self.stages:
-            self._grid()
-        else:
+    def begin(self) -> None:
+        """Describe the launch, with its grid where stages need it."""
+        if self.stages == ("trace",):
             self._tell(None)
-        if "verify" in self.stages and verify.concerns(self.launch):
-            self._stage("verify", self._verify)
-        if "interpret" in self.stages:
-            self._stage("interpret", self._interpret)
-            self._stage("checks", self._checks)
-        for target in map(devices.parse, self._targets()) if "lower" in self.stages else ():
-            lowered = self._stage("lower", partial(self._lower, target), target)
-            compiled: bool | None = False
-            if "compile" in self.stages and lowered is not False:
-                compiled = self._stage("compile", partial(self._compile, target), target)
-            if self.schedules is not None and target.backend == "tpu" and "compile" in self.stages:
-                self._stage("cost", partial(self._cost, target, self.schedules, compiled is not False), target)
+        else:
+            self._grid()
 
+    def lowerings(self) -> Iterator[_Task]:
+        for target in map(devices.parse, self._targets()) if {"lower", "compile"} & {*self.stages} else ():
+            yield self._task("lower", partial(self._lower, target), target)
+
+    def compilations(self) -> Iterator[_Task]:
+        for target in map(devices.parse, self._targets()) if "compile" in self.stages else ():
+            lowers = partial(self._went, "lower", target)
+            yield self._task("compile", partial(self._compile, target), target, lowers)
+            if self.schedules is not None and target.backend == "tpu":
+                yield self._task("cost", partial(self._cost, target, self.schedules), target)
+
+    def models(self) -> Iterator[_Task]:
+        if "verify" in self.stages and verify.concerns(self.launch):
+            yield self._task("verify", self._verify)
+
+    def executions(self) -> Iterator[_Task]:
+        if "interpret" in self.stages:
+            yield self._task("interpret", self._interpret)
+        if "checks" in self.stages:
+            yield self._task("checks", self._checks)
+
+    def executions_here(self) -> Iterator[_Task]:
         if self.terms["real"]:
-            self._stage("run", self._run_here)
+            yield self._task("run", self._run_here)
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
@@ -174,14 +223,33 @@ class _Examination:
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
-    def _stage(self, name: StageName, work: Callable[[], Outcome], target: devices.Target | None = None) -> bool | None:
-        """Run a stage; None too where an earlier child was through with it."""
-        text = target.text if target else None
-        task = f"{name}:{self.at}" + (f":{text}" if text else "")
-        if task in self.skip:
-            # What failed to lower is not compiled, whichever child found that out.
-            return False if task in self.failed else None
-        return stage(self.emit, task, work, StageOf(self.at, name, text))
+    def _task(
+        self,
+        name: StageName,
+        work: Callable[[], Outcome],
+        target: devices.Target | None = None,
+        applies: Callable[[], bool] = lambda: True,
+    ) -> _Task:
+        text, task = target.text if target else None, self._name(name, target)
+        return _Task(task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies)
+
+    def _name(self, name: StageName, target: devices.Target | None = None) -> str:
+        return f"{name}:{self.at}" + (f":{target.text}" if target else "")
+
+    def _ended(self, task: str, ok: bool | None) -> None:
+        self.outcomes[task] = ok
+
+    def _went(self, name: StageName, target: devices.Target | None = None) -> bool:
+        """Whether a stage did not fail, in this process or in an earlier one."""
+        task = self._name(name, target)
+        return task not in self.failed and self.outcomes.get(task) is not False
+
+    @cached_property
+    def _hangs(self) -> bool:
+        """Whether devices, or one with itself, wait for ever."""
+        if self._went("verify"):
+            return False
+        return any(problem["kind"] == "deadlock" for problem in self._verified.get("problems", ()))
 
     def _grid(self) -> None:
         problems: list[Problem] = []
@@ -202,7 +270,7 @@ class _Examination:
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
         self._tell(picture)
-        if f"grid:{self.at}" not in self.skip:
+        if "grid" in self.stages and f"grid:{self.at}" not in self.skip:
             self.emit(
                 {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
                  "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
@@ -215,16 +283,18 @@ class _Examination:
         return problem["kind"] in ("out-of-range", "uncovered", "unread", "parallel-writes")
 
     def _verify(self) -> Outcome:
+        return self._verified
+
+    @cached_property
+    def _verified(self) -> Outcome:
         targets = [devices.parse(text).device for text in self.terms["targets"]]
         two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
-        outcome = verify.examine(self.launch, modelled=self.terms["promela"], two_cores=two_cores)
-        self.hangs = any(problem["kind"] == "deadlock" for problem in outcome.get("problems", ()))
-        return outcome
+        return verify.examine(self.launch, modelled=self.terms["promela"], two_cores=two_cores)
 
     def _interpret(self) -> Outcome:
         if self.launch.record.kind == "core_map":
             raise devices.Missing("this jax's core_map can only be run with the function around it")
-        if self.hangs:
+        if self._hangs:
             raise devices.Missing("not run: it waits for ever")
         if self.launch.record.axes and self.together is None:
             raise devices.Missing("a kernel in a `shard_map` is run only with the function around it")
@@ -232,7 +302,7 @@ class _Examination:
         if self.launch.record.axes and together is not None:
             found, how = on_devices.examine(self.launch, together)
             return {"ok": not found, "problems": [*found], "detail": how}
-        found, how = self._within(lambda: interpret.examine(self.launch))
+        found, how = self._within(self._interpreted)
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] == "uninitialised" or problem["always"] for problem in nan) and self.whole is not None:
             reaches = self.whole()
@@ -243,6 +313,9 @@ class _Examination:
         nan = [problem for problem in found if problem["kind"] == "nan"]
         self.computed = any(problem["origin"] != "uninitialised" for problem in nan)
         return {"ok": not found, "problems": [*found], "detail": how}
+
+    def _interpreted(self) -> tuple[list[RunProblem], str]:
+        return interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
 
     @staticmethod
     def _of_other_operands(problem: RunProblem) -> bool:
@@ -266,7 +339,7 @@ class _Examination:
         return {"ok": not found, "problems": [*found]}
 
     def _run_here(self) -> Outcome:
-        if self.hangs:
+        if self._hangs:
             raise devices.Missing("not run: it waits for ever")
         outcome = real.examine(self.launch, self.costs)
         return (
@@ -274,7 +347,13 @@ class _Examination:
         )
 
     def _within(self, work: Callable[[], Any]) -> Any:
-        return work() if self.elsewhere is None else self.elsewhere.within(30.0, work)
+        """The result of `work`, which interprets the kernel. Raises TooLong where there is not the time for that."""
+        if self.launch.points > _MEASURED * self.budget.seconds():
+            if self.step_seconds is None:
+                self.step_seconds = interpret.seconds_a_step(self.launch)
+            if self.step_seconds is not None:
+                self.budget.check(self.launch.points, self.step_seconds)
+        return work() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, work)
 
     def _lower(self, target: devices.Target) -> Outcome:
         lowered = lowering.lower(self.launch, target)
@@ -299,8 +378,8 @@ class _Examination:
             figures = lowering.compiled(self.launch, target, alone)
         return {"figures": {**figures, **assembly.figures()}}
 
-    def _cost(self, target: devices.Target, schedules: cost.Schedules, compiled: bool) -> Outcome:
-        if not compiled:
+    def _cost(self, target: devices.Target, schedules: cost.Schedules) -> Outcome:
+        if not (self._went("lower", target) and self._went("compile", target)):
             return {"cost": cost.unknown(self.launch, target, "it does not compile")}
         found = cost.examine(self.launch, self.at, target, schedules)
         self.costs.append(found)

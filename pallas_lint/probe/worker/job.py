@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
 from . import devices, environment
+from .budget import Budget
 from .examination import SPARSE, examine
 from .inputs import arguments, unsaved
 from .inputs.toplevel import compiler_options
@@ -52,7 +53,9 @@ class _Job:
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
         self.device: devices.Target  # that the function, which may ask, is told it runs on
-        self.stages = tuple(name for name in stages_to(request.get("stage")) if name != "interpret" or request["runs"])
+        self.stages = tuple(
+            name for name in stages_to(request.get("stage")) if name not in ("interpret", "checks") or request["runs"]
+        )
         self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
 
     def run(self) -> None:
@@ -73,9 +76,12 @@ class _Job:
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:
+            timeout = self.request["timeout"]
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
-                failed=set(self.request.get("failed", ())), whole=cache(partial(self._is_finite, function, records)),
+                failed=set(self.request.get("failed", ())),
+                budget=Budget(self.request.get("left", timeout), timeout),
+                whole=cache(partial(self._is_finite, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
             if self.request.get("reference"):
@@ -348,7 +354,8 @@ def _culprit(primitive: str, places: list[Place]) -> Culprit:
 
 def stages_to(last: str | None) -> tuple[str, ...]:
     """The stages up to and including `last`; all where none is named."""
-    return STAGES[: STAGES.index(last or STAGES[-1]) + 1]
+    stages = STAGES[: STAGES.index(last or STAGES[-1]) + 1]
+    return (*stages, "checks") if "interpret" in stages else stages
 
 
 def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> Any:

@@ -26,6 +26,7 @@ class Process(NamedTuple):
     parent: int
     started: int  # ticks since the system started: a pid may be used again, the two together are not
     memory: int  # bytes that are resident
+    cpu: float  # seconds that it has run, and children of which it knows that they have ended
     ended: bool  # its parent has not asked for its status yet
 
 
@@ -84,7 +85,8 @@ def _read(pid: int) -> Process | None:
     except OSError:
         return None
     state, parent, started, pages = fields[0], int(fields[1]), int(fields[19]), int(fields[21])
-    return Process(pid, parent, started, pages * os.sysconf("SC_PAGE_SIZE"), state in (b"Z", b"X"))
+    cpu = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return Process(pid, parent, started, pages * os.sysconf("SC_PAGE_SIZE"), cpu, state in (b"Z", b"X"))
 
 
 def end_descendants(spared: int | None = None) -> bool:

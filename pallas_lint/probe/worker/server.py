@@ -22,12 +22,14 @@ from typing import IO, Literal
 from ..protocol import Emit, Event, Fate, ProtocolError, Request, read_event, read_request
 from . import processes
 
-Limit = Literal["deadline", "task-deadline", "memory", "processes"]
+Limit = Literal["deadline", "task-deadline", "waiting", "memory", "processes"]
 Work = Callable[[Request, Emit], None]
 
 _MOST_CHILDREN = 40  # for one request: then something is so broken that trying on tells nothing new
 _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
+_RUNNING = 0.1  # of the time that passes: processes that get less of a CPU wait for something else
 _POLL = 0.2  # seconds between looks at the child's memory
+_LEAST = 5.0  # seconds for a stage, whatever its share
 _MOST_PROCESSES = 128  # of one child
 
 
@@ -98,14 +100,14 @@ class Supervisor:
         self.work = work
         self.request = request
         self.replies = replies
-        self.deadline = time.monotonic() + request["timeout"]
-        # One stage that hangs leaves time for the others.
-        self.task_limit = max(request["timeout"] / 2, 5.0)
+        self.clock = Clock()
+        self.timeout = request["timeout"]
+        self.task_limit = self.timeout
         self.memory_limit = request["memory_limit"]
         self.skip: list[str] = list(request.get("skip", ()))
         self.failed: list[str] = []
         self.task: str | None = None
-        self.task_begun = time.monotonic()
+        self.task_clock = Clock()
         self.asked_by = os.getppid()
 
     def run(self) -> None:
@@ -137,6 +139,7 @@ class Supervisor:
             os.close(output_read)
             request = self.request.copy()
             request["skip"], request["failed"] = self.skip, self.failed
+            request["left"] = self.timeout - self.clock.seconds
             _be_child(self.work, request, events_write, output_write)
         os.close(events_write)
         os.close(output_write)
@@ -160,7 +163,7 @@ class Supervisor:
                 looked = now
                 if os.getppid() != self.asked_by:
                     sys.exit(0)  # nobody is left who would read the answer
-                killed = self._over_limit(pid, now)
+                killed = self._over_limit(pid)
                 if killed:
                     break
             ready, _, _ = select.select(list(open_ends), [], [], _POLL)
@@ -184,15 +187,17 @@ class Supervisor:
         status = _wait(pid)
         return {"reason": killed or "exit", "status": status, "output": said.text()}
 
-    def _over_limit(self, pid: int, now: float) -> Limit | None:
+    def _over_limit(self, pid: int) -> Limit | None:
         """Which limit the child is over."""
-        if now >= self.deadline:
-            return "deadline"
-        if self.task is not None and ":" in self.task and now - self.task_begun > self.task_limit:
-            return "task-deadline"
         found = processes.descendants()  # of this worker: a child that left the session is one, too
         processes.reap(found, pid)
         living = [each for each in found if not each.ended]
+        self.clock.advance(living)
+        self.task_clock.advance(living)
+        if self.clock.seconds >= self.timeout:
+            return "deadline"
+        if self.task is not None and ":" in self.task and self.task_clock.seconds > self.task_limit:
+            return "waiting" if self.task_clock.waited > self.task_clock.seconds / 2 else "task-deadline"
         if sum(each.memory for each in living) > self.memory_limit:
             return "memory"
         return "processes" if len(living) > _MOST_PROCESSES else None
@@ -203,6 +208,8 @@ class Supervisor:
             return True
         if event["event"] == "begin":
             self.task = event["task"]
+            # One stage that hangs leaves time for the others.
+            self.task_limit = max((self.timeout - self.clock.seconds) * event.get("share", 0.5), _LEAST)
         elif event["event"] == "end":
             self.task = None
             if event["task"] not in ("load", "trace"):  # a new child has to do these again
@@ -210,9 +217,31 @@ class Supervisor:
                 if event["ok"] is False:
                     self.failed.append(event["task"])
         if event["event"] in ("begin", "end"):
-            self.task_begun = time.monotonic()
+            self.task_clock = Clock()
         send(self.replies, event)
         return False
+
+
+class Clock:
+    """Seconds of processes: of CPU time while they run, since a loaded machine lets them wait; else as time passes."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.waited = 0.0  # of these, without running
+        self._looked = time.monotonic()
+        self._cpu: float | None = None
+
+    def advance(self, living: list[processes.Process]) -> None:
+        """Count what passed since the last call, as these processes tell; all of it where none is listed."""
+        now, cpu = time.monotonic(), sum(each.cpu for each in living)
+        passed, self._looked = now - self._looked, now
+        ran = 0.0 if self._cpu is None else cpu - self._cpu
+        self._cpu = cpu
+        if ran < passed * _RUNNING:
+            self.seconds += passed
+            self.waited += passed if living else 0.0
+        else:
+            self.seconds += min(ran, passed)
 
 
 class _Output:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from ..protocol import Emit, Outcome, Raised, StageEnd, StageName, TaskEnd
 from . import devices
+from .budget import TooLong
 from .inputs.arguments import Misfit
 from .launches import locate
 from .stages import lowering
@@ -60,13 +61,20 @@ def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
     return result
 
 
-def stage(emit: Emit, name: str, work: Callable[[], Outcome], of: StageOf | None = None) -> bool | None:
-    """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried."""
-    emit({"event": "begin", "task": name})
+def stage(
+    emit: Emit, name: str, work: Callable[[], Outcome], of: StageOf | None = None, share: float | None = None
+) -> bool | None:
+    """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried.
+
+    `share` is the part that it may take of the time that is left.
+    """
+    emit({"event": "begin", "task": name} if share is None else {"event": "begin", "task": name, "share": share})
     begun = time.perf_counter()
     outcome: Outcome
     try:
         outcome = {"ok": True, **work()}
+    except TooLong as error:
+        outcome = {"ok": None, "detail": f"not judged: {error}", "unreached": True}
     except devices.Missing as error:
         outcome = {"ok": None, "detail": str(error)}
     except lowering.Unfinished as error:

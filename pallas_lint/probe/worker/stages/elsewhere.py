@@ -10,9 +10,10 @@ from typing import Any
 
 from ...protocol import Emit, LeftToCompile, ModulesRequest, Outcome
 from .. import devices
+from ..budget import Budget, TooLong
 from ..launches.launch import Launch
 from ..tasks import StageOf, stage
-from . import lowering
+from . import lowering, work
 
 
 class Elsewhere:
@@ -20,7 +21,7 @@ class Elsewhere:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.stuck = False
+        self.stuck = False  # whether an earlier kernel still runs
 
     def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> LeftToCompile:
         """The event that asks for the compilation."""
@@ -30,15 +31,16 @@ class Elsewhere:
         ins, outs = lowering.types_of(launch)
         return {"event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs}
 
-    def within(self, seconds: float, work: Callable[[], Any]) -> Any:
-        """The result of `work`; raises Missing where it takes longer, and from then on at once."""
-        if self.stuck:
-            raise devices.Missing("an earlier kernel did not come to an end")
+    def within(self, budget: Budget, launch: Launch, execute: Callable[[], Any]) -> Any:
+        """The result of `execute`, which interprets the launch; raises TooLong where it takes longer than it may."""
+        least, seconds = work.least_seconds(launch), budget.seconds()
+        if least > seconds:
+            raise TooLong(f"its loops take {least:,.0f} s or more; smaller shapes")
         box: list[Any] = []
 
         def run() -> None:
             try:
-                box.append((True, work()))
+                box.append((True, execute()))
             except BaseException as error:
                 box.append((False, error))
 
@@ -47,7 +49,7 @@ class Elsewhere:
         thread.join(seconds)
         if not box:
             self.stuck = True
-            raise devices.Missing(f"it did not come to an end within {seconds:g} s")
+            raise TooLong(f"it did not come to an end within {seconds:g} s; smaller shapes")
         ok, value = box[0]
         if not ok:
             raise value

@@ -6,11 +6,13 @@ import contextlib
 import io
 import math
 import re
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
+from ..budget import used
 from ..launches import locate
 from ..launches.launch import Launch
 from ..uninitialised import filling, lost, reads
@@ -123,9 +125,14 @@ def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any
         return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
 
 
-def examine(launch: Launch) -> tuple[list[RunProblem], str]:
-    """What running it shows, and how it was run."""
+def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], str]:
+    """What running it shows, and how it was run.
+
+    `plain`: not in an interpreter that has one memory for all launches, since another launch may still run in it.
+    """
     values = operands(launch)
+    if plain and (launch.backend == "mosaic_gpu" or launch.record.kind != "pallas_call"):
+        raise devices.Missing("an earlier kernel still runs in the interpreter that it needs")
     if launch.backend == "mosaic_gpu":
         gpu = gpu_interpreter.parameters()
         if gpu is None:
@@ -133,7 +140,7 @@ def examine(launch: Launch) -> tuple[list[RunProblem], str]:
         with gpu_interpreter.reads_before_copies():
             found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
         return _judged(found, "GPU interpreter")
-    if launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+    if not plain and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
             found = _with_interpreter(launch, values, made)
@@ -146,6 +153,60 @@ def examine(launch: Launch) -> tuple[list[RunProblem], str]:
     if launch.record.kind != "pallas_call":
         raise devices.Missing("this jax cannot run it without its device")
     return _judged(_plain(launch, values), "interpret=True")
+
+
+_MORE_STEPS = (8, 64)  # than one, until they take clearly longer than what is done once
+
+
+def seconds_a_step(launch: Launch) -> float | None:
+    """How long an interpreter takes for a grid point, from runs of a few; None where it does not run so few."""
+    mapping = launch.record.params.get("grid_mapping")
+    if mapping is None or not launch.grid or not all(isinstance(size, int) for size in mapping.grid):
+        return None
+    small = launch.points <= MOST_POINTS and launch.backend in (None, "tpu")
+    params = (tpu_interpreter(cores=launch.cores) if small else None) or True
+    avals, known = launch.record.avals, launch.record.values
+    values = [_zeros(aval) if value is None else value for aval, value in zip(avals, known)]
+    found = 0.0
+    try:
+        one = _seconds_of(launch, values, params, mapping, 1)
+        for steps in _MORE_STEPS:
+            more = _seconds_of(launch, values, params, mapping, steps)
+            found = max(more - one, 0.0) / (steps - 1)
+            if more > 2 * one:
+                break
+    except Exception:
+        return None
+    finally:
+        reset()
+    return found
+
+
+def _seconds_of(launch: Launch, values: list[Any], params: Any, mapping: Any, steps: int) -> float:
+    """How long that many steps take once they are compiled."""
+    import jax
+
+    largest = max(mapping.grid)
+    at = mapping.grid.index(largest)
+    grid = tuple(min(steps, largest) if axis == at else 1 for axis in range(len(mapping.grid)))
+
+    def call(*given: Any) -> Any:
+        return launch.record.bind(*given, interpret=params, grid_mapping=mapping.replace(grid=grid))
+
+    with quick_compiles.of_launch(launch):
+        compiled = jax.jit(call).lower(*values).compile()
+        taken = []
+        for _ in range(3):  # the first one touches memory for the first time
+            wall, cpu = time.perf_counter(), time.process_time()
+            jax.block_until_ready(compiled(*values))
+            taken.append(used(wall, cpu))
+        return min(taken)
+
+
+def _zeros(aval: Any) -> Any:
+    import numpy as np
+
+    return np.zeros(aval.shape, aval.dtype)
 
 
 def plainly(launch: Launch) -> dict[str, Any]:
