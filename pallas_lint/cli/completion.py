@@ -55,6 +55,10 @@ def _values(destination: str) -> tuple[str, ...]:
         from pallas_lint.config.targets import all_targets
 
         return all_targets()
+    if destination in ("stage", "skip"):
+        from pallas_lint.probe.session import STAGES
+
+        return STAGES
     if destination == "output_format":
         from pallas_lint.report import FORMATS
 

@@ -24,8 +24,6 @@ from pallas_lint.config.flags import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PROBE_STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
-
 COMMANDS = ("rule", "support", "probe", "server", "config", "completion", "clean")
 _EPILOG = """\
 commands:
@@ -170,7 +168,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     if options.record and not options.capture:
         raise UsageError("probe: write `probe --capture --record -- COMMAND`")
     options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline)
-    if options.perf and (options.capture or options.stage not in (None, "compile")):
+    if options.perf and (options.capture or options.stage not in (None, ["compile"])):
         raise UsageError("probe: --perf is for functions, and tells of what was compiled")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
@@ -214,7 +212,16 @@ def _probe_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--all-targets", action="store_true", help="all that can be tried")
     parser.add_argument("--python", metavar="FILE", help="interpreter to run it with (default: the project's)")
-    parser.add_argument("--stage", choices=PROBE_STAGES, metavar="S", help=f"last stage: {', '.join(PROBE_STAGES)}")
+    parser.add_argument(
+        "--stage", type=_stages, metavar="S,S", action="extend",
+        help="these stages and no others; one alone: all up to it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--skip", type=_stages, default=[], metavar="S,S", action="extend", help="without these stages; repeatable"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit status 2 if something asked for could not be judged"
+    )
     parser.add_argument("--perf", action="store_true", help="tell what launches cost on TPUs, without one")
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
@@ -239,6 +246,16 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")
     add_colour(parser)
     return parser
+
+
+def _stages(text: str) -> list[str]:
+    from pallas_lint.probe.session import STAGES
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in STAGES:
+            raise argparse.ArgumentTypeError(f"'{name}' is no stage: {', '.join(STAGES)}")
+    return names
 
 
 def _count(text: str) -> int:

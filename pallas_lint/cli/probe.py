@@ -20,7 +20,7 @@ from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import Around, Places
 from pallas_lint.probe.report import launch_document, without_repeats
-from pallas_lint.probe.results import judged_for
+from pallas_lint.probe.results import Asked, judged_for
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
@@ -95,7 +95,7 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
         except RecordError as error:
             raise UsageError(str(error)) from error
         # Whoever records wants the run that they know, and no longer: what is examined costs many times as much.
-        conditions = evolve(conditions, stage=options.stage or "trace")
+        conditions = evolve(conditions, stage=",".join(options.stage or ["trace"]))
     try:
         captured = capture.run(options.command, conditions.request(), recording)
     except OSError as error:
@@ -107,7 +107,7 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
         terminal.say(captured.recorded.told)
     if captured.status and not options.quiet:
         terminal.say(f"the program ended with status {captured.status}")
-    examined = recording is None or conditions.stage != "trace"
+    examined = recording is None or conditions.named != ["trace"]
     if examined and not any(result.launches for result in captured.results) and not options.quiet:
         terminal.say("no launch was seen: the program made none, or it does not run in Python with this environment")
     return status
@@ -157,8 +157,10 @@ def _commented(word: str, cwd: Path) -> Iterator[specs.Spec | specs.UnreadableCo
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:
     """What the options say, and what they leave open from the settings `probe.*`."""
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
-    told = {name: getattr(options, name) for name in ("stage", "reference", "timeout", "memory_limit", "devices")}
+    told = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
     told = {name: value for name, value in told.items() if value is not None}
+    if options.stage:
+        told["stage"] = ",".join(options.stage)
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
     return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **told)
@@ -236,6 +238,7 @@ def _report(
         errors += promela_files.write(cwd / options.promela, results)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
+    unjudged = list(Asked(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
     style = Style(wants_colour(options.color, sys.stdout))
     report = reports.Report(
@@ -247,6 +250,7 @@ def _report(
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
         jax=judged_for(results),
+        unjudged=unjudged,
         paragraphs=[
             *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
             *table.paragraphs(
@@ -267,7 +271,7 @@ def _report(
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
         terminal.plain_say(f"{where}error: {visible(error.message)}\n")
-    if errors:
+    if errors or (options.strict and unjudged):
         return TROUBLE
     limit = Severity(options.fail_on).rank
     return FINDINGS if any(finding.severity.rank >= limit for finding in findings) else OK

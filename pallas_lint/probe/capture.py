@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.client import MAIN, Worker, WorkerError, end
 from pallas_lint.probe.protocol import ProtocolError, read_event
-from pallas_lint.probe.results import LaunchResult, ProbeResult, collect
+from pallas_lint.probe.results import LaunchResult, ProbeResult, collect, complete
 from pallas_lint.records import frozen
 from pallas_lint.text import files
 
@@ -141,6 +141,7 @@ def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
         result = collect(None, _events(file), timeout)
         if result.modules:
             _compile(result, timeout)
+        complete(result.launches, "not reached: the program was ended before")
         fresh = []
         for launch in sorted(result.launches, key=_order):
             facts = launch.facts

@@ -5,7 +5,6 @@ The worker runs in the user's interpreter: nothing but the standard library of P
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Union, cast, final
 
@@ -14,7 +13,9 @@ from .cost.causes import Place as Place
 from .cost.told import Cost  # noqa: TC001
 from .devices.told import NotANumber as NotANumber
 from .devices.told import OnDevices as OnDevices
-from .typed_json import misfit
+from .typed_json import ProtocolError as ProtocolError
+from .typed_json import checked, json_object
+from .typed_json import read_as as read_as
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ StageName = Literal["grid", "verify", "interpret", "checks", "lower", "compile",
 
 
 class Terms(TypedDict):
-    """What does not depend on the function. `targets`: empty for each launch's own; `stage`: the last one."""
+    """What does not depend on the function. `targets`: empty for each launch's own."""
 
     targets: list[str]
     perf: bool  # tell what each launch costs, too
@@ -64,7 +65,7 @@ class Terms(TypedDict):
     promela: bool  # tell models of kernels on several devices
     runs: bool  # run kernels in interpret mode
     real: bool  # run them on the device that is there, too
-    stage: str | None
+    stages: list[str]
     reference: str | None
     timeout: float
     memory_limit: int
@@ -301,11 +302,8 @@ class _End(TypedDict):
 
 
 @final
-class TaskEnd(_End, total=False):
+class TaskEnd(_End, Told):
     """A task that is no launch's: loading, tracing, the comparison with a reference."""
-
-    detail: str | None
-    problems: list[Problem]
 
 
 @final
@@ -368,6 +366,7 @@ class Facts(TypedDict):
     waits: bool
     guessed: list[str]  # integer operands whose values nobody told
     targets_guessed: bool
+    stages: list[tuple[str, Union[str, None]]]  # noqa: UP007  that it is to go through, with their targets
     memory: Memory | None
     operands: list[Operand]
     picture: Picture | None
@@ -427,8 +426,8 @@ class Error(TypedDict):
     message: str
 
 
-class Closing(TypedDict):  # of a child, of the worker
-    event: Literal["finished", "done"]
+class Closing(TypedDict):
+    event: Literal["finished", "done"]  # of a child, of the worker
 
 
 Event = Union[  # noqa: UP007
@@ -440,10 +439,6 @@ Emit = Callable[[Event], None]
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-class ProtocolError(ValueError):
-    """A message that cannot be understood; the text is one sentence."""
-
-
 _EVENTS: dict[str, type] = {
     "begin": Begin, "parts": Parts, "files": Files, "launch": Launch, "compile": LeftToCompile, "culprit": Culprit,
     "died": Died, "error": Error, "finished": Closing, "done": Closing,
@@ -452,38 +447,15 @@ _EVENTS: dict[str, type] = {
 
 def read_event(line: str | bytes) -> Event:
     """The event on a line. Raises ProtocolError."""
-    message = _object(line)
+    message = json_object(line)
     name = message.get("event")
     kind: Any = (StageEnd if "launch" in message else TaskEnd) if name == "end" else _EVENTS.get(str(name))
     if kind is None:
         raise ProtocolError(f"there is no event {name!r:.80}")
-    return cast("Event", _checked(message, kind, f"event {name!r}"))
+    return cast("Event", checked(message, kind, f"event {name!r}"))
 
 
 def read_request(line: str | bytes) -> Request:
     """The request on a line. Raises ProtocolError."""
-    message = _object(line)
-    return cast("Request", _checked(message, ModulesRequest if "modules" in message else FunctionRequest, "request"))
-
-
-def read_as(line: str | bytes, kind: Any, what: str) -> Any:
-    """The message of one kind on a line. Raises ProtocolError."""
-    return _checked(_object(line), kind, what)
-
-
-def _object(line: str | bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):  # not UTF-8 either
-        message = None
-    if not isinstance(message, dict):
-        shown = line if isinstance(line, str) else line.decode("utf-8", "replace")
-        raise ProtocolError(f"no message: {shown!r:.80}")
-    return message
-
-
-def _checked(message: dict[str, Any], kind: Any, what: str) -> Any:
-    wrong = misfit(message, kind)
-    if wrong is not None:
-        raise ProtocolError(f"{what}: {wrong}")
-    return message
+    message = json_object(line)
+    return cast("Request", checked(message, ModulesRequest if "modules" in message else FunctionRequest, "request"))

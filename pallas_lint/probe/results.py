@@ -10,7 +10,7 @@ from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.devices.told import Row
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.specs import Spec
 
 # Stages that are shown, in order. "checks" is part of running the kernel.
-STAGES = ("grid", "verify", "interpret", "checks", "lower", "compile", "run")
+STAGES = ("grid", "lower", "compile", "verify", "interpret", "checks", "run")
 
 
 @define
@@ -47,6 +47,7 @@ class Stage:
     problems: list[Problem] = field(factory=list)
     figures: dict[str, int] = field(factory=dict)
     states: int | None = None  # steps of devices that were looked at
+    unreached: bool = False  # for want of time
 
     @property
     def charts(self) -> list[list[Row]]:
@@ -176,7 +177,7 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     detail = event.get("detail")
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], detail and without_internals(detail))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
-    stage.states = event.get("states")
+    stage.states, stage.unreached = event.get("states"), event.get("unreached", False)
     launch = found[event["launch"]]
     launch.model = event.get("model", launch.model)
     launch.add(stage)
@@ -219,7 +220,9 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
             how = f"{how}: about {steps:,} steps; a longer `--timeout` or smaller shapes"
         detail = f"not judged: {how}" if unjudged or slow else how
         problems: list[Problem] = [] if slow else [problem]
-        launch.add(Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, problems))
+        launch.add(
+            Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, problems, unreached=slow)
+        )
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
@@ -251,3 +254,47 @@ def ending(event: Died, timeout: float) -> str:
             name = f"signal {-status}"
         return f"the process was ended by {name}"
     return f"the process ended itself with status {status}"
+
+
+def complete(launches: Iterable[LaunchResult], reason: str) -> None:
+    """Add to each launch the stages that it was to go through and did not reach, and bring all into one order."""
+    for launch in launches:
+        for name, target in launch.facts.get("stages", ()):
+            if launch.stage(name, target) is None:
+                lowered = launch.stage("lower", target) if name == "compile" else None
+                refused = lowered is not None and lowered.ok is False
+                detail = "it does not lower" if refused else reason
+                launch.add(Stage(name, target, None, detail=detail, unreached=not refused))
+        targets = list(dict.fromkeys(target for _, target in launch.facts.get("stages", ())))
+        launch.stages.sort(key=lambda stage: _place(stage, targets))
+
+
+def _place(stage: Stage, targets: Sequence[str | None]) -> tuple[int, int, int]:
+    at = STAGES.index(stage.stage) if stage.stage in STAGES else len(STAGES)
+    if stage.target is not None:
+        return 1, targets.index(stage.target) if stage.target in targets else len(targets), at
+    return 0 if stage.stage == "grid" else 2, 0, at
+
+
+@define
+class Asked:
+    """What the user asked for by name: stages, and targets to lower and compile for."""
+
+    stages: Collection[str] = ()
+    targets: Collection[str] = ()
+
+    def unjudged(self, launches: Iterable[LaunchResult]) -> Iterator[str]:
+        """In words, each stage that was asked for and that could not be judged, or for which there was no time."""
+        for launch in launches:
+            for stage in launch.stages:
+                asked = stage.unreached or stage.stage in self.stages or stage.target in self.targets
+                if stage.ok is None and asked and not _is_refused(launch, stage):
+                    where = f" for {stage.target}" if stage.target else ""
+                    why = (stage.detail or "").removeprefix("not judged: ")
+                    yield f"{stage.stage}{where} of `{launch.kernel}`{f': {why}' if why else ''}"
+
+
+def _is_refused(launch: LaunchResult, stage: Stage) -> bool:
+    """Whether it is a stage after one that failed."""
+    lowered = launch.stage("lower", stage.target)
+    return stage.stage == "compile" and lowered is not None and lowered.ok is False

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.config.layout import Layouts
-from pallas_lint.probe.results import ProbeResult, collect
+from pallas_lint.probe.results import ProbeResult, collect, complete
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 120.0  # seconds for one function
 DEFAULT_MEMORY = 8 << 30  # bytes
 EVERY_TARGET = ("tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:tpu7x", "triton", "mosaic-gpu")
+STAGES = ("trace", "grid", "lower", "compile", "verify", "interpret", "checks")  # in the order in which they run
+# What one name alone stands for: all stages up to it, those that need no compiler first.
+_UP_TO = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
 @frozen
 class Conditions:
-    """How to probe. `targets`: empty for each launch's own; `stage`: the last one, None for as far as possible."""
+    """How to probe. `targets`: empty for each launch's own; `stage`: as `--stage` names them, None for all."""
 
     targets: Sequence[str] = ()
     stage: str | None = None
+    skip: Sequence[str] = ()  # stages
     reference: str | None = None
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
@@ -46,11 +50,16 @@ class Conditions:
             memory_limit=settings.get("memory-limit", DEFAULT_MEMORY),
         )
 
+    @property
+    def named(self) -> list[str]:
+        """The stages that are named."""
+        return self.stage.split(",") if self.stage else []
+
     def request(self) -> Terms:
         """The part of a request that does not depend on the function."""
         return {
             "targets": list(self.targets),
-            "stage": self.stage,
+            "stages": stages_of(self.named, self.skip),
             "reference": self.reference,
             "timeout": self.timeout,
             "memory_limit": self.memory_limit,
@@ -60,6 +69,16 @@ class Conditions:
             "devices": self.devices,
             "promela": self.promela,
         }
+
+
+def stages_of(named: Sequence[str], skipped: Collection[str]) -> list[str]:
+    """The stages to go through: all, those up to the only one that is named, or those that are named."""
+    names = list(dict.fromkeys(named))
+    found = set(names) or set(STAGES)
+    if len(names) == 1:
+        found = set(_UP_TO[: _UP_TO.index("interpret" if names == ["checks"] else names[0]) + 1])
+        found |= {"checks"} if "interpret" in found else set()
+    return [name for name in STAGES if name == "trace" or name in found - set(skipped)]
 
 
 @define
@@ -76,6 +95,7 @@ class Session:
         """One function's result; where a compiler crashed, with the operation that it died on."""
         request = self._request(spec)
         result = self._collect(spec, request)
+        complete(result.launches, f"not reached within `--timeout {self.conditions.timeout:g}`")
         for at, launch in enumerate(result.launches):
             for stage in launch.stages:
                 crash = next((problem for problem in stage.of_target if problem["kind"] == "crash"), None)

@@ -12,6 +12,10 @@ from functools import cache
 from typing import Any, Literal, Union
 
 
+class ProtocolError(ValueError):
+    """A message that cannot be understood; the text is one sentence."""
+
+
 def misfit(value: Any, kind: Any, where: str = "") -> str | None:
     """What keeps a value of JSON from being of a type, in a few words; None where nothing does."""
     if kind is Any:
@@ -68,3 +72,26 @@ def _parts_of(kind: Any) -> tuple[Any, Any]:
     if origin in (Union, types.UnionType):
         return Union, typing.get_args(kind)
     return origin, typing.get_args(kind)
+
+
+def read_as(line: str | bytes, kind: Any, what: str) -> Any:
+    """The message of one kind on a line. Raises ProtocolError."""
+    return checked(json_object(line), kind, what)
+
+
+def json_object(line: str | bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):  # not UTF-8 either
+        message = None
+    if not isinstance(message, dict):
+        shown = line if isinstance(line, str) else line.decode("utf-8", "replace")
+        raise ProtocolError(f"no message: {shown!r:.80}")
+    return message
+
+
+def checked(message: dict[str, Any], kind: Any, what: str) -> Any:
+    wrong = misfit(message, kind)
+    if wrong is not None:
+        raise ProtocolError(f"{what}: {wrong}")
+    return message

@@ -56,6 +56,7 @@ class Report:
     width: int | None = None  # columns that text has to fit into; None: lines are as long as they are
     source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
     seen: Sequence[LaunchSight] = ()  # each place that launches a kernel
+    unjudged: Sequence[str] = ()  # stages that the probe was asked for, and why they could not be judged
     jax: Sequence[str] = ()  # for which versions kernels were judged: "jax 0.10.2 (uv.lock)"
 
 

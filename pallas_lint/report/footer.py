@@ -52,8 +52,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{style.dim('note:')} {_assumption(report.assumed)}"
     for note in report.notes:
         yield f"{style.dim('note:')} {visible(note)}"
-    if report.seen or (report.kernels and not report.findings):
-        yield _judged(report)
+    if report.seen or report.unjudged or (report.kernels and not report.findings):
+        yield f"{_judged(report)}{_unjudged(report.unjudged)}"
 
 
 def _assumption(assumed: Assumed) -> str:
@@ -90,6 +90,14 @@ def _judged(report: Report) -> str:
         places = [f"{place_of(each)}:{each.line}" for each in lost[:_MOST_PLACES]]
         parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MOST_PLACES else ''}")
     return f"{kernels}; {', '.join(parts)}"
+
+
+def _unjudged(stages: Sequence[str]) -> str:
+    """ "; 2 stages not judged: compile for tpu:v5e of `matmul`: needs libtpu (pip install libtpu), …"."""
+    if not stages:
+        return ""
+    told = ", ".join(map(visible, stages[:_MOST_PLACES]))
+    return f"; {count(len(stages), 'stage')} not judged: {told}{', …' if len(stages) > _MOST_PLACES else ''}"
 
 
 def place_of(launch: LaunchSight) -> str:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from ..capture_protocol import CaptureRequest, read_capture
-from . import devices, job, server
+from . import devices, server
 from .budget import EachAlone
 from .examination import examine
 from .launches.recorder import PRIMITIVES, Record, Recorder
@@ -62,7 +62,7 @@ class Capture:
         record = request["record"]
         self.calls = None if record is None else Calls(folder, record)
         # Describing each launch takes its time: a run that records does so only where more than tracing is asked for.
-        self.recorder.keep = self.recorder.observe = record is None or request["stage"] != "trace"
+        self.recorder.keep = self.recorder.observe = record is None or request["stages"] != ["trace"]
         self.pid = os.getpid()
         self._finished = False
         self._closing = False
@@ -131,7 +131,7 @@ class Capture:
             examine(
                 records,
                 self.request,
-                job.stages_to(self.request["stage"]),
+                tuple(self.request["stages"]),
                 lambda event: server.send(replies, event),
                 skip=skip,
                 budget=EachAlone(_SECONDS),

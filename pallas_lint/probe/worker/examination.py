@@ -129,6 +129,11 @@ class _Examination:
         else:
             self._grid()
 
+    def _tasks(self) -> Iterator[_Task]:
+        """All that are to come; what a launch costs is no verdict."""
+        for tasks in (self.lowerings, self.compilations, self.models, self.executions, self.executions_here):
+            yield from (task for task in tasks() if task.of.stage != "cost")
+
     def lowerings(self) -> Iterator[_Task]:
         for target in map(devices.parse, self._targets()) if {"lower", "compile"} & {*self.stages} else ():
             yield self._task("lower", partial(self._lower, target), target)
@@ -187,6 +192,7 @@ class _Examination:
                 "reads": sorted(launch.reads),
                 "waits": launch.waits,
                 "guessed": launch.guessed,
+                "stages": [(task.of.stage, task.of.target) for task in self._tasks()],
                 "targets_guessed": not self.terms["targets"] and launch.backend is None,
                 "memory": self._memory(constants),
                 "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],

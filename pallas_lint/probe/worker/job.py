@@ -29,7 +29,6 @@ from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_co
 from .tasks import stage, task
 
 T = TypeVar("T")
-STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
 def run(request: FunctionRequest, emit: Emit) -> None:
@@ -54,7 +53,7 @@ class _Job:
         self.program: Any = None  # the function's jaxpr
         self.device: devices.Target  # that the function, which may ask, is told it runs on
         self.stages = tuple(
-            name for name in stages_to(request.get("stage")) if name not in ("interpret", "checks") or request["runs"]
+            name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
         )
         self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
 
@@ -350,12 +349,6 @@ def _culprit(primitive: str, places: list[Place]) -> Culprit:
         culprit["file"], culprit["line"], culprit["column"] = place["file"], place["line"], place.get("column")
         culprit["end_line"], culprit["end_column"] = place.get("end_line"), place.get("end_column")
     return culprit
-
-
-def stages_to(last: str | None) -> tuple[str, ...]:
-    """The stages up to and including `last`; all where none is named."""
-    stages = STAGES[: STAGES.index(last or STAGES[-1]) + 1]
-    return (*stages, "checks") if "interpret" in stages else stages
 
 
 def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> Any:
