@@ -59,6 +59,12 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
+    if "::" in options.paths[0]:
+        from pallas_lint.cli import signatures
+
+        misfit = signatures.misfit(wanted[0], _text(cwd, wanted[0].file))
+        if misfit is not None:
+            return _report([], options, finder, cwd, [LintError(wanted[0].file, misfit)])
     try:
         python = find_python((cwd / wanted[0].file).parent, options.python or settings.get("python"))
     except InterpreterError as error:
@@ -140,18 +146,24 @@ def _refuse_notebook(file: str) -> None:
 
 
 def _commented(word: str, cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
-    from pallas_lint.text.source import Source, SourceError
-
-    try:
-        text = Source.read(cwd / word, word).text
-    except SourceError as error:
-        raise UsageError(f"{word}: {error.message}") from error
-    found = list(specs.every_comment_in(text, word))
+    if word.endswith(".ipynb"):
+        raise UsageError(f"{word}: notebooks are not probed: move the function to a Python file")
+    found = list(specs.every_comment_in(_text(cwd, word), word))
     if not found:
         raise UsageError(
             f"{word}: no function has a comment `# pallas-lint: probe(...)`; name one with {word}::function"
         )
     yield from found
+
+
+def _text(cwd: Path, file: str) -> str:
+    """The text of a file. Raises UsageError."""
+    from pallas_lint.text.source import Source, SourceError
+
+    try:
+        return Source.read(cwd / file, file).text
+    except SourceError as error:
+        raise UsageError(f"{file}: {error.message}") from error
 
 
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:

@@ -52,9 +52,7 @@ class Arguments:
                 parameters=[each.replace(annotation=each.empty) for each in parameters],
                 return_annotation=signature.empty,
             )
-            raise Misfit(
-                f"{error}; it takes {bare}"[:_MOST_LETTERS], [*map(_example, _asked_for(parameters))]
-            ) from None
+            raise Misfit(f"{error}; it takes {bare}"[:_MOST_LETTERS], examples(parameters)) from None
 
     def _plan(self, spec: Any) -> Any:
         kind, value = spec["kind"], spec.get("value")
@@ -70,6 +68,11 @@ class Arguments:
         if kind == "dtype":
             return ("value", dtype_named(value))
         return ("value", _literal(value))
+
+
+def examples(parameters: list[Any]) -> list[str]:
+    """Arguments for the parameters of a signature that have no default."""
+    return [*map(_example, _asked_for(parameters))]
 
 
 def _asked_for(parameters: list[Any]) -> list[Any]:

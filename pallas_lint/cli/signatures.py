@@ -1,0 +1,178 @@
+"""What the text of a file says of a function that is to be probed: whether it is there, and takes the arguments."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.probe.worker.inputs.arguments import examples
+from pallas_lint.syntax.literals import without_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pallas_lint.probe.specs import Spec
+
+# Decorators after which a function takes what it took before.
+_TRANSPARENT = re.compile(
+    r"(?:\w+\.)*(?:jit|cache|lru_cache|checkpoint|remat|custom_vjp|custom_jvp|named_call|wraps)\b"
+)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def misfit(spec: Spec, text: str) -> str | None:
+    """Why a function cannot be probed with its arguments, as far as the text of its file says; None: it may be.
+
+    What decorators, base classes and `import *` bring is not known.
+    """
+    if spec.file.endswith(".ipynb"):
+        return "notebooks are not probed: move the function to a Python file"
+    try:
+        with without_warnings():
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None  # importing it fails, with the line
+    names = _bound(tree.body)
+    first, *rest = spec.function.split(".")
+    if names is None:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            names.update(dict.fromkeys(node.names))
+    if first not in names:
+        return f"there is no `{spec.function}` in it{_suggestion(first, names)}"
+    found = names[first]
+    instance = None
+    if rest and isinstance(found, ast.ClassDef):
+        members = _bound(found.body)
+        if len(rest) > 1 or members is None or found.decorator_list:
+            return None
+        if rest[0] not in members:
+            unknown = found.bases or found.keywords
+            return None if unknown else f"`{first}` has no `{rest[0]}`{_suggestion(rest[0], members)}"
+        found, instance = members[rest[0]], f"an instance of it, as in `it = {first}(...)`, and probe `it.{rest[0]}`"
+        if isinstance(found, _Function) and found.decorator_list:
+            return None  # a static method takes no instance
+    elif rest:
+        return None
+    return _misfit_of(spec, found, instance) if isinstance(found, _Function) else None
+
+
+def _misfit_of(spec: Spec, function: _Function, instance: str | None) -> str | None:
+    if not all(_TRANSPARENT.fullmatch(_decorator(each)) for each in function.decorator_list):
+        return None
+    if isinstance(function, ast.AsyncFunctionDef):
+        return f"`{spec.function}` is async: probe a function that calls its kernels without `await`"
+    if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(function)):
+        return f"`{spec.function}` is a generator: probe a function that returns what its kernels give"
+    if any(spec.quoted_types()):
+        return None
+    signature = _signature(function.args)
+    try:
+        signature.bind(*spec.arguments, **dict(spec.keywords))
+    except TypeError as error:
+        parameters = list(signature.parameters.values())
+        if instance is not None and parameters and str(error).endswith("required argument: " + repr(_last(parameters))):
+            return f"`{spec.function}` is a method: have the file make {instance}"
+        unknown = [name for name, _ in spec.keywords if name not in signature.parameters]
+        meant = _suggestion(unknown[0], signature.parameters) if unknown else ""
+        bare = signature.replace(parameters=[each.replace(annotation=each.empty) for each in parameters])
+        example = spec.called_with(examples(parameters))
+        return f"`{spec.function}` cannot be called so: {error}{meant}; it takes {bare}; for example {example}"
+    return None
+
+
+def _decorator(node: ast.expr) -> str:
+    """The name of a decorator, also of one that is called or `partial`."""
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        return _decorator(node.args[0]) if called.rpartition(".")[2] == "partial" and node.args else called
+    return ast.unparse(node)
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    return f" (did you mean `{near[0]}`?)" if near else ""
+
+
+def _bound(body: Iterable[ast.stmt]) -> dict[str, ast.AST | None] | None:
+    """The names that statements bind, with the only function or class of the name; None where others may come."""
+    found: dict[str, ast.AST | None] = {}
+    for node in _outside_functions(body):
+        names: list[str] = []
+        if isinstance(node, _Function | ast.ClassDef):
+            found[node.name] = None if node.name in found else node
+            if node.name == "__getattr__":
+                return None
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [(each.asname or each.name).partition(".")[0] for each in node.names]
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names = [node.id]
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names = [node.name]
+        elif isinstance(node, ast.Call) and re.search(
+            r"\b(?:exec|globals|locals|vars|setattr)$", ast.unparse(node.func)
+        ):
+            return None
+        if "*" in names:
+            return None
+        found.update(dict.fromkeys(names))
+    return found
+
+
+def _outside_functions(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes of statements, but none inside of functions and classes."""
+    waiting: list[ast.AST] = []
+    waiting += list(body)[::-1]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _Function | ast.ClassDef | ast.Lambda):
+            waiting += list(ast.iter_child_nodes(node))[::-1]
+
+
+def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+    return _outside_functions(function.body)
+
+
+def _signature(arguments: ast.arguments) -> inspect.Signature:
+    """The parameters of a function; a default is the expression that it is."""
+    kinds = inspect.Parameter
+    positional = [*((each, kinds.POSITIONAL_ONLY) for each in arguments.posonlyargs),
+                  *((each, kinds.POSITIONAL_OR_KEYWORD) for each in arguments.args)]  # fmt: skip
+    without = len(positional) - len(arguments.defaults)
+    found = [
+        _parameter(each, kind, arguments.defaults[at - without] if at >= without else None)
+        for at, (each, kind) in enumerate(positional)
+    ]
+    if arguments.vararg:
+        found.append(_parameter(arguments.vararg, kinds.VAR_POSITIONAL))
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found.append(_parameter(each, kinds.KEYWORD_ONLY, default))
+    if arguments.kwarg:
+        found.append(_parameter(arguments.kwarg, kinds.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None = None) -> inspect.Parameter:
+    empty = inspect.Parameter.empty
+    annotation = empty if argument.annotation is None else ast.unparse(argument.annotation)
+    value = empty if default is None else _Written(ast.unparse(default))
+    return inspect.Parameter(argument.arg, kind, default=value, annotation=annotation)
+
+
+class _Written(str):
+    """An expression, which is shown as it is written."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _last(parameters: Sequence[inspect.Parameter]) -> str:
+    """The last parameter without a default: the one that is missing where an instance was left out."""
+    return [each.name for each in parameters if each.default is each.empty][-1]

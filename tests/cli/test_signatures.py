@@ -1,0 +1,103 @@
+"""Functions that the probe refuses by their text, before anything is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.cli.signatures import misfit
+from pallas_lint.probe.specs import parse_target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """
+import functools, jax
+from elsewhere import taken
+
+class Layer:
+    def apply(self, x): return x
+    @staticmethod
+    def plain(x): return x
+    def both(self, x=1): return x
+
+class Other(taken): pass
+
+layer = Layer()
+async def later(x): return x
+def one_by_one(x):
+    yield x
+def run(x):
+    def inner():
+        yield 1
+    return x
+@functools.partial(jax.jit, static_argnames="bm")
+def tiled(x, y, *, bm=128): return x
+@taken
+def decorated(x): return x
+def any_of(*arrays, **sizes): return arrays
+if taken:
+    def either(x): return x
+else:
+    def either(x, y): return x
+def sets():
+    global made_later
+    made_later = run
+"""
+X = "f32[8,128]"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "words"),
+    [
+        ("rum", [X], "there is no `rum` in it (did you mean `run`?)"),
+        ("zzz", [X], "there is no `zzz` in it"),
+        ("run", [], "missing a required argument: 'x'; it takes (x); for example `pallas-lint probe k.py::run"),
+        ("run", [X, X], "too many positional arguments; it takes (x)"),
+        ("tiled", [X, X, "bn=3"], "unexpected keyword argument 'bn' (did you mean `bm`?); it takes (x, y, *, bm=128)"),
+        ("later", [X], "`later` is async"),
+        ("one_by_one", [X], "`one_by_one` is a generator"),
+        ("Layer.apply", [X], "`Layer.apply` is a method: have the file make an instance of it"),
+        ("Layer.appli", [X], "`Layer` has no `appli` (did you mean `apply`?)"),
+    ],
+)
+def test_refused(function: str, arguments: list[str], words: str) -> None:
+    told = misfit(parse_target(f"k.py::{function}", arguments), TEXT)
+    assert told is not None and words in told and "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("run", [X]), ("run", ["x=f32[8,128]"]), ("tiled", [X, "y=f32[8]", "bm=8"]), ("any_of", [X, X, "n=3"]),
+        ("taken", []), ("layer.apply", [X]), ("layer.nothing", []), ("decorated", []), ("either", [X, X]),
+        ("made_later", [X]),
+        ("Layer.plain", [X]), ("Layer.apply", ["1", X]), ("Other.inherited", [X]), ("Layer", []),
+    ],
+)  # fmt: skip
+def test_not_refused(function: str, arguments: list[str]) -> None:
+    assert misfit(parse_target(f"k.py::{function}", arguments), TEXT) is None
+
+
+@pytest.mark.parametrize("text", ["from k import *", "def __getattr__(name): return 1", "globals()['g'] = 1", "def ("])
+def test_names_that_the_text_does_not_have_may_come(text: str) -> None:
+    assert misfit(parse_target("k.py::g", []), text) is None
+
+
+def test_the_command_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("open('imported', 'w')\ndef run(x): return x\n")
+    (tmp_path / "n.ipynb").write_text("{}")
+    for what, words in (("k.py::rum", "did you mean `run`?"), ("n.ipynb::run", "notebooks are not probed"),
+                        ("n.ipynb", "notebooks are not probed")):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "pallas_lint", "probe", what],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
+        assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "imported").exists()
