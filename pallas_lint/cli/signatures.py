@@ -42,6 +42,8 @@ def misfit(spec: Spec, text: str) -> str | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             names.update(dict.fromkeys(node.names))
+    if first not in names and not any(isinstance(node, _Function) for node in tree.body):
+        return None  # a file without functions mostly fails in another way
     if first not in names:
         return f"there is no `{spec.function}` in it{_suggestion(first, names)}"
     found = names[first]

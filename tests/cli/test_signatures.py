@@ -82,9 +82,13 @@ def test_not_refused(function: str, arguments: list[str]) -> None:
     assert misfit(parse_target(f"k.py::{function}", arguments), TEXT) is None
 
 
-@pytest.mark.parametrize("text", ["from k import *", "def __getattr__(name): return 1", "globals()['g'] = 1", "def ("])
+@pytest.mark.parametrize(
+    "text", ["from k import *", "def __getattr__(name): return 1", "globals()['g'] = 1", "def (", "import gone"]
+)
 def test_names_that_the_text_does_not_have_may_come(text: str) -> None:
     assert misfit(parse_target("k.py::g", []), text) is None
+    if "gone" not in text:
+        assert misfit(parse_target("k.py::g", []), f"{text}\ndef run(x): return x\n") is None
 
 
 def test_the_command_imports_nothing(tmp_path: Path) -> None:
