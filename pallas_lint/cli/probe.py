@@ -146,8 +146,6 @@ def _refuse_notebook(file: str) -> None:
 
 
 def _commented(word: str, cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
-    if word.endswith(".ipynb"):
-        raise UsageError(f"{word}: notebooks are not probed: move the function to a Python file")
     found = list(specs.every_comment_in(_text(cwd, word), word))
     if not found:
         raise UsageError(

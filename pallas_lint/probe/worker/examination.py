@@ -27,7 +27,20 @@ from .budget import Budget, shares
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
-from .stages import causes, checks, cost, grid, interpret, lowering, memory, real, sanitizer, shared_memory, verify
+from .stages import (
+    causes,
+    checks,
+    cost,
+    grid,
+    interpret,
+    lowering,
+    memory,
+    real,
+    sanitizer,
+    shared_memory,
+    verify,
+    work,
+)
 from .stages import together as on_devices
 from .stages.assembly import Assembly
 from .stages.elsewhere import Elsewhere
@@ -352,14 +365,14 @@ class _Examination:
             sanitizer.beside(outcome, cast("FunctionRequest", self.terms), self.at) if "file" in self.terms else outcome
         )
 
-    def _within(self, work: Callable[[], Any]) -> Any:
-        """The result of `work`, which interprets the kernel. Raises TooLong where there is not the time for that."""
+    def _within(self, execute: Callable[[], Any]) -> Any:
+        """The result of `execute`, which interprets the kernel. Raises TooLong where there is not the time for that."""
         if self.launch.points > _MEASURED * self.budget.seconds():
             if self.step_seconds is None:
-                self.step_seconds = interpret.seconds_a_step(self.launch)
+                self.step_seconds = work.seconds_a_step(self.launch)
             if self.step_seconds is not None:
                 self.budget.check(self.launch.points, self.step_seconds)
-        return work() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, work)
+        return execute() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, execute)
 
     def _lower(self, target: devices.Target) -> Outcome:
         lowered = lowering.lower(self.launch, target)

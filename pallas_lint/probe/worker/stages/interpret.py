@@ -6,13 +6,11 @@ import contextlib
 import io
 import math
 import re
-import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
-from ..budget import used
 from ..launches import locate
 from ..launches.launch import Launch
 from ..uninitialised import filling, lost, reads
@@ -153,60 +151,6 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
     if launch.record.kind != "pallas_call":
         raise devices.Missing("this jax cannot run it without its device")
     return _judged(_plain(launch, values), "interpret=True")
-
-
-_MORE_STEPS = (8, 64)  # than one, until they take clearly longer than what is done once
-
-
-def seconds_a_step(launch: Launch) -> float | None:
-    """How long an interpreter takes for a grid point, from runs of a few; None where it does not run so few."""
-    mapping = launch.record.params.get("grid_mapping")
-    if mapping is None or not launch.grid or not all(isinstance(size, int) for size in mapping.grid):
-        return None
-    small = launch.points <= MOST_POINTS and launch.backend in (None, "tpu")
-    params = (tpu_interpreter(cores=launch.cores) if small else None) or True
-    avals, known = launch.record.avals, launch.record.values
-    values = [_zeros(aval) if value is None else value for aval, value in zip(avals, known)]
-    found = 0.0
-    try:
-        one = _seconds_of(launch, values, params, mapping, 1)
-        for steps in _MORE_STEPS:
-            more = _seconds_of(launch, values, params, mapping, steps)
-            found = max(more - one, 0.0) / (steps - 1)
-            if more > 2 * one:
-                break
-    except Exception:
-        return None
-    finally:
-        reset()
-    return found
-
-
-def _seconds_of(launch: Launch, values: list[Any], params: Any, mapping: Any, steps: int) -> float:
-    """How long that many steps take once they are compiled."""
-    import jax
-
-    largest = max(mapping.grid)
-    at = mapping.grid.index(largest)
-    grid = tuple(min(steps, largest) if axis == at else 1 for axis in range(len(mapping.grid)))
-
-    def call(*given: Any) -> Any:
-        return launch.record.bind(*given, interpret=params, grid_mapping=mapping.replace(grid=grid))
-
-    with quick_compiles.of_launch(launch):
-        compiled = jax.jit(call).lower(*values).compile()
-        taken = []
-        for _ in range(3):  # the first one touches memory for the first time
-            wall, cpu = time.perf_counter(), time.process_time()
-            jax.block_until_ready(compiled(*values))
-            taken.append(used(wall, cpu))
-        return min(taken)
-
-
-def _zeros(aval: Any) -> Any:
-    import numpy as np
-
-    return np.zeros(aval.shape, aval.dtype)
 
 
 def plainly(launch: Launch) -> dict[str, Any]:
