@@ -24,7 +24,7 @@ SOURCES = [
     for folder in ("pallas_lint", "rules", "server", "tests", "tools", "benchmarks", "examples", ".ci")
     for file in sorted((ROOT / folder).rglob("*.py"))
 ]
-MOST_LINES = 500
+MOST_LINES = 700
 LONG_FILES = {
     "pallas_lint/syntax/nodes.py": "every class of nodes, and little more than the names of their fields",
 }
