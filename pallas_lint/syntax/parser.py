@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-_LONGEST_RUN = 250  # comment lines, with nothing but blank lines between them
+_LONGEST_RUN = 250  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
 # A string that does not end takes the rest of its line, or of the text: the search stays linear.
 _STRING_OR_COMMENT = re.compile(
     r"""#[^\r\n]*|"{3}(?:"{0,2}(?:[^"\\]|\\[\s\S]?))*"{0,3}|'{3}(?:'{0,2}(?:[^'\\]|\\[\s\S]?))*'{0,3}"""
@@ -52,13 +52,15 @@ def _grammar() -> ModuleType:
 def parsed_bytes(text: str) -> bytes:
     """What is parsed of a text: its UTF-8, with every offset kept.
 
-    The comments of a very long run of comment lines are blanks. Before each comment line tree-sitter looks at all those
-    below it: without the cut, 20,000 lines take a minute.
+    The comments of a very long run of comment lines are blanks, and so are backslashes in a run of lines with nothing
+    else. Before each such line tree-sitter looks at all those below it: without the cut, 20,000 comments take a minute.
     """
     if "\r" in text:
         text = re.sub(r"\r(?!\n)", "\n", text)  # tree-sitter counts lines by \n only
     if text.count("#") > _LONGEST_RUN and _has_long_run(text):
         text = _without_long_runs(text)
+    if text.count("\\") > _LONGEST_RUN:
+        text = _without_lone_backslashes(text)
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -70,6 +72,15 @@ def _has_long_run(text: str) -> bool:
         if run > _LONGEST_RUN:
             return True
     return False
+
+
+def _without_lone_backslashes(text: str) -> str:
+    run, lines = 0, text.split("\n")
+    for at, line in enumerate(lines):
+        run = run + 1 if line.strip() == "\\" else 0
+        if run > _LONGEST_RUN:
+            lines[at] = line.replace("\\", " ")
+    return "\n".join(lines)
 
 
 def _without_long_runs(text: str) -> str:

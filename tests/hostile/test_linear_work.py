@@ -31,6 +31,7 @@ def run(x):
 KERNEL = HEAD + COPY + RUN
 BROKEN = {
     "continued lines": "x = 1 + \\\n" * 40_000,
+    "lone backslashes": "\\\n" * 60_000,
     "open brackets": "x = (\n" * 20_000,
     "open strings": "x = 'a\n" * 20_000,
     "open f-strings": "x = f'{a\n" * 20_000,
