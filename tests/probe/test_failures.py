@@ -63,9 +63,9 @@ def group(x):
     [
         ("double", {"ENDS": "1"}, "the process ended itself with status 3 while its file was imported"),
         ("double", {"XLA_FLAGS": "--bogus"}, "Unknown flag in XLA_FLAGS: --bogus"),
-        ("later", {}, "`later` is async: name a function that returns arrays"),
-        ("parts", {}, "`parts` is a generator: name a function that returns arrays"),
-        ("Layer.apply", {}, "`Layer.apply` needs an instance"),
+        ("later", {}, "`later` is async: probe a function"),
+        ("parts", {}, "`parts` is a generator: probe a function"),
+        ("Layer.apply", {}, "`Layer.apply` is a method: have the file make an instance"),
     ],
 )
 def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str], said: str) -> None:

@@ -37,14 +37,19 @@ def size(launch: Launch) -> int:
     return sum(math.prod(each.shape) * max(each.itemsize, 1) for each in arrays)
 
 
+def check_size(launch: Launch) -> None:
+    """Raise Missing where operands and results are too large to be made."""
+    if size(launch) > _MOST_BYTES:
+        raise devices.Missing(f"too large: its operands and results take {size(launch) / (1 << 30):.1f} GiB")
+
+
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
     """Values for the operands: what is known of them, else random ones, indices small and not negative.
 
     `positive`: floating-point values between a half and two, in the domain of logarithms, roots and divisions.
     Raises Missing where they are too large.
     """
-    if size(launch) > _MOST_BYTES:
-        raise devices.Missing(f"too large: its operands and results take {size(launch) / (1 << 30):.1f} GiB")
+    check_size(launch)
     known = launch.record.values
     made = values(launch.record.avals, seed, positive=positive)
     return [mine if mine is not None else random for mine, random in zip(known, made)]

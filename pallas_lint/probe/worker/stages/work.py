@@ -38,7 +38,11 @@ _MORE_STEPS = (8, 64)  # than one, until they take clearly longer than what is d
 
 
 def seconds_a_step(launch: Launch) -> float | None:
-    """How long an interpreter takes for a grid point, from runs of a few; None where it does not run so few."""
+    """How long an interpreter takes for a grid point, from runs of a few; None where it does not run so few.
+
+    Raises Missing where its operands are too large.
+    """
+    interpret.check_size(launch)
     mapping = launch.record.params.get("grid_mapping")
     if mapping is None or not launch.grid or not all(isinstance(size, int) for size in mapping.grid):
         return None
