@@ -59,6 +59,10 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
+    if options.tune:
+        from pallas_lint.cli import tune
+
+        tune.check(options)
     if "::" in options.paths[0]:
         from pallas_lint.cli import signatures
 
@@ -70,8 +74,6 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     if options.tune:
-        from pallas_lint.cli import tune
-
         return tune.run(options, wanted, python, conditions, cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:

@@ -34,6 +34,11 @@ _MOST = 1000  # choices
 _SHOWN = 20  # of them
 
 
+def check(options: argparse.Namespace) -> None:
+    """Raises UsageError for choices that cannot be read."""
+    _choices(options.tune)
+
+
 def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: Conditions, cwd: Path) -> int:
     """Try all choices and say which are fastest; returns the exit status. Raises UsageError."""
     if len(wanted) != 1:

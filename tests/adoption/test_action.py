@@ -78,7 +78,7 @@ def test_findings_are_annotations_and_a_sarif_file(tmp_path: Path, runner: Path)
     options = {"python": sys.executable, "args": "--isolated --jax-version 0.10.2", "sarif_file": "out.sarif"}
     done = run_action(project, runner, **options)
     assert (done.status, done.outputs) == (1, "status=1\n")
-    assert [line.split(" ")[0] for line in done.out.splitlines()] == ["::error", "::error"]
+    assert [line.split(" ")[0] for line in done.out.splitlines()] == ["::error"], "a name that is gone is one finding"
     assert '"version": "2.1.0"' in (project / "out.sarif").read_text()
     (project / "b.py").write_text("x = 1\n")
     assert run_action(project, runner, **options, paths="b.py").status == 0

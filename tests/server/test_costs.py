@@ -24,7 +24,7 @@ async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> 
         await e.probe(**asked)
         done = await e.probe(**asked, perf=True, targets=["tpu:v5e", "tpu:v6e", "triton"])
         words = (
-            r"`doubled` was probed: v5e [\d.]+ µs · latency-bound, v6e [\d.]+ µs · latency-bound, 1 launch, 1 finding"
+            r"`doubled` was probed: v5e [\d.]+ µs · latency-bound, v6e [\d.]+ µs · latency-bound, 1 launch, 2 findings"
         )
         assert re.fullmatch(words, done["message"]), done
         titles = await e.titles(e.line("def fine"))

@@ -1,4 +1,4 @@
-"""Working Mosaic GPU kernels with slots of memory in turn and branches for interpret mode, for jax from 0.10.2 on."""
+"""Working Mosaic GPU kernels with slots of memory in turn and branches for interpret mode, for jax from 0.12 on."""
 
 import functools
 
@@ -14,15 +14,8 @@ def like(x, shape=None, dtype=None):
     return jax.ShapeDtypeStruct(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
 
 
-if jax.__version_info__ < (0, 11):
-
-    def in_rows(ref):
-        return plgpu.load(ref, (), layout=plgpu.Layout.WGMMA)
-
-else:
-
-    def in_rows(ref):
-        return plgpu.load(ref, layout=plgpu.Layout.WGMMA)
+def in_rows(ref):
+    return plgpu.load(ref, layout=plgpu.Layout.WGMMA)
 
 
 def _two_slots(x_gmem, o_gmem, slots):

@@ -38,7 +38,7 @@ FILES = {
     "triton.py": ((0, 8, 3), ("triton",)),
     "triton_blocks.py": ((0, 8, 3), ("triton",)),
     "mosaic_gpu.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
-    "mosaic_gpu_slots.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
+    "mosaic_gpu_slots.py": ((0, 12, 0), ("mosaic-gpu:sm90",)),
 }
 # What compilers of other devices do refuse, by the probe comment that tells the types: v4 multiplies no int8.
 REFUSED = {("v4", "example.py:58")}
