@@ -102,7 +102,7 @@ export async function restrict(
   return { env, removed, remark };
 }
 
-/** Whether a path in one element of a variable leads into the folders, as in `--require=/work/a.js /work/b.js`. */
+/** Whether a path in one element of a variable leads into the folders, as in `--require=/src/a.js /src/b.js`. */
 async function leadsInto(folders: WorkspaceFolders, element: string): Promise<boolean> {
   for (const place of [element, ...element.split(/[\s=]/)]) {
     if (path.isAbsolute(place) && (await folders.contain(place))) {
