@@ -86,7 +86,7 @@ def test_names_of_kernels_name_no_other_folder(tmp_path: Path) -> None:
 )
 def test_verify_says_what_is_too_much_for_it(function: str, told: str) -> None:
     done = run(
-        f"hostile_kernels.py::{function}", "f32[8,128]", "--python", python(), "--stage", "verify", "--timeout", "30",
+        f"hostile_kernels.py::{function}", "f32[8,128]", "--python", python(), "--stage", "verify", "--timeout", "12",
         "--output-format", "json",
     )  # fmt: skip
     (launch,) = json.loads(done.stdout)["launches"]
