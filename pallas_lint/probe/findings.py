@@ -74,8 +74,7 @@ def findings_of(
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
-        why = "what asks jax for its backend is told that it is a CPU"
-        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel ({why})"))
+        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel, traced as for a TPU or a GPU"))
     return _merged(found), errors
 
 
@@ -165,15 +164,19 @@ class _Around(Around):
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
         if self.result.spec is not None and not problem.get("in_launch", True) and at == "trace":
             subject = f"`{self.result.spec.function}`"  # no kernel has been reached yet
-        # What asks for a device that is not there mostly asserts that it is, and says no word.
-        wordless = at == "trace" and not problem["message"].strip()
-        advice = "jax does not say why: code that asks for the device that it runs on may need one" if wordless else ""
+        severity, advice = Severity.ERROR, _help(known, primitive)
+        if at == "trace" and messages.misses_device(problem):
+            severity, advice = Severity.INFO, "not judged: it needs a device that is not there where the probe runs"
+        elif at == "trace" and problem["type"] == "AssertionError" and known is None:
+            # Without words it is not known what it asserts.
+            wordless = problem["message"].partition(" ")[0] in ("", "assert")
+            severity = Severity.WARNING if wordless else Severity.ERROR
         return self.placed(
             places,
             code,
-            Severity.WARNING if wordless else Severity.ERROR,
+            severity,
             f"{subject} {verb}: {(known.words if known is not None else '') or messages.sentence(problem)}",
-            advice or _help(known, primitive),
+            advice,
             backend=backend,
             device=device if at == "compile" else None,
         )

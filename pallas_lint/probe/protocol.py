@@ -378,7 +378,7 @@ class Launch(Facts):
     launch: int
 
 
-Typed = tuple[list[int], str]  # shape, dtype
+Typed = tuple[list[int], str, str | None]  # shape, dtype, memory where it is not the device's own
 
 
 class LeftToCompile(TypedDict):
@@ -390,6 +390,7 @@ class LeftToCompile(TypedDict):
     file: str
     ins: list[Typed]
     outs: list[Typed]
+    axes: dict[str, int]  # of the mesh that it is to be compiled for, with their sizes; none: one device
 
 
 class _Culprit(TypedDict):

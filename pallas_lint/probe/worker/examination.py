@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from ..protocol import (
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
 from .budget import Budget, shares
+from .launches import boundary
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
@@ -377,7 +379,8 @@ class _Examination:
     def _lower(self, target: devices.Target) -> Outcome:
         lowered = lowering.lower(self.launch, target)
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
-            self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
+            with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
+                self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
     def _compile(self, target: devices.Target) -> Outcome:
@@ -385,6 +388,9 @@ class _Examination:
         if over is not None:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
+            if self.outcomes.get(self._name("lower", target)) is None:
+                raise devices.Missing("not judged: it is not lowered, for the reason told there")
+            boundary.check(self.launch)
             raise devices.Missing("left to another process")
         if self.schedules is None:
             return {"figures": lowering.compiled(self.launch, target)}

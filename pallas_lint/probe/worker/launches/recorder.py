@@ -60,6 +60,8 @@ class Record:
     def bind(self, *operands: Any, **changes: Any) -> Any:
         """Launch it again with some parameters changed, outside of the `shard_map` that it may stand in."""
         params = {**self.params, **changes}
+        if not is_gpu_interpreter(params.get("interpret")):
+            params.pop("kernel_arg_transforms", None)  # from 0.12, for that interpreter alone
         if "out_avals" in params:
             params["out_avals"] = tuple(map(_unmapped, params["out_avals"]))
         return type(self.primitive).bind(self.primitive, *operands, **params)
@@ -119,6 +121,11 @@ class Recorder:
         if self.observe:
             _observe(known, operands)
         return self.replace(record) if self.replace is not None else {}
+
+
+def is_gpu_interpreter(interpret: Any) -> bool:
+    """Whether a launch is asked for in jax's interpreter of Mosaic GPU kernels."""
+    return type(interpret).__name__ == "InterpretGPUParams"
 
 
 def _references(params: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
-from ..launches import locate
+from ..launches import boundary, locate
 from ..launches.launch import Launch
 from ..uninitialised import filling, lost, reads
 from . import gpu_interpreter, quick_compiles
@@ -68,6 +68,8 @@ def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[A
 
             keys = jax.random.split(jax.random.key(seed), int(np.prod(shape, dtype=int)) or 1)
             found.append(keys.reshape(shape) if shape else keys[0])
+        elif boundary.is_semaphore(aval):
+            raise devices.Missing("not judged: a semaphore that outlives the launch has no values to run it on")
         elif dtype == np.bool_:
             found.append(random.integers(0, 2, shape).astype(np.bool_))
         elif np.issubdtype(dtype, np.integer):
