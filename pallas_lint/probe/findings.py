@@ -296,9 +296,9 @@ class _Launch(_Around):
         yield self.placed(
             (outside or problem)["places"],
             "PAL412",
-            Severity.INFO if self.guessed else Severity.ERROR,
+            Severity.INFO if self._guess(problem) else Severity.ERROR,
             f"an access leaves its buffer: {messages.reading(problem['message'])}",
-            self.guessed or "interpret=True moves such accesses inside without a word",
+            self._guess(problem) or "interpret=True moves such accesses inside without a word",
         )
 
     def race(self, problem: Race) -> Iterator[Finding]:
@@ -309,15 +309,17 @@ class _Launch(_Around):
         yield self.placed(
             problem["places"],
             "PAL905",
-            Severity.ERROR,
+            Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
             f"two accesses of one buffer race{what}",
-            "wait for the copy, or for a semaphore, between them",
+            reasons.on_random_values(problem.get("hangs_on", []))
+            or "wait for the copy, or for a semaphore, between them",
         )
 
     def refused_to_revisit(self, problem: InInterpreter) -> Iterator[Finding]:
         if "revisited" not in self.explained:
-            text = messages.sentence(problem)
-            yield self.placed(problem["places"], "PAL403", Severity.WARNING, text, backend="tpu")
+            text, guess = messages.sentence(problem), reasons.on_random_values(problem.get("hangs_on", []))
+            severity = Severity.INFO if guess else Severity.WARNING
+            yield self.placed(problem["places"], "PAL403", severity, text, guess, backend="tpu")
 
     def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
         if "race" in self.explained:
@@ -325,9 +327,10 @@ class _Launch(_Around):
         yield self.placed(
             problem["places"],
             "PAL905",
-            Severity.WARNING,
+            Severity.INFO if problem.get("hangs_on") else Severity.WARNING,
             f"barriers or copies are not waited for as they must be: {problem['message']}",
-            "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
+            reasons.on_random_values(problem.get("hangs_on", []))
+            or "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
         )
 
     def without_end(self, problem: Ended) -> Iterator[Finding]:
@@ -349,19 +352,19 @@ class _Launch(_Around):
             yield self.placed(
                 problem["places"],
                 "PAL412",
-                Severity.INFO if self.guessed else Severity.ERROR,
+                Severity.INFO if self._guess(problem) else Severity.ERROR,
                 f"an access leaves its buffer: {messages.sentence(problem)}",
-                self.guessed,
+                self._guess(problem),
             )
+
+    def _guess(self, problem: InInterpreter | Checked) -> str:
+        """The same for a verdict that may hang on other random values, too."""
+        return self.guessed or reasons.on_random_values(problem.get("hangs_on", []))
 
     @property
     def guessed(self) -> str:
         """What to do where a verdict hangs on integers that nobody told; empty where none does."""
-        names = self.launch.facts["guessed"]
-        if not names:
-            return ""
-        told = ", ".join(name if " " in name else f"`{name}`" for name in names)
-        return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+        return reasons.on_random_values(self.launch.facts["guessed"])
 
     def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
         if reasons.cause_of(problem, self.explained) is None:

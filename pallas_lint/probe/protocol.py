@@ -192,7 +192,11 @@ class Raised(_Raised, total=False):
     example: list[str]  # arguments that the function takes, where it does not take these
 
 
-class InInterpreter(Said):
+class _OnValues(TypedDict, total=False):
+    hangs_on: list[str]  # made-up operands on other values of which it is gone
+
+
+class InInterpreter(Said, _OnValues):
     """What an interpreter refuses of an access."""
 
     kind: Literal["out-of-bounds", "revisited", "protocol"]
@@ -206,12 +210,12 @@ class Side(Spot):
     column: int
 
 
-class Race(Said):
+class Race(Said, _OnValues):
     kind: Literal["race"]
     sides: list[Side]
 
 
-class Checked(Said):
+class Checked(Said, _OnValues):
     """What checkify tells."""
 
     kind: Literal["nan", "division", "out-of-bounds", "check"]
