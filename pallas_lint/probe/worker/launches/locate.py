@@ -145,8 +145,9 @@ def assertion(error: BaseException) -> str:
         return ""
     frame, _, last = _frames(error.__traceback__)[-1]
     file = frame.f_code.co_filename
-    lines = (linecache.getline(file, line).strip() for line in range(last, max(last - _LONG, 0), -1))
-    return next((line for line in lines if line.startswith("assert ")), "") if is_users(file) else ""
+    lines = [linecache.getline(file, line).strip() for line in range(last, max(last - _LONG, 0), -1)]
+    first = next((line for line in lines if line.startswith("assert ")), "")
+    return first.partition("  #")[0] if is_users(file) else ""
 
 
 def in_launch(error: BaseException) -> bool:

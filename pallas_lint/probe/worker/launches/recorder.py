@@ -51,7 +51,7 @@ class Record:
         shapes = [str(aval) for aval in self.avals]
         mapping = self.params.get("grid_mapping")
         words = str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params"))
-        return (self.kind, *site, *shapes, *words, *_references(self.params))
+        return (self.kind, *site, *shapes, *words, *_references(self.params), *_sources(self.params))
 
     def values_on(self, place: tuple[int, ...]) -> list[Any]:
         """The operands' values on a device; where devices have their own, none for one whose own is not known."""
@@ -161,6 +161,13 @@ def _references(params: dict[str, Any]) -> list[str]:
     """The types of the kernel's references: how large, and in which memory."""
     kernels = [getattr(kernel, "jaxpr", kernel) for kernel in params.get("jaxprs") or (params.get("jaxpr"),)]
     return [str(var.aval) for kernel in kernels if kernel is not None for var in (*kernel.constvars, *kernel.invars)]
+
+
+def _sources(params: dict[str, Any]) -> list[str]:
+    """Where the kernels are defined: one line may launch several, in a function that takes them as arguments."""
+    kernels = [getattr(kernel, "jaxpr", kernel) for kernel in params.get("jaxprs") or (params.get("jaxpr"),)]
+    named = str(getattr(params.get("name_and_src_info"), "src_info", ""))
+    return [named, *(str(getattr(getattr(kernel, "debug_info", None), "func_src_info", "")) for kernel in kernels)]
 
 
 def _is_of_warps(params: dict[str, Any]) -> bool:
