@@ -74,8 +74,7 @@ def findings_of(
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
-        why = "what asks jax for its backend is told that it is a CPU"
-        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel ({why})"))
+        errors.append(LintError(here, f"`{result.spec.function}` launches no kernel, traced as for a TPU or a GPU"))
     return _merged(found), errors
 
 
@@ -165,15 +164,19 @@ class _Around(Around):
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
         if self.result.spec is not None and not problem.get("in_launch", True) and at == "trace":
             subject = f"`{self.result.spec.function}`"  # no kernel has been reached yet
-        # What asks for a device that is not there mostly asserts that it is, and says no word.
-        wordless = at == "trace" and not problem["message"].strip()
-        advice = "jax does not say why: code that asks for the device that it runs on may need one" if wordless else ""
+        severity, advice = Severity.ERROR, _help(known, primitive)
+        if at == "trace" and messages.misses_device(problem):
+            severity, advice = Severity.INFO, "not judged: it needs a device that is not there where the probe runs"
+        elif at == "trace" and problem["type"] == "AssertionError" and known is None:
+            # Without words it is not known what it asserts.
+            wordless = problem["message"].partition(" ")[0] in ("", "assert")
+            severity = Severity.WARNING if wordless else Severity.ERROR
         return self.placed(
             places,
             code,
-            Severity.WARNING if wordless else Severity.ERROR,
+            severity,
             f"{subject} {verb}: {(known.words if known is not None else '') or messages.sentence(problem)}",
-            advice or _help(known, primitive),
+            advice,
             backend=backend,
             device=device if at == "compile" else None,
         )
@@ -293,9 +296,9 @@ class _Launch(_Around):
         yield self.placed(
             (outside or problem)["places"],
             "PAL412",
-            Severity.INFO if self.guessed else Severity.ERROR,
+            Severity.INFO if self._guess(problem) else Severity.ERROR,
             f"an access leaves its buffer: {messages.reading(problem['message'])}",
-            self.guessed or "interpret=True moves such accesses inside without a word",
+            self._guess(problem) or "interpret=True moves such accesses inside without a word",
         )
 
     def race(self, problem: Race) -> Iterator[Finding]:
@@ -306,15 +309,17 @@ class _Launch(_Around):
         yield self.placed(
             problem["places"],
             "PAL905",
-            Severity.ERROR,
+            Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
             f"two accesses of one buffer race{what}",
-            "wait for the copy, or for a semaphore, between them",
+            reasons.on_random_values(problem.get("hangs_on", []))
+            or "wait for the copy, or for a semaphore, between them",
         )
 
     def refused_to_revisit(self, problem: InInterpreter) -> Iterator[Finding]:
         if "revisited" not in self.explained:
-            text = messages.sentence(problem)
-            yield self.placed(problem["places"], "PAL403", Severity.WARNING, text, backend="tpu")
+            text, guess = messages.sentence(problem), reasons.on_random_values(problem.get("hangs_on", []))
+            severity = Severity.INFO if guess else Severity.WARNING
+            yield self.placed(problem["places"], "PAL403", severity, text, guess, backend="tpu")
 
     def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
         if "race" in self.explained:
@@ -322,9 +327,10 @@ class _Launch(_Around):
         yield self.placed(
             problem["places"],
             "PAL905",
-            Severity.WARNING,
+            Severity.INFO if problem.get("hangs_on") else Severity.WARNING,
             f"barriers or copies are not waited for as they must be: {problem['message']}",
-            "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
+            reasons.on_random_values(problem.get("hangs_on", []))
+            or "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
         )
 
     def without_end(self, problem: Ended) -> Iterator[Finding]:
@@ -346,19 +352,19 @@ class _Launch(_Around):
             yield self.placed(
                 problem["places"],
                 "PAL412",
-                Severity.INFO if self.guessed else Severity.ERROR,
+                Severity.INFO if self._guess(problem) else Severity.ERROR,
                 f"an access leaves its buffer: {messages.sentence(problem)}",
-                self.guessed,
+                self._guess(problem),
             )
+
+    def _guess(self, problem: InInterpreter | Checked) -> str:
+        """The same for a verdict that may hang on other random values, too."""
+        return self.guessed or reasons.on_random_values(problem.get("hangs_on", []))
 
     @property
     def guessed(self) -> str:
         """What to do where a verdict hangs on integers that nobody told; empty where none does."""
-        names = self.launch.facts["guessed"]
-        if not names:
-            return ""
-        told = ", ".join(name if " " in name else f"`{name}`" for name in names)
-        return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+        return reasons.on_random_values(self.launch.facts["guessed"])
 
     def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
         if reasons.cause_of(problem, self.explained) is None:

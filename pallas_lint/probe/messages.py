@@ -272,6 +272,19 @@ def shared_memory(problem: Raised) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+# What asks for a device: jax has none of that kind where the probe runs.
+_ABOUT_DEVICES = re.compile(
+    r"\b(?:local_)?device(?:s\(|_count|_kind|_put\()|\bdefault_backend|\bget_backend|\.platform\b|\bcuda_versions\b"
+)
+_NO_DEVICE = re.compile(r"Unknown backend|Backend '[^']*' is not in the list|no platforms that are instances of")
+
+
+def misses_device(problem: Raised) -> bool:
+    """Whether an exception says that a device is not there, or is an assertion about devices."""
+    asserted = problem["type"] == "AssertionError" and _ABOUT_DEVICES.search(problem["message"])
+    return bool(asserted or _NO_DEVICE.search(problem["message"]))
+
+
 def sentence(problem: Worded) -> str:
     """The message as one readable sentence: its first telling line, without the invitation to report a bug."""
     text = _NOISE.sub("", _REPORT.sub("", str(problem["message"]))).strip()
@@ -285,6 +298,8 @@ def sentence(problem: Worded) -> str:
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0]
+    if kind == "AssertionError" and first.startswith("assert "):  # it has no words of its own
+        return f"`{first}` fails"
     if "calling callback" in first:
         # An exception inside the interpreter comes wrapped in its traceback: the last line is the exception.
         first = lines[-1].partition(": ")[2] or lines[-1]

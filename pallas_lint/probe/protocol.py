@@ -192,7 +192,11 @@ class Raised(_Raised, total=False):
     example: list[str]  # arguments that the function takes, where it does not take these
 
 
-class InInterpreter(Said):
+class _OnValues(TypedDict, total=False):
+    hangs_on: list[str]  # made-up operands on other values of which it is gone
+
+
+class InInterpreter(Said, _OnValues):
     """What an interpreter refuses of an access."""
 
     kind: Literal["out-of-bounds", "revisited", "protocol"]
@@ -206,12 +210,12 @@ class Side(Spot):
     column: int
 
 
-class Race(Said):
+class Race(Said, _OnValues):
     kind: Literal["race"]
     sides: list[Side]
 
 
-class Checked(Said):
+class Checked(Said, _OnValues):
     """What checkify tells."""
 
     kind: Literal["nan", "division", "out-of-bounds", "check"]
@@ -378,7 +382,7 @@ class Launch(Facts):
     launch: int
 
 
-Typed = tuple[list[int], str]  # shape, dtype
+Typed = tuple[list[int], str, str | None]  # shape, dtype, memory where it is not the device's own
 
 
 class LeftToCompile(TypedDict):
@@ -390,6 +394,7 @@ class LeftToCompile(TypedDict):
     file: str
     ins: list[Typed]
     outs: list[Typed]
+    axes: dict[str, int]  # of the mesh that it is to be compiled for, with their sizes; none: one device
 
 
 class _Culprit(TypedDict):

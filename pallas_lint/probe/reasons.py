@@ -50,6 +50,14 @@ def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
     return next((found[name] for name in (problem["operand"], "*", "race", "raced") if name in found), None)
 
 
+def on_random_values(names: list[str]) -> str:
+    """What to do about a verdict that hangs on the values of these operands, which were made up; empty for none."""
+    if not names:
+        return ""
+    told = ", ".join(name if " " in name else f"`{name}`" for name in names)
+    return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+
+
 def share(problem: NotANumber) -> str:
     """ "4 of 32 values of `o_ref` are NaN or infinite"."""
     what = "infinite" if problem["infinite"] else "NaN or infinite"

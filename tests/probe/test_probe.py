@@ -165,14 +165,13 @@ def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: l
 
 
 def test_functions_that_ask_for_the_gpu(worker: Worker) -> None:
-    """How many multiprocessors it has is told; where it insists on one it cannot be traced, which may be all right."""
+    """They find one, with as many multiprocessors as it has, and what is asserted of it holds."""
     probed = Probed(worker, "mosaic_gpu.py::persistent", "f32[2048,64]", stage="interpret")
     # Releases before 0.11 have no interpreter of it.
     runs = True if jax_version() >= (0, 11) else None
     assert (probed.codes, probed.stages["interpret", None], len(probed.launches)) == ([], runs, 1)
-    (insists,) = Probed(worker, "mosaic_gpu.py::asks_for_cuda", "f32[2048,64]", stage="trace").findings
-    assert (insists.code, insists.severity.value) == ("PAL901", "warning")
-    assert insists.help and "device" in insists.help
+    insists = Probed(worker, "mosaic_gpu.py::asks_for_cuda", "f32[2048,64]", stage="trace")
+    assert (insists.codes, len(insists.launches)) == ([], 1)
 
 
 def test_values_reach_kernels_of_mosaic_gpu(worker: Worker) -> None:

@@ -6,6 +6,7 @@ probe compares the two in interpret mode, lowers the kernel, and compiles it whe
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.probe.specs import comments_in
 from pallas_lint.report.lines import Lines
 from pallas_lint.testing import lint_text
-from tests.probe.running import jax_version
+from tests.probe.running import jax_version, run
 from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ FILES = {
     "tpu_copies.py": ((0, 8, 3), ("tpu:v5e",)),
     "tpu_grids.py": ((0, 8, 3), ("tpu:v5e",)),
     "tpu_meshes.py": ((0, 10, 2), ("tpu:v5e",)),
+    "capture_programs.py": ((0, 10, 2), ("tpu:v5e",)),
     "triton.py": ((0, 8, 3), ("triton",)),
     "triton_blocks.py": ((0, 8, 3), ("triton",)),
     "mosaic_gpu.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
@@ -63,6 +65,20 @@ def test_the_text_for_every_tpu(file: str) -> None:
     for device in ("v4", "v5p", "v6e", "tpu7x"):
         found = lint_text((HERE / file).read_text(encoding="utf-8"), oldest, f"tpu:{device}")
         assert [text for text in judged(found) if (device, text.split()[-1]) not in REFUSED] == [], device
+
+
+@pytest.mark.slow
+def test_a_captured_program() -> None:
+    """Its launches are compiled as they stand in it, and run on the values that it has."""
+    if jax_version() < FILES["capture_programs.py"][0]:
+        pytest.skip("its kernels need a newer jax")
+    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    options = ("--target", "tpu:v5e", "--output-format", "json", "--")
+    done = run("--capture", *options, python(), "capture_programs.py", cwd=HERE, env=devices)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["errors"], found["findings"]) == (0, [], []), done.stderr
+    stages = [stage for launch in found["launches"] for stage in launch["stages"]]
+    assert len(found["launches"]) == 10 and all(stage["ok"] for stage in stages if stage["stage"] == "lower")
 
 
 @pytest.mark.slow

@@ -56,6 +56,7 @@ class NotANumber(_NotANumber, total=False):
     differs: bool  # with what memory held before, and is a number all the same
     memory: list[str]  # names of what nobody wrote
     places: list[Place]  # where that is read first
+    hangs_on: list[str]  # made-up operands on other values of which it is gone
     out_of_order: bool  # not where one core goes through the grid in order
     lost: str | None  # the block of an input that no result depends on even there
 

@@ -18,10 +18,13 @@ _WRITE_FIRST = "outputs and scratch start with whatever the memory held: write t
 
 def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
     """The finding of one result. `guessed`: what to do where it depends on integers that were made up."""
+    hangs_on = reasons.on_random_values(problem.get("hangs_on", []))
     if problem["origin"] == "computed":
         return _computed(problem, launch, around, guessed)
     ragged = [each["operand"] for each in launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
     whatever_is_given = problem["always"] and "the grid" not in guessed
+    if hangs_on:
+        return _placed(problem, launch, around, Severity.INFO, hangs_on)
     if problem.get("reaches") is False or (guessed and not whatever_is_given):
         return _placed(problem, launch, around, Severity.INFO, guessed or "the function returns nothing of it")
     if problem.get("out_of_order"):
@@ -44,9 +47,10 @@ def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed
     """NaN that the kernel's own arithmetic makes."""
     made = next((check for check in launch.of_checks if check["kind"] in ("nan", "division")), None)
     divided = made is not None and made["kind"] == "division"
-    sure = problem["always"] and (divided or not problem["infinite"]) and not guessed
-    advice = guessed or "run on random operands; they may be outside what the kernel is for"
-    if made is not None:
+    hangs_on = reasons.on_random_values(problem.get("hangs_on", []))
+    sure = problem["always"] and (divided or not problem["infinite"]) and not guessed and not hangs_on
+    advice = guessed or hangs_on or "run on random operands; they may be outside what the kernel is for"
+    if made is not None and not hangs_on:
         advice = f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
     return around.placed(
         made["places"] if made is not None else (),

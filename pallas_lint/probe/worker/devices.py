@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import math
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import environment
+from . import answers, environment
 
 
 class Missing(Exception):
@@ -37,7 +36,6 @@ _TPU = {
     "v6e": ("v6e:2x2", "TPU v6 lite"),
     "tpu7x": ("tpu7x:2x2x1", "TPU7x"),
 }
-_JAX = f"{os.sep}jax{os.sep}_src{os.sep}"
 TWO_CORES = ("v4", "v5p")  # of which one device has both, which share parallel axes of grids
 _GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
 _DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
@@ -64,19 +62,24 @@ def parse(text: str) -> Target:
 
 
 @contextlib.contextmanager
-def told(target: Target, kind: str | None = None) -> Iterator[None]:
+def told(target: Target, seen: Target | None = None) -> Iterator[None]:
     """Context in which tracing and lowering take the target's device for the one that is there.
 
-    The user's code, which asks `jax.devices()[0].device_kind`, is told that `kind`, or the target's.
+    The user's code finds that of `seen`, where one is given.
 
     The public way is an abstract mesh (from 0.7; before, lowering asks for no device). It is not enough: equations are
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
-    with _abstract_mesh(target), _attributes(target), _named(kind or target.kind), contextlib.ExitStack() as stack:
+    with _abstract_mesh(target), _attributes(target), answered(seen or target), contextlib.ExitStack() as stack:
         for module in map(sys.modules.get, ASKED):
             if module is not None:
                 stack.enter_context(_answering(module, target))
         yield
+
+
+def answered(target: Target) -> contextlib.AbstractContextManager[None]:
+    """Context in which the user's code that asks jax for its devices finds the target's."""
+    return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind))
 
 
 # The modules whose functions tell lowering which device it is for, in one release or another.
@@ -151,27 +154,6 @@ def _attributes(target: Target) -> Iterator[None]:
         yield
     finally:
         del kind.core_count, kind.compute_capability
-
-
-@contextlib.contextmanager
-def _named(kind: str) -> Iterator[None]:
-    """Tuned kernels look up sizes by the kind of device. jax itself makes meshes by it, of those that are there."""
-    import jax
-
-    owner: Any = type(jax.devices()[0])
-    before = owner.device_kind
-    real = getattr(before.fget, "real", before)
-
-    def answer(device: Any) -> str:
-        asked_by_jax = _JAX in sys._getframe(1).f_code.co_filename
-        return str(real.__get__(device)) if asked_by_jax else kind
-
-    vars(answer)["real"] = real
-    owner.device_kind = property(answer)
-    try:
-        yield
-    finally:
-        owner.device_kind = before
 
 
 def device(target: Target) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 from ..cost.told import Cost
 from ..protocol import (
+    Checked,
     Emit,
     FunctionRequest,
     Memory,
@@ -24,6 +26,7 @@ from ..protocol import (
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
 from .budget import Budget, shares
+from .launches import boundary
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
@@ -31,6 +34,7 @@ from .stages import (
     causes,
     checks,
     cost,
+    fillings,
     grid,
     interpret,
     lowering,
@@ -323,7 +327,7 @@ class _Examination:
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
         nan = [problem for problem in found if problem["kind"] == "nan"]
-        if any(problem["origin"] == "uninitialised" or problem["always"] for problem in nan) and self.whole is not None:
+        if any(problem["origin"] != "unknown" for problem in nan) and self.whole is not None:
             reaches = self.whole()
             for problem in nan:
                 problem["reaches"] = None if reaches is None else not reaches
@@ -347,15 +351,27 @@ class _Examination:
             raise devices.Missing("checkify sees one device only")
         try:
             # What arises inside and is masked out again is no fault, nor is what an interpreter fills memory with.
-            found = self._within(
-                lambda: checks.examine(self.launch, interpret.operands(self.launch), numbers=self.computed)
-            )
+            found = self._within(self._checked)
         except devices.Missing:
             raise
         except Exception as error:
             words = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise devices.Missing(f"checkify does not get through it: {words[:200]}") from error
         return {"ok": not found, "problems": [*found]}
+
+    def _checked(self) -> list[Checked]:
+        def run(values: list[Any]) -> list[Checked]:
+            return checks.examine(self.launch, values, numbers=self.computed)
+
+        def fails(values: list[Any]) -> bool:
+            return any(problem["kind"] == "out-of-bounds" for problem in run(values))
+
+        values = interpret.operands(self.launch)
+        found = run(values)
+        for each in found:
+            if each["kind"] == "out-of-bounds":
+                each["hangs_on"] = fillings.causes(self.launch, values, fails, "bf")
+        return found
 
     def _run_here(self) -> Outcome:
         if self._hangs:
@@ -377,7 +393,8 @@ class _Examination:
     def _lower(self, target: devices.Target) -> Outcome:
         lowered = lowering.lower(self.launch, target)
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
-            self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
+            with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
+                self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
     def _compile(self, target: devices.Target) -> Outcome:
@@ -385,6 +402,9 @@ class _Examination:
         if over is not None:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
+            if self.outcomes.get(self._name("lower", target)) is None:
+                raise devices.Missing("not judged: it is not lowered, for the reason told there")
+            boundary.check(self.launch)
             raise devices.Missing("left to another process")
         if self.schedules is None:
             return {"figures": lowering.compiled(self.launch, target)}

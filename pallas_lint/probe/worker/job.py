@@ -17,10 +17,10 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
-from . import devices, environment
+from . import answers, devices, environment
 from .budget import Budget
 from .examination import SPARSE, examine
-from .inputs import arguments, unsaved
+from .inputs import arguments, placements, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
@@ -51,7 +51,8 @@ class _Job:
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
-        self.device: devices.Target  # that the function, which may ask, is told it runs on
+        self.device: devices.Target  # on which the function is traced
+        self.shardings: dict[int, Any] = {}  # of its arrays, by their numbers, where a `shard_map` asks for one
         self.stages = tuple(
             name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
         )
@@ -62,6 +63,7 @@ class _Job:
             environment.set_devices(self.request["devices"])
         if self.request["real"]:
             real.look_for_devices()
+        answers.install()
         function = self._task("load", self._load)
         if function is None:
             return
@@ -181,7 +183,8 @@ class _Job:
         import jax
 
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
-        return given.filled([jax.numpy.asarray(value) for value in interpret.values(given.leaves)])
+        made = map(jax.numpy.asarray, interpret.values(given.leaves))
+        return given.filled([jax.device_put(value, self.shardings.get(at)) for at, value in enumerate(made)])
 
     def _differences(self, function: Any, wanted: Any, *, lenient: bool = False) -> list[Problem]:
         """How the results of two functions differ on random operands, kernels in interpret mode."""
@@ -212,7 +215,7 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            with devices.told(self.device, self._kind()):
+            with devices.told(self.device, self._seen()):
                 return jax.block_until_ready(function(*positional, **keywords))
         except Exception as error:
             if not recorder.records:
@@ -236,7 +239,8 @@ class _Job:
         return task(name, work, self.emit)
 
     def _load(self) -> Any:
-        value: Any = load_module(self.request["file"], self.request["texts"], self.request["roots"])
+        with devices.answered(devices.parse(self._devices()[0])):
+            value: Any = load_module(self.request["file"], self.request["texts"], self.request["roots"])
         self.module = value
         owner: Any = None
         for part in self.request["function"].split("."):
@@ -254,47 +258,52 @@ class _Job:
         return value
 
     def _trace(self, function: Any) -> list[Record]:
-        """Its launches on a TPU, or on the GPU that they turn out to be for."""
-        targets = self.request["targets"]
-        tpu = next(filter(_is_tpu, targets), None)
-        gpu = next((text for text in targets if text.startswith("mosaic-gpu")), "mosaic-gpu")
-        try:
-            records = self._traced(function, tpu or "tpu:v5e")
-        except Exception as error:
-            if tpu is None and "SparseCore" in str(error):
-                return self._traced(function, f"tpu:{SPARSE}")
-            wanted = bool(targets) and all(text.startswith("mosaic-gpu") for text in targets)
-            on_gpu = self._traced_on_gpu(function, gpu, wanted=wanted)
-            if on_gpu is None:
-                raise
-            return on_gpu
-        # Most kernels of Mosaic GPU ask how many multiprocessors there are, and make a grid of that.
-        return (_are_of_gpus(records) and self._traced_on_gpu(function, gpu)) or records
-
-    def _traced_on_gpu(self, function: Any, target: str, *, wanted: bool = False) -> list[Record] | None:
-        """None where it launches nothing there, or what is not for GPUs.
-
-        `wanted`: there and nowhere else, so that what is wrong there is what is wrong.
-        """
+        """Its launches on the first device on which it makes any. Raises what the first device raises."""
         import jax
 
-        before = self.device, self.program
-        jax.clear_caches()  # what was traced for another device is not traced again
+        first, *others = self._devices()
+        failure: Exception | None = None
+        records: list[Record] = []
         try:
-            records = self._traced(function, target)
-        except Exception:
-            if wanted:
-                raise
-            records = []
-        if _are_of_gpus(records):
-            return records
+            records = self._traced(function, first)
+        except Exception as error:
+            failure = error
+        before = self.device, self.program
+        # Most kernels of Mosaic GPU ask how many multiprocessors there are, and make a grid of that.
+        for_gpus = _is_tpu(first) and _are_of_gpus(records)
+        if failure is not None and not self.request["targets"] and "SparseCore" in str(failure):
+            others.insert(0, f"tpu:{SPARSE}")
+        for device in others if for_gpus or not records else ():
+            jax.clear_caches()  # what was traced for another device is not traced again
+            with contextlib.suppress(Exception):
+                found = self._traced(function, device)
+                if found and (self._is_usual(device) or _are_of_gpus(found)):
+                    return found
+        if failure is not None:
+            raise failure
         self.device, self.program = before
-        return None
+        return records
 
-    def _kind(self) -> str | None:
-        """What the function's own code is told that it runs on, where that is another device than it is traced for."""
+    def _devices(self) -> list[str]:
+        """The devices on which the function is traced, by the names of targets, one after the other until it works.
+
+        What a function refuses to do on one device, it may do on another: it is an error only where it was to run on
+        that one.
+        """
         targets = self.request["targets"]
-        return devices.parse(targets[0]).kind if targets and not any(map(_is_tpu, targets)) else None
+        tpus = [*filter(_is_tpu, targets)]
+        gpus = [text for text in targets if not _is_tpu(text)]
+        mosaic = next((text for text in gpus if text.startswith("mosaic-gpu")), "mosaic-gpu")
+        return [gpus[0], "tpu:v5e"] if gpus and not tpus else [tpus[0] if tpus else "tpu:v5e", mosaic]
+
+    def _is_usual(self, device: str) -> bool:
+        """Whether the function may be for that device, as far as the request says."""
+        return not any(map(_is_tpu, self.request["targets"])) or _is_tpu(device)
+
+    def _seen(self) -> devices.Target | None:
+        """The device that the function's own code finds, where that is another one than it is traced for."""
+        targets = self.request["targets"]
+        return devices.parse(targets[0]) if targets and not any(map(_is_tpu, targets)) else None
 
     def _traced(self, function: Any, target: str) -> list[Record]:
         import jax
@@ -302,22 +311,41 @@ class _Job:
         self.device = devices.parse(target)
         given = arguments.Arguments(self.request["args"], self.request["kwargs"])
         given.fit(function)
+        seen: list[Any] = []
 
         def call(*leaves: Any) -> Any:
             begun()
+            seen[:] = leaves
             positional, keywords = given.filled(leaves)
             return function(*positional, **keywords)
 
-        recorder = Recorder()
-        recorder.install()
-        try:
-            with devices.told(self.device, self._kind()), compiler_options() as begun:
-                self.program = jax.make_jaxpr(call)(*given.leaves)
-        finally:
-            recorder.remove()
-        records = list(recorder.records.values())
-        known.fill(records, self.program)
-        return records
+        self.shardings = {}
+        while True:
+            recorder = Recorder()
+            recorder.install()
+            try:
+                with devices.told(self.device, self._seen()), compiler_options() as begun:
+                    self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))
+            except Exception as error:
+                expected = placements.expected(error, seen, self.shardings)
+                if not expected:
+                    raise
+                self.shardings.update(expected)
+                continue
+            finally:
+                recorder.remove()
+            records = list(recorder.records.values())
+            known.fill(records, self.program)
+            return records
+
+    def _placed(self, leaves: list[Any]) -> list[Any]:
+        """The types of the function's arrays, with the shardings that its `shard_map` asks for."""
+        import jax
+
+        return [
+            jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self.shardings[at]) if at in self.shardings else leaf
+            for at, leaf in enumerate(leaves)
+        ]
 
 
 def _not_to_be_traced(owner: Any, function: Any) -> str | None:

@@ -35,7 +35,7 @@ def problem(error: BaseException) -> Raised:
     told: Raised = {
         "kind": "raised",
         "type": type(telling).__name__,
-        "message": str(telling).strip()[:8_000],
+        "message": (str(telling).strip() or locate.assertion(telling))[:8_000],
         "places": locate.places(error),
         "in_index_map": locate.in_index_map(error),
         "in_launch": locate.in_launch(error),

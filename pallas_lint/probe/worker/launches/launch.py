@@ -131,12 +131,22 @@ class Launch:
 
     def input_name(self, number: int) -> str:
         """What the kernel calls the operand that it is launched with; the first ones may be bounds of the grid."""
-        mapping = self.record.params.get("grid_mapping")
-        first = mapping.num_dynamic_grid_bounds if mapping is not None else 0
-        inputs = [operand for operand in self.operands if operand.role in ("prefetch", "in")]
-        if number < first:
+        if number < self._bounds:
             return "the grid"
-        return inputs[number - first].name if number - first < len(inputs) else f"operand {number}"
+        operand = self.input(number)
+        return operand.name if operand is not None else f"operand {number}"
+
+    def input(self, number: int) -> Operand | None:
+        """The reference for the operand that it is launched with; None for bounds of the grid."""
+        inputs = [operand for operand in self.operands if operand.role in ("prefetch", "in")]
+        at = number - self._bounds
+        return inputs[at] if 0 <= at < len(inputs) else None
+
+    @property
+    def _bounds(self) -> int:
+        """How many operands are bounds of the grid: the first ones."""
+        mapping = self.record.params.get("grid_mapping")
+        return mapping.num_dynamic_grid_bounds if mapping is not None else 0
 
     @property
     def points(self) -> int:
@@ -322,8 +332,8 @@ def _space(aval: Any) -> str | None:
     return "semaphore" if "sem" in text else text
 
 
-def _compiler_params(params: dict[str, Any]) -> list[tuple[str, Any]]:
-    """(the class's module or the dict's key, the parameters)."""
+def compiler_params(params: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The compiler parameters of a launch: (the class's module or the dict's key, the parameters)."""
     given = params.get("compiler_params")
     if given is None:
         return []
@@ -333,7 +343,7 @@ def _compiler_params(params: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _semantics(params: dict[str, Any]) -> tuple[str, ...] | None:
-    for _, given in _compiler_params(params):
+    for _, given in compiler_params(params):
         told = (
             given.get("dimension_semantics") if hasattr(given, "get") else getattr(given, "dimension_semantics", None)
         )
@@ -343,7 +353,7 @@ def _semantics(params: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def _limit(params: dict[str, Any]) -> int | None:
-    for _, given in _compiler_params(params):
+    for _, given in compiler_params(params):
         told = given.get("vmem_limit_bytes") if hasattr(given, "get") else getattr(given, "vmem_limit_bytes", None)
         if told:
             return int(told)
@@ -352,7 +362,7 @@ def _limit(params: dict[str, Any]) -> int | None:
 
 def _backend(record: Record, operands: list[Operand]) -> str | None:
     """The backend that the launch is surely for; None where it does not say."""
-    words = [word for word, _ in _compiler_params(record.params)]
+    words = [word for word, _ in compiler_params(record.params)]
     words.append(str(record.params.get("backend") or ""))
     meshes = (record.params.get("mesh"), *(record.params.get("meshes") or ()))
     words += [type(mesh).__module__ for mesh in meshes if mesh is not None]

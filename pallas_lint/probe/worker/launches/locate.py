@@ -8,6 +8,7 @@ carry MLIR locations instead.
 from __future__ import annotations
 
 import functools
+import linecache
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 from ...protocol import Place
 
 _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
+_LONG = 10  # lines of an assertion
 _MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
 
 
@@ -135,6 +137,17 @@ def in_text(text: str) -> list[Place]:
                 place["end_line"], place["end_column"] = int(end_line or line), int(end_column) + 1
             found.append(place)
     return found
+
+
+def assertion(error: BaseException) -> str:
+    """The first line of the user's own assertion that failed; empty where it is jax's, or no assertion."""
+    if not isinstance(error, AssertionError):
+        return ""
+    frame, _, last = _frames(error.__traceback__)[-1]
+    file = frame.f_code.co_filename
+    lines = [linecache.getline(file, line).strip() for line in range(last, max(last - _LONG, 0), -1)]
+    first = next((line for line in lines if line.startswith("assert ")), "")
+    return first.partition("  #")[0] if is_users(file) else ""
 
 
 def in_launch(error: BaseException) -> bool:

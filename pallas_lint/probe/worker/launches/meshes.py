@@ -39,8 +39,9 @@ def mapped(function: Callable[..., Any], mesh: Any) -> Callable[..., Any]:
     raise Missing("this jax has no `shard_map` that is understood")
 
 
-def everywhere(mesh: Any) -> Any:
-    """Where an operand lies that every device of a mesh has."""
+def everywhere(mesh: Any, memory: str | None = None) -> Any:
+    """Where an operand lies that every device of a mesh has, in one of its memories."""
     import jax
 
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    memories = {} if memory is None else {"memory_kind": memory}
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(), **memories)

@@ -21,7 +21,8 @@ PRIMITIVES = (
     ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.9
 )
 
-_LARGEST = 65536  # elements of a value that is kept
+_LARGEST = 1 << 20  # elements of a value that is kept
+_MOST_KEPT = 1 << 28  # bytes of all values that are kept of the launches of a program
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Record:
     axes: dict[str, int] = field(default_factory=dict)  # of the mesh whose `shard_map` it stands in, with their sizes
     # Values that are known of single devices of that mesh, by coordinates in the order of the axes, and operand.
     own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
+    awaited: set[int] = field(default_factory=set)  # operands whose values are kept when the program has computed them
 
     @property
     def kind(self) -> str:
@@ -49,7 +51,7 @@ class Record:
         shapes = [str(aval) for aval in self.avals]
         mapping = self.params.get("grid_mapping")
         words = str(getattr(mapping, "grid", None)), str(self.params.get("compiler_params"))
-        return (self.kind, *site, *shapes, *words, *_references(self.params))
+        return (self.kind, *site, *shapes, *words, *_references(self.params), *_sources(self.params))
 
     def values_on(self, place: tuple[int, ...]) -> list[Any]:
         """The operands' values on a device; where devices have their own, none for one whose own is not known."""
@@ -60,6 +62,8 @@ class Record:
     def bind(self, *operands: Any, **changes: Any) -> Any:
         """Launch it again with some parameters changed, outside of the `shard_map` that it may stand in."""
         params = {**self.params, **changes}
+        if not is_gpu_interpreter(params.get("interpret")):
+            params.pop("kernel_arg_transforms", None)  # from 0.12, for that interpreter alone
         if "out_avals" in params:
             params["out_avals"] = tuple(map(_unmapped, params["out_avals"]))
         return type(self.primitive).bind(self.primitive, *operands, **params)
@@ -72,7 +76,8 @@ class Recorder:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
         self.keep = True  # whether launches are noted, or only run as `replace` says
-        self.observe = False  # whether the values of index operands are looked at while the program runs
+        self.observe = False  # whether the values of operands are looked at while the program runs
+        self._kept = 0  # bytes of such values
         self._patched: list[Any] = []
 
     def install(self) -> None:
@@ -117,14 +122,52 @@ class Recorder:
             known.times += 1
             known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
         if self.observe:
-            _observe(known, operands)
+            self._observe(known, operands)
         return self.replace(record) if self.replace is not None else {}
+
+    def _observe(self, record: Record, operands: tuple[Any, ...]) -> None:
+        """Keep the operands' values when they are there, of each device of the mesh its own.
+
+        Those that steer the kernel come first, the others as far as there is room for them. Only where the program runs
+        on the CPU: what it lowers for another platform has no such callbacks.
+        """
+        import jax
+
+        steering = _steering(record.params, record.avals)
+        wanted = [at for at in steering if record.values[at] is None]
+        for at, aval in enumerate(record.avals):
+            if at not in steering and record.values[at] is None and _is_array(aval) and aval.size <= _LARGEST:
+                size = aval.size * aval.dtype.itemsize
+                if at not in record.awaited and self._kept + size <= _MOST_KEPT:
+                    self._kept += size
+                    record.awaited.add(at)
+                if at in record.awaited:
+                    wanted.append(at)
+        if wanted:
+            place = [jax.lax.axis_index(axis) for axis in record.axes]
+
+            def observe(*values: Any) -> None:
+                jax.debug.callback(partial(_keep, record, wanted), values[: len(place)], *values[len(place) :])
+
+            jax.lax.platform_dependent(*place, *(operands[at] for at in wanted), cpu=observe, default=lambda *_: None)
+
+
+def is_gpu_interpreter(interpret: Any) -> bool:
+    """Whether a launch is asked for in jax's interpreter of Mosaic GPU kernels."""
+    return type(interpret).__name__ == "InterpretGPUParams"
 
 
 def _references(params: dict[str, Any]) -> list[str]:
     """The types of the kernel's references: how large, and in which memory."""
     kernels = [getattr(kernel, "jaxpr", kernel) for kernel in params.get("jaxprs") or (params.get("jaxpr"),)]
     return [str(var.aval) for kernel in kernels if kernel is not None for var in (*kernel.constvars, *kernel.invars)]
+
+
+def _sources(params: dict[str, Any]) -> list[str]:
+    """Where the kernels are defined: one line may launch several, in a function that takes them as arguments."""
+    kernels = [getattr(kernel, "jaxpr", kernel) for kernel in params.get("jaxprs") or (params.get("jaxpr"),)]
+    named = str(getattr(params.get("name_and_src_info"), "src_info", ""))
+    return [named, *(str(getattr(getattr(kernel, "debug_info", None), "func_src_info", "")) for kernel in kernels)]
 
 
 def _is_of_warps(params: dict[str, Any]) -> bool:
@@ -153,16 +196,6 @@ def _unmapped(aval: Any) -> Any:
     return aval.update(vma=frozenset()) if getattr(aval, "vma", None) else aval
 
 
-def _observe(record: Record, operands: tuple[Any, ...]) -> None:
-    """Keep the values that steer a kernel when they are there, of each device of the mesh its own."""
-    import jax
-
-    wanted = [at for at in _steering(record.params, record.avals) if record.values[at] is None]
-    if wanted:
-        place = [jax.lax.axis_index(axis) for axis in record.axes]
-        jax.debug.callback(partial(_keep, record, wanted), place, *(operands[at] for at in wanted))
-
-
 def _steering(params: dict[str, Any], avals: list[Any]) -> list[int]:
     """The operands that decide about the grid and the index maps, and integers in scalar memory."""
     mapping = params.get("grid_mapping")
@@ -182,7 +215,12 @@ def _is_small_integer(aval: Any) -> bool:
     return getattr(aval.dtype, "kind", "") in "iub" and aval.size <= _LARGEST
 
 
-def _keep(record: Record, wanted: list[int], place: list[Any], *values: Any) -> None:
+def _is_array(aval: Any) -> bool:
+    """Whether it is an array of numbers that lie in memory: no reference, key or semaphore."""
+    return not hasattr(aval, "inner_aval") and isinstance(getattr(getattr(aval, "dtype", None), "itemsize", None), int)
+
+
+def _keep(record: Record, wanted: list[int], place: tuple[Any, ...], *values: Any) -> None:
     import numpy as np
 
     own = record.own.setdefault(tuple(map(int, place)), {}) if place else {}

@@ -11,6 +11,7 @@ from typing import Any
 from ...protocol import Emit, LeftToCompile, ModulesRequest, Outcome
 from .. import devices
 from ..budget import Budget, TooLong
+from ..launches import boundary
 from ..launches.launch import Launch
 from ..tasks import StageOf, stage
 from . import lowering, work
@@ -24,12 +25,16 @@ class Elsewhere:
         self.stuck = False  # whether an earlier kernel still runs
 
     def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> LeftToCompile:
-        """The event that asks for the compilation."""
+        """The event that asks for the compilation. Raises Missing."""
+        boundary.check(launch)
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
         with open(file, "wb") as stream:
             stream.write(lowering.packed(lowered))
-        ins, outs = lowering.types_of(launch)
-        return {"event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs}
+        ins, outs = boundary.types_of(launch)
+        return {
+            "event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs,
+            "axes": launch.record.axes,
+        }  # fmt: skip
 
     def within(self, budget: Budget, launch: Launch, execute: Callable[[], Any]) -> Any:
         """The result of `execute`, which interprets the launch; raises TooLong where it takes longer than it may."""
@@ -74,4 +79,4 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
 
 
 def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Target) -> Outcome:
-    return {"figures": lowering.compiled_elsewhere(data, module["ins"], module["outs"], target)}
+    return {"figures": lowering.compiled_elsewhere(data, module, target)}

@@ -7,16 +7,18 @@ import io
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
-from ..launches import locate
+from ..launches import boundary, locate
 from ..launches.launch import Launch
 from ..uninitialised import filling, lost, reads
-from . import gpu_interpreter, quick_compiles
+from . import fillings, gpu_interpreter, quick_compiles
 
 _MOST_BYTES = 16 << 30  # of operands and results
+_MOST_REPEATED = 256  # grid points of a launch that is run again on other values
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of ")
@@ -68,6 +70,8 @@ def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[A
 
             keys = jax.random.split(jax.random.key(seed), int(np.prod(shape, dtype=int)) or 1)
             found.append(keys.reshape(shape) if shape else keys[0])
+        elif boundary.is_semaphore(aval):
+            raise devices.Missing("not judged: a semaphore that outlives the launch has no values to run it on")
         elif dtype == np.bool_:
             found.append(random.integers(0, 2, shape).astype(np.bool_))
         elif np.issubdtype(dtype, np.integer):
@@ -118,14 +122,24 @@ def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[Differe
 
 def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any) -> list[Any]:
     """The launch's results, as numpy arrays; `changes` are of its parameters."""
+    return runner(launch, interpret, **changes)(values)
+
+
+def runner(launch: Launch, interpret: Any = True, **changes: Any) -> Callable[[list[Any]], list[Any]]:
+    """The same for several values one after the other: it is compiled once."""
     import jax
     import numpy as np
 
     def call(*given: Any) -> Any:
         return launch.record.bind(*given, interpret=interpret, **changes)
 
-    with quick_compiles.of_launch(launch), gpu_interpreter.left_alone([launch]):
-        return [np.asarray(result) for result in jax.tree_util.tree_leaves(jax.jit(call)(*values))]
+    compiled = jax.jit(call)
+
+    def results(values: list[Any]) -> list[Any]:
+        with quick_compiles.of_launch(launch), gpu_interpreter.left_alone([launch]):
+            return [np.asarray(result) for result in jax.tree_util.tree_leaves(compiled(*values))]
+
+    return results
 
 
 def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], str]:
@@ -214,19 +228,40 @@ def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str =
 
 
 def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes: Any) -> list[RunProblem]:
+    execute = runner(launch, params, **changes)
+    problems, results = _faults(execute, values)
+    for problem in problems if launch.points <= _MOST_REPEATED else ():
+        if problem["kind"] != "raised":
+            # What integers decide about bounds is asked for anyway.
+            kinds = "bf" if problem["kind"] == "out-of-bounds" else "bif"
+            fails = partial(_shows, execute, problem["kind"])
+            problem["hangs_on"] = fillings.causes(launch, values, fails, kinds)
+    found: list[RunProblem] = [*problems]
+    if results is not None:
+        found += _poisoned(launch, values, results)
+    return found
+
+
+def _faults(
+    execute: Callable[[list[Any]], list[Any]], values: list[Any]
+) -> tuple[list[Race | InInterpreter | Raised], list[Any] | None]:
+    """What an interpreter says of a run, and the results; None where there are none."""
     said = io.StringIO()
-    problems: list[RunProblem] = []
+    problems: list[Race | InInterpreter | Raised] = []
     results: list[Any] | None = None
     with contextlib.redirect_stdout(said):
         try:
-            results = run(launch, values, params, **changes)
+            results = execute(values)
         except Exception as error:
             problems.append(raised(error))
-    problems += races(said.getvalue())
     reset()
-    if results is not None:
-        problems += _poisoned(launch, values, results)
-    return problems
+    return problems + races(said.getvalue()), results
+
+
+def _shows(execute: Callable[[list[Any]], list[Any]], kind: str, values: list[Any]) -> bool | None:
+    """Whether a run on these values has a fault of that kind; None where it has another one."""
+    kinds = {problem["kind"] for problem in _faults(execute, values)[0]}
+    return kind in kinds if kind in kinds or not kinds else None
 
 
 def _plain(launch: Launch, values: list[Any]) -> list[RunProblem]:
@@ -292,8 +327,6 @@ def reset() -> None:
 
 def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[RunProblem]:
     """Results that depend on memory that nobody wrote, and NaN that the kernel makes of finite operands."""
-    if not all(is_finite(value) for value in values):
-        return []
     bad = [at for at, result in enumerate(results) if not is_finite(result)]
     if not bad and not _holds_integers(launch):
         return []
@@ -301,6 +334,8 @@ def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[Run
         zeroed = _zero_filled(launch, values)
     except Exception:
         zeroed = None
+    if not all(map(is_finite, values)):  # of the program's own, infinite ones mask: results may be none because of them
+        bad = [at for at in bad if zeroed is not None and _not_finite(results[at], zeroed[at]).any()]
     problems: list[RunProblem] = [_not_a_number(launch, values, results, zeroed, at) for at in bad]
     if zeroed is not None and launch.backend != "mosaic_gpu":  # that one runs in two interpreters
         problems += _different(launch, values, results, zeroed)
@@ -318,19 +353,45 @@ def _not_a_number(
 ) -> NotANumber:
     import numpy as np
 
-    wrong = ~np.isfinite(results[at].astype(np.float64, copy=False))
+    wrong = _not_finite(results[at])
     origin: Literal["unknown", "uninitialised", "computed"]
     origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
+    if zeroed is not None and not all(map(is_finite, values)):
+        origin, wrong = "uninitialised", _not_finite(results[at], zeroed[at])
     # On other operands: of those that every function takes, and with other indices.
     varied = operands(launch, 1, positive=True) if origin == "computed" else counted(launch)
     always = (origin == "computed" or bool(launch.guessed)) and not _finite_on(launch, varied, at)
     problem = _of_result(launch, at, wrong)
     problem["origin"], problem["always"] = origin, always
     problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
+    problem["hangs_on"] = fillings.causes(launch, values, _failing(launch, origin, at), "bf")
     if origin == "uninitialised":
-        _name_memory(launch, values, problem, lambda seen: not is_finite(seen[at]))
-        _in_grid_order(launch, values, at, problem)
+        _name_memory(launch, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
+        _in_grid_order(launch, values, at, problem, wrong)
     return problem
+
+
+def _not_finite(result: Any, otherwise: Any = None) -> Any:
+    """Where a result is NaN or infinite, and would be finite `otherwise`."""
+    import numpy as np
+
+    wrong = ~np.isfinite(result.astype(np.float64, copy=False))
+    return wrong if otherwise is None else wrong & np.isfinite(otherwise.astype(np.float64, copy=False))
+
+
+def _failing(launch: Launch, origin: str, at: int) -> Callable[[list[Any]], bool | None]:
+    """What tells whether that result is NaN on other values."""
+    execute = runner(launch) if origin == "computed" else runner(launch, **on_memory("nan", launch))
+
+    def fails(values: list[Any]) -> bool | None:
+        try:
+            return not is_finite(execute(values)[at])
+        except Exception:
+            return None
+        finally:
+            reset()
+
+    return fails
 
 
 def _of_result(launch: Launch, at: int, wrong: Any) -> NotANumber:
@@ -359,6 +420,7 @@ def _different(launch: Launch, values: list[Any], results: list[Any], zeroed: li
         problem = _of_result(launch, at, results[at] != zeroed[at])
         problem["differs"] = True
         problem["always"] = bool(launch.guessed) and _depends(launch, other, at)
+        problem["hangs_on"] = fillings.causes(launch, values, partial(_depends_on, launch, at), "bf")
 
         def shows(seen: list[Any], at: int = at) -> bool:
             return bool((seen[at] != zeroed[at]).any())
@@ -375,6 +437,10 @@ def _depends(launch: Launch, values: list[Any], at: int) -> bool:
     except Exception:
         return False
     return one is not None and other is not None and bool((one[at] != other[at]).any())
+
+
+def _depends_on(launch: Launch, at: int, values: list[Any]) -> bool:
+    return _depends(launch, values, at)
 
 
 def _largest_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
@@ -409,7 +475,7 @@ def _name_memory(launch: Launch, values: list[Any], problem: NotANumber, shows: 
         problem["memory"], problem["places"] = [each.name for each in found], reads.first(launch, found[0])
 
 
-def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumber) -> None:
+def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumber, wrong: Any) -> None:
     """Say whether parallel axes are to blame, and whether one core that goes through the grid in order is wrong, too.
 
     The TPU interpreter takes the steps of parallel axes in any order and on two cores, `interpret=True` does not.
@@ -417,7 +483,7 @@ def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumb
     if launch.cores == 1 or not _runs_as_on_tpu(launch):
         return
     with contextlib.suppress(Exception):
-        if is_finite(run(launch, values)[at]):
+        if not (_not_finite(run(launch, values)[at]) & wrong).any():
             problem["out_of_order"] = True
             problem["lost"] = lost.block(launch, values)
 

@@ -7,19 +7,22 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ...protocol import Typed
+from ...protocol import LeftToCompile, Typed
 from .. import devices, environment
 from ..devices import Missing, Target
 from ..inputs import arguments
-from ..launches import meshes
-from ..launches.launch import Launch
+from ..launches import boundary, meshes
+from ..launches.launch import Launch, compiler_params
+from ..launches.recorder import is_gpu_interpreter
 
 _UNBOUND = re.compile(
     r"unbound axis name|Found an unbound axis|axis name .{0,300} not (found|bound)|pallas_call without shard_map",
     re.IGNORECASE,
 )
+_MISCALLED = re.compile(r"\w\(\) (?:got an unexpected keyword argument|missing \d+ required|takes \d+ positional)")
 _NO_LAYOUTS = "Failed to infer a possible set of layouts"
 _USED = re.compile(r'used_scoped_memory_configs":\[[^\[\]]*"size":"(\d+)"')
 
@@ -48,6 +51,15 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
 
     Raises Missing where this jax has no way from such a launch to that backend, and whatever the backend raises.
     """
+    try:
+        return _lowered(launch, target, device, row_major)
+    except TypeError as error:
+        if _MISCALLED.search(str(error)):  # no code of the user's runs here: jax's functions do not fit each other
+            raise Missing(f"not judged: this jax does not lower such a launch, {_first_line(error)}") from error
+        raise
+
+
+def _lowered(launch: Launch, target: Target, device: Any, row_major: bool) -> Any:
     import jax
 
     changes = _changes(launch, target)
@@ -56,24 +68,27 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
         return launch.record.bind(*operands, **changes)
 
     axes = launch.record.axes
+    kinds = boundary.memory_kinds(launch)
     if axes:
         several = None if device is None else devices.several(target, math.prod(axes.values()))
         mesh = meshes.mesh_of(axes, several)
-        place = meshes.everywhere(mesh)
-        structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=place) for aval in launch.record.avals]
+        structs = [
+            jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=meshes.everywhere(mesh, device and kind))
+            for aval, kind in zip(launch.record.avals, kinds)
+        ]
         with devices.told(target):
             traced = jax.jit(meshes.mapped(call, mesh), keep_unused=True).trace(*structs)
             return traced.lower(lowering_platforms=(target.platform,))
-    avals = [_struct(aval, device) for aval in launch.record.avals]
+    avals = [_struct(aval, device, kind) for aval, kind in zip(launch.record.avals, kinds)]
     try:
         with devices.told(target):
             if device is None:
                 return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
-            place = jax.sharding.SingleDeviceSharding(device)
-            ins, outs = place, place
+            ins = tuple(_place(device, kind) for kind in kinds)
+            outs: Any = _place(device)
             if row_major:
-                ins = tuple(_row_major(aval, place) for aval in avals)
-                outs = [_row_major(aval, place) for aval in launch.record.params["out_avals"]]
+                ins = tuple(map(_row_major, avals, ins))
+                outs = [_row_major(aval, outs) for aval in boundary.results(launch)]
             traced = jax.jit(call, in_shardings=ins, out_shardings=outs).trace(*avals)
             return traced.lower(lowering_platforms=(target.platform,))
     except Exception as error:
@@ -105,13 +120,17 @@ def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target
                 lowering_platforms=(target.platform,)
             )
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        words = f"no layouts fit its arrays; with lane semantics it fails here: {first}"
+        words = f"no layouts fit its arrays; with lane semantics it fails here: {_first_line(error)}"
         raise ValueError(words).with_traceback(error.__traceback__) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def compiled(launch: Launch, target: Target, alone: Alone | None = None) -> dict[str, int]:
     """Compile the launch; returns the figures that the compiler tells."""
+    boundary.check(launch)
     lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
     return figures_of(lowered, target, alone)
 
@@ -126,36 +145,59 @@ def packed(lowered: Any) -> bytes:
     return file.getvalue()
 
 
-def types_of(launch: Launch) -> tuple[list[Typed], list[Typed]]:
-    """The types of operands and results, as `compiled_elsewhere` takes them."""
-
-    def typed(avals: Any) -> list[Typed]:
-        return [(list(aval.shape), arguments.short_name(aval.dtype)) for aval in avals]
-
-    return typed(launch.record.avals), typed(launch.record.params["out_avals"])
-
-
-def compiled_elsewhere(data: bytes, ins: list[Typed], outs: list[Typed], target: Target) -> dict[str, int]:
-    """Compile what `packed` gave in another process: operands and results are (shape, dtype)."""
+def compiled_elsewhere(data: bytes, module: LeftToCompile, target: Target) -> dict[str, int]:
+    """Compile what `packed` gave in another process. Raises Missing."""
     import jax
     import jax.numpy as jnp
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
-    device = devices.device(target)
-    place = jax.sharding.SingleDeviceSharding(device)
-    avals = [jax.ShapeDtypeStruct(tuple(shape), arguments.dtype_named(dtype), sharding=place) for shape, dtype in ins]
+    ins, outs, axes = module["ins"], module["outs"], module["axes"]
+    place: Callable[[str | None], Any] = partial(_place, None if axes else devices.device(target))
+    mesh: Any = None
+    if axes:
+        mesh = meshes.mesh_of(axes, devices.several(target, math.prod(axes.values())))
+        place = partial(meshes.everywhere, mesh)
+    try:
+        avals, results = [_types(each) for each in ins], [_types(each) for each in outs]
+    except arguments.BadArgument as error:
+        raise Missing(f"not judged: another process cannot make its operands, {error}") from None
 
     def stand_in(*_: Any) -> Any:
-        return tuple(jnp.zeros(shape, arguments.dtype_named(dtype)) for shape, dtype in outs)
+        return tuple(jnp.zeros(shape, dtype) for shape, dtype in results)
 
-    # jax compiles only what it lowered itself: the module of a function of the same type is replaced.
+    structs = [jax.ShapeDtypeStruct(*aval, sharding=place(kind)) for aval, (_, _, kind) in zip(avals, ins)]
+    # jax compiles only what it lowered itself: the module of a function of the same type, on devices of the target, is
+    # replaced. Where operands lie is said by that function alone: the module was made for this process's devices.
     with devices.told(target):
-        traced = jax.jit(stand_in, in_shardings=place, out_shardings=place, keep_unused=True).trace(*avals)
-        lowered = traced.lower(lowering_platforms=(target.platform,))
+        if mesh is None:
+            function = jax.jit(stand_in, out_shardings=place(None), keep_unused=True)
+        else:
+            function = jax.jit(meshes.mapped(stand_in, mesh), keep_unused=True)
+        lowered = function.trace(*structs).lower(lowering_platforms=(target.platform,))
     with mlir.make_ir_context():
-        lowered._lowering._hlo = ir.Module.parse(data)
+        left = ir.Module.parse(data)
+        for at, kind in enumerate(kind for _, _, kind in ins):
+            if kind is not None:
+                _lies_in(left, at, kind)
+        lowered._lowering._hlo = left
         return figures_of(lowered, target)
+
+
+def _types(typed: Typed) -> tuple[tuple[int, ...], Any]:
+    return tuple(typed[0]), arguments.dtype_named(typed[1])
+
+
+def _lies_in(module: Any, at: int, memory: str) -> None:
+    """Say in a lowered module in which memory an operand of the program lies."""
+    from jax._src.lib.mlir import ir
+
+    main = next(each for each in module.body.operations if ir.StringAttr(each.attributes["sym_name"]).value == "main")
+    told = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if "arg_attrs" in main.attributes else []
+    told = told or [ir.DictAttr.get({}) for _ in main.arguments]
+    own = {entry.name: entry.attr for entry in ir.DictAttr(told[at])}
+    told[at] = ir.DictAttr.get({**own, "mhlo.memory_kind": ir.StringAttr.get(memory)})
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(told)
 
 
 def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict[str, int]:
@@ -217,12 +259,20 @@ def _row_major(aval: Any, place: Any) -> Any:
     return layouts.Format(kind(tuple(range(len(aval.shape)))), place)
 
 
-def _struct(aval: Any, device: Any) -> Any:
+def _struct(aval: Any, device: Any, memory: str | None) -> Any:
     import jax
 
     if device is None:
         return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=jax.sharding.SingleDeviceSharding(device))
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=_place(device, memory))
+
+
+def _place(device: Any, memory: str | None = None) -> Any:
+    """Where an operand lies that is in a memory of a device: its own where none is told."""
+    import jax
+
+    memories = {} if memory is None else {"memory_kind": memory}
+    return jax.sharding.SingleDeviceSharding(device, **memories)
 
 
 def _changes(launch: Launch, target: Target) -> dict[str, Any]:
@@ -235,10 +285,13 @@ def _changes(launch: Launch, target: Target) -> dict[str, Any]:
         if launch.backend not in (None, target.backend):
             raise Missing(f"a kernel on a {launch.backend} mesh is for no other backend")
         return changes
+    asked_for = any("mosaic_gpu" in word for word, _ in compiler_params(launch.record.params))
+    if target.backend == "mosaic_gpu" and not asked_for and not (0, 9) <= version < (0, 11):
+        raise Missing("pallas_call means Mosaic GPU only where compiler_params say so in this jax")
     if launch.backend == target.backend:
         return changes
-    if target.backend == "mosaic_gpu" and not (0, 9) <= version < (0, 11):
-        raise Missing("pallas_call means Mosaic GPU only where compiler_params say so in this jax")
+    if is_gpu_interpreter(launch.record.params.get("interpret")):
+        raise Missing("a kernel in the interpreter of Mosaic GPU kernels is for no other backend")
     given = launch.record.params.get("compiler_params")
     if version < (0, 9):
         empty: Any = type(given) if hasattr(given, "items") else dict
