@@ -57,6 +57,7 @@ class NotANumber(_NotANumber, total=False):
     memory: list[str]  # names of what nobody wrote
     places: list[Place]  # where that is read first
     out_of_order: bool  # not where one core goes through the grid in order
+    steered: list[str]  # operands whose values decide what of the output is written
     lost: str | None  # the block of an input that no result depends on even there
 
 

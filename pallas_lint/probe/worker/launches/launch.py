@@ -44,6 +44,12 @@ class Operand:
         """Whether the one block is the array."""
         return self.block is None or [size for _, size in self.block] == list(self.shape)
 
+    @property
+    def fetched_again(self) -> bool:
+        """Whether the pipeline fetches what an output's block holds when it comes back to it (`RevisitMode.ANY`)."""
+        mode = getattr(self.mapping, "pipeline_mode", None)
+        return getattr(getattr(mode, "revisit", None), "name", "") == "ANY"
+
 
 @dataclass
 class Launch:

@@ -13,7 +13,7 @@ from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Rais
 from .. import devices, environment
 from ..launches import locate
 from ..launches.launch import Launch
-from ..uninitialised import filling, lost, reads
+from ..uninitialised import filling, lost, reads, steered
 from . import gpu_interpreter, quick_compiles
 
 _MOST_BYTES = 16 << 30  # of operands and results
@@ -28,6 +28,7 @@ _PROTOCOL = re.compile(
     re.IGNORECASE,
 )
 _ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^()]*\)")
+_REVISITED = re.compile(r"Revisited block [^\n]{0,200}? of output (\d+)")
 _RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
@@ -147,7 +148,7 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
             found = _with_interpreter(launch, values, made)
-            refusal = _refusal(found)
+            refusal = _refusal(found) or _unfounded(launch, found)
             if refusal is None or launch.record.kind != "pallas_call":
                 return _judged(found, "TPU interpreter")
             # It has limits that interpret=True has not.
@@ -183,6 +184,16 @@ def on_memory(memory: str, launch: Launch) -> dict[str, Any]:
 
 def _refusal(found: list[RunProblem]) -> Raised | None:
     return next((problem for problem in found if problem["kind"] == "raised"), None)
+
+
+def _unfounded(launch: Launch, found: list[RunProblem]) -> InInterpreter | None:
+    """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it knows no modes."""
+    outs = [each for each in launch.operands if each.role == "out"]
+    for problem in found:
+        output = _REVISITED.search(problem["message"]) if problem["kind"] == "revisited" else None
+        if output is not None and outs[int(output[1])].fetched_again:
+            return {**problem, "message": f"it knows no RevisitMode.ANY, which `{outs[int(output[1])].name}` has"}
+    return None
 
 
 def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
@@ -330,6 +341,7 @@ def _not_a_number(
     if origin == "uninitialised":
         _name_memory(launch, values, problem, lambda seen: not is_finite(seen[at]))
         _in_grid_order(launch, values, at, problem)
+        problem["steered"] = steered.outputs(launch).get(problem["operand"], [])
     return problem
 
 
@@ -445,10 +457,9 @@ def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
     """The results where memory that nobody wrote holds zeros instead of NaN; None where that cannot be had."""
     params = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
     if params is not None:
-        try:
+        with contextlib.suppress(Exception):  # it refuses what interpret=True runs
             return run(launch, values, params)
-        finally:
-            reset()
+        reset()
     try:
         with filling.zeros_in_interpret_mode():
             return run(launch, values)
