@@ -302,12 +302,22 @@ class _Launch(_Around):
         if "race" in self.explained:
             return
         sides = problem["sides"]
-        what = ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
+        what = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in sides))
+        if problem.get("equal"):
+            yield self.placed(
+                problem["places"],
+                "PAL905",
+                Severity.INFO,
+                f"blocks or warpgroups that run at the same time share a place ({what}), which is right only if all "
+                "write the same",
+                "in the interpreter they write the same values",
+            )
+            return
         yield self.placed(
             problem["places"],
             "PAL905",
             Severity.ERROR,
-            f"two accesses of one buffer race{what}",
+            f"two accesses of one buffer race{f': {what}' if what else ''}",
             "wait for the copy, or for a semaphore, between them",
         )
 

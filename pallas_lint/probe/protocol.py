@@ -206,9 +206,13 @@ class Side(Spot):
     column: int
 
 
-class Race(Said):
+class _Race(Said):
     kind: Literal["race"]
     sides: list[Side]
+
+
+class Race(_Race, total=False):
+    equal: bool  # whether both write the same values
 
 
 class Checked(Said):

@@ -8,7 +8,16 @@ from typing import Literal, TypedDict
 from ..cost.causes import Place
 
 VerdictKind = Literal[
-    "deadlock", "device-race", "unfinished", "left-over", "outside", "past-end", "too-early", "overrun", "unfenced"
+    "deadlock",
+    "device-race",
+    "alike",
+    "unfinished",
+    "left-over",
+    "outside",
+    "past-end",
+    "too-early",
+    "overrun",
+    "unfenced",
 ]
 
 

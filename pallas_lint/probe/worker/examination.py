@@ -331,7 +331,7 @@ class _Examination:
             found = [problem for problem in found if not self._of_other_operands(problem)]
         nan = [problem for problem in found if problem["kind"] == "nan"]
         self.computed = any(problem["origin"] != "uninitialised" for problem in nan)
-        return {"ok": not found, "problems": [*found], "detail": how}
+        return {"ok": all(map(_is_harmless, found)), "problems": [*found], "detail": how}
 
     def _interpreted(self) -> tuple[list[RunProblem], str]:
         return interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
@@ -414,3 +414,8 @@ class _Examination:
         needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
         limit = memory.limit(target.device, self.launch)
         return {"kind": "memory", "limit": limit, **needed} if needed is not None and needed["bytes"] > limit else None
+
+
+def _is_harmless(problem: RunProblem) -> bool:
+    """Whether it is only to be known of."""
+    return problem["kind"] == "race" and bool(problem.get("equal"))

@@ -141,9 +141,11 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
         gpu = gpu_interpreter.parameters()
         if gpu is None:
             raise devices.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
-        with gpu_interpreter.reads_before_copies():
+        equal: list[str] = []
+        with gpu_interpreter.reads_before_copies(), gpu_interpreter.equal_writes(equal):
             found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
-        return _judged(found, "GPU interpreter")
+        found, how = _judged(found, "GPU interpreter")
+        return [*found, *_harmless(equal)], how
     if not plain and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
@@ -186,13 +188,14 @@ def _refusal(found: list[RunProblem]) -> Raised | None:
     return next((problem for problem in found if problem["kind"] == "raised"), None)
 
 
-def _unfounded(launch: Launch, found: list[RunProblem]) -> InInterpreter | None:
+def _unfounded(launch: Launch, found: list[RunProblem]) -> Raised | None:
     """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it knows no modes."""
     outs = [each for each in launch.operands if each.role == "out"]
     for problem in found:
         output = _REVISITED.search(problem["message"]) if problem["kind"] == "revisited" else None
         if output is not None and outs[int(output[1])].fetched_again:
-            return {**problem, "message": f"it knows no RevisitMode.ANY, which `{outs[int(output[1])].name}` has"}
+            message = f"it knows no RevisitMode.ANY, which `{outs[int(output[1])].name}` has"
+            return {"kind": "raised", "type": "ValueError", "message": message, "places": []}
     return None
 
 
@@ -290,6 +293,15 @@ def races(text: str) -> list[Race]:
     ]
     places: list[Place] = [{"file": side["file"], "line": side["line"], "column": side["column"]} for side in sides[:2]]
     return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]
+
+
+def _harmless(texts: list[str]) -> list[Race]:
+    """Races of writes of the same values, one for each pair of places."""
+    found: dict[str, Race] = {}
+    for text in texts:
+        for race in races(text):
+            found.setdefault(str(race["sides"]), {**race, "equal": True})
+    return [*found.values()]
 
 
 def reset() -> None:
