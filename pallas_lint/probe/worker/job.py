@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import inspect
+import linecache
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
 from . import devices, environment
 from .budget import Budget
 from .examination import SPARSE, examine
-from .inputs import arguments, unsaved
+from .inputs import arguments, refusals, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
@@ -245,9 +245,10 @@ class _Job:
             owner, value = value, getattr(value, part)
         if not callable(value):
             raise TypeError(f"{self.request['function']} is not a function")
-        why = _not_to_be_traced(owner, value)
+        text = "".join(linecache.getlines(os.path.abspath(self.request["file"])))
+        why = refusals.refusal(self.request["function"], owner, value, text)
         if why is not None:
-            raise NotThere(f"`{self.request['function']}` {why}")
+            raise NotThere(why)
         import jax
 
         jax.config.update("jax_traceback_filtering", "off")
@@ -318,21 +319,6 @@ class _Job:
         records = list(recorder.records.values())
         known.fill(records, self.program)
         return records
-
-
-def _not_to_be_traced(owner: Any, function: Any) -> str | None:
-    """Why jax cannot trace a function by calling it, if that is so. `owner`: the module or class that it is in."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return "is async: name a function that returns arrays"
-    if inspect.isgeneratorfunction(function):
-        return "is a generator: name a function that returns arrays"
-    if (
-        inspect.isclass(owner)
-        and inspect.isfunction(function)
-        and next(iter(inspect.signature(function).parameters), "") == "self"
-    ):
-        return "needs an instance: name the method of one, as `layer.apply` where `layer = Layer()`"
-    return None
 
 
 def _is_tpu(target: str) -> bool:
