@@ -322,6 +322,10 @@ class _Examination:
             found, how = on_devices.examine(self.launch, together)
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
+        if self.launch.subcores > 1:  # what the others write is not there: what one of them does wrong is
+            found = [problem for problem in found if problem["kind"] == "out-of-bounds"]
+            if not found:
+                raise devices.Missing(interpret.one_subcore(self.launch))
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] == "uninitialised" or problem["always"] for problem in nan) and self.whole is not None:
             reaches = self.whole()

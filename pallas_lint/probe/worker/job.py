@@ -230,6 +230,8 @@ class _Job:
         launch = describe(record)
         if launch.scatters:
             raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
+        if launch.subcores > 1:
+            raise devices.Missing(interpret.one_subcore(launch))
         return changes(launch)
 
     def _task(self, name: str, work: Callable[[], T]) -> T | None:

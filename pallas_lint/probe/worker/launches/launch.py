@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -91,8 +92,18 @@ class Launch:
     @property
     def sparse(self) -> bool:
         """Whether it runs on SparseCores."""
+        return any("Subcore" in type(mesh).__name__ for mesh in self._meshes)
+
+    @property
+    def subcores(self) -> int:
+        """How many of its SparseCores' subcores run it; jax's interpreter knows of one."""
+        meshes = [mesh for mesh in self._meshes if "Subcore" in type(mesh).__name__]
+        return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
+
+    @property
+    def _meshes(self) -> list[Any]:
         meshes = (self.record.params.get("mesh"), *(self.record.params.get("meshes") or ()))
-        return any("Subcore" in type(mesh).__name__ for mesh in meshes)
+        return [mesh for mesh in meshes if mesh is not None]
 
     @property
     def copies(self) -> bool:

@@ -207,6 +207,11 @@ def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     return [problem for problem in found if problem["kind"] != "raised"], how
 
 
+def one_subcore(launch: Launch) -> str:
+    """Why the results of a kernel on SparseCores are not judged."""
+    return f"jax's interpreter runs one of the {launch.subcores} subcores: what the others write is not there"
+
+
 def first_line(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     wrapped = lines and "calling callback" in lines[0]  # an exception in a callback comes with its traceback
