@@ -323,9 +323,10 @@ class _Examination:
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
         if self.launch.subcores > 1:  # what the others write is not there: what one of them does wrong is
-            found = [problem for problem in found if problem["kind"] == "out-of-bounds"]
-            if not found:
+            outside = [*filter(_is_out_of_bounds, found)]
+            if not outside:
                 raise devices.Missing(interpret.one_subcore(self.launch))
+            return {"ok": False, "problems": [*outside], "detail": how}
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] == "uninitialised" or problem["always"] for problem in nan) and self.whole is not None:
             reaches = self.whole()
@@ -423,3 +424,7 @@ class _Examination:
 def _is_harmless(problem: RunProblem) -> bool:
     """Whether it is only to be known of."""
     return problem["kind"] == "race" and bool(problem.get("equal"))
+
+
+def _is_out_of_bounds(problem: RunProblem) -> bool:
+    return problem["kind"] == "out-of-bounds"
