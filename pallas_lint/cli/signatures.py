@@ -8,6 +8,7 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.worker.inputs import refusals
 from pallas_lint.probe.worker.inputs.arguments import examples
 from pallas_lint.syntax.literals import without_warnings
 
@@ -45,7 +46,7 @@ def misfit(spec: Spec, text: str) -> str | None:
     if first not in names:
         return f"there is no `{spec.function}` in it{_suggestion(first, names)}"
     found = names[first]
-    instance = None
+    is_method = bool(rest)
     if rest and isinstance(found, ast.ClassDef):
         members = _bound(found.body)
         if len(rest) > 1 or members is None or found.decorator_list:
@@ -53,21 +54,24 @@ def misfit(spec: Spec, text: str) -> str | None:
         if rest[0] not in members:
             unknown = found.bases or found.keywords
             return None if unknown else f"`{first}` has no `{rest[0]}`{_suggestion(rest[0], members)}"
-        found, instance = members[rest[0]], f"an instance of it, as in `it = {first}(...)`, and probe `it.{rest[0]}`"
+        found = members[rest[0]]
         if isinstance(found, _Function) and found.decorator_list:
             return None  # a static method takes no instance
     elif rest:
         return None
-    return _misfit_of(spec, found, instance) if isinstance(found, _Function) else None
+    launchers = [] if rest else refusals.launchers(tree, first)
+    if launchers and isinstance(found, _Function):
+        return refusals.kernel(first, launchers)
+    return _misfit_of(spec, found, is_method=is_method) if isinstance(found, _Function) else None
 
 
-def _misfit_of(spec: Spec, function: _Function, instance: str | None) -> str | None:
+def _misfit_of(spec: Spec, function: _Function, *, is_method: bool) -> str | None:
     if not all(_TRANSPARENT.fullmatch(_decorator(each)) for each in function.decorator_list):
         return None
     if isinstance(function, ast.AsyncFunctionDef):
-        return f"`{spec.function}` is async: probe a function that calls its kernels without `await`"
+        return refusals.asynchronous(spec.function)
     if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(function)):
-        return f"`{spec.function}` is a generator: probe a function that returns what its kernels give"
+        return refusals.generator(spec.function)
     if any(spec.quoted_types()):
         return None
     signature = _signature(function.args)
@@ -75,8 +79,8 @@ def _misfit_of(spec: Spec, function: _Function, instance: str | None) -> str | N
         signature.bind(*spec.arguments, **dict(spec.keywords))
     except TypeError as error:
         parameters = list(signature.parameters.values())
-        if instance is not None and parameters and str(error).endswith("required argument: " + repr(_last(parameters))):
-            return f"`{spec.function}` is a method: have the file make {instance}"
+        if is_method and parameters and str(error).endswith("required argument: " + repr(_last(parameters))):
+            return refusals.method(spec.function)
         unknown = [name for name, _ in spec.keywords if name not in signature.parameters]
         meant = _suggestion(unknown[0], signature.parameters) if unknown else ""
         bare = signature.replace(parameters=[each.replace(annotation=each.empty) for each in parameters])

@@ -62,7 +62,7 @@ def findings_of(
     if trouble is not None and result.trouble_task == "load":
         errors.append(_import_error(trouble, here, places))
     elif trouble is not None:
-        wrong = None if result.spec is None or result.launches else _call_error(result.spec, trouble)
+        wrong = None if result.spec is None or result.launches else _call_error(result.spec, trouble, places)
         if wrong is not None:
             errors.append(wrong)
         else:
@@ -102,8 +102,14 @@ def _import_error(trouble: Raised, here: str, places: Places) -> LintError:
     return LintError(shown, f"it cannot be imported: {trouble['type']}: {messages.sentence(trouble)}", line)
 
 
-def _call_error(spec: Spec, trouble: Raised) -> LintError | None:
+def _call_error(spec: Spec, trouble: Raised, places: Places) -> LintError | None:
     """What is wrong with the arguments that the function was called with; None where nothing is."""
+    at = next(iter(trouble["places"]), None)
+    own = at is not None and at.get("function") == spec.function.rpartition(".")[2]
+    does = messages.done_in_kernels(trouble, places.text(at)) if own or not trouble.get("in_launch", True) else None
+    if does is not None:
+        message = f"`{spec.function}` {does}: if it is a kernel, probe the function that launches it"
+        return LintError(places.shown(at["file"]) if at else spec.file, message, at["line"] if at else spec.line)
     quoted = next(spec.quoted_types(), None)
     if quoted is not None and trouble["type"] in ("TypeError", "AttributeError", "Misfit"):
         return LintError(
@@ -305,12 +311,22 @@ class _Launch(_Around):
         if "race" in self.explained:
             return
         sides = problem["sides"]
-        what = ": " + " and ".join(f"a {side['access']} in line {side['line']}" for side in sides) if sides else ""
+        what = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in sides))
+        if problem.get("equal"):
+            yield self.placed(
+                problem["places"],
+                "PAL905",
+                Severity.INFO,
+                f"blocks or warpgroups that run at the same time share a place ({what}), which is right only if all "
+                "write the same",
+                "in the interpreter they write the same values",
+            )
+            return
         yield self.placed(
             problem["places"],
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
-            f"two accesses of one buffer race{what}",
+            f"two accesses of one buffer race{f': {what}' if what else ''}",
             reasons.on_random_values(problem.get("hangs_on", []))
             or "wait for the copy, or for a semaphore, between them",
         )

@@ -219,6 +219,9 @@ KNOWN: Sequence[Known] = (
 # Rules about a kernel's definition, which jax notices at the launch.
 ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
 
+# What only the references that a kernel gets can do, of arrays; what only the steps of a grid can ask.
+_ASSIGNED = re.compile(r"JAX arrays are immutable|object does not support item assignment")
+_GRID = re.compile(r"\b(?:program_id|num_programs)\b")
 # What jax calls things within itself, and how its users would.
 _INTERNALS = (
     (re.compile(r"\(?(?:Host|Device|Shared)?AllocationKey\((?:[^()]|\([^()]{0,300}\)){0,300}\)\)?"), "a buffer"),
@@ -257,6 +260,14 @@ def understand(problem: Raised, stage: str) -> Known | None:
         if counts and any(re.search(pattern, text) for pattern in known.patterns):
             return known
     return None
+
+
+def done_in_kernels(problem: Raised, line: str) -> str | None:
+    """What failed in this line because no launch is around it, in words; None for anything else."""
+    if _ASSIGNED.search(problem["message"]):
+        return "assigns to elements of an array, which only refs allow"
+    asked = _GRID.search(line) if problem["type"] == "AssertionError" and not problem["message"].strip() else None
+    return f"asks for `{asked[0]}` where there is no grid" if asked else None
 
 
 # A compiler's numbers of bytes: what was asked for, and what there is.

@@ -49,6 +49,10 @@ class Places:
         begin = len(text) - len(text.lstrip()) + 1
         return Span(shown, Position(number, begin), Position(number, max(len(text.rstrip()) + 1, begin + 1)))
 
+    def text(self, place: Place | None) -> str:
+        """The line of a place."""
+        return "" if place is None else self.line(self.shown(place["file"]), place["line"]) or ""
+
     def shown(self, file: str) -> str:
         try:
             return Path(file).relative_to(self.cwd).as_posix()

@@ -210,9 +210,13 @@ class Side(Spot):
     column: int
 
 
-class Race(Said, _OnValues):
+class _Race(Said):
     kind: Literal["race"]
     sides: list[Side]
+
+
+class Race(_Race, _OnValues, total=False):
+    equal: bool  # whether both write the same values
 
 
 class Checked(Said, _OnValues):

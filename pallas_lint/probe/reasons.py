@@ -33,7 +33,7 @@ def causes(launch: LaunchResult) -> dict[str, str]:
         elif problem["kind"] == "revisited" and is_added_to(launch, problem["operand"]):
             found["revisited"] = "PAL403"
     for seen in launch.of_running:
-        if seen["kind"] in ("race", "protocol"):
+        if seen["kind"] == "protocol" or (seen["kind"] == "race" and not seen.get("equal")):
             found["raced"] = "PAL905"  # what is read too early is NaN there
         elif seen["kind"] == "out-of-bounds":
             found["outside"] = "PAL412"

@@ -36,9 +36,9 @@ def render(report: Report) -> Iterator[str]:
 
 def findings(report: Report) -> Iterator[str]:
     """Each finding as a paragraph."""
-    alike: dict[tuple[str, ...], list[Finding]] = {}
+    alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
-        alike.setdefault((finding.span.path, finding.code, finding.message), []).append(finding)
+        alike.setdefault((finding.span.path, finding.code, finding.severity, finding.message), []).append(finding)
     for same in alike.values():
         shown = same if len(same) < MOST_ALIKE else same[:1]
         for finding in shown:

@@ -35,7 +35,7 @@ class RevisitNotConsecutive(Rule):
 
     Make the axis that the output's index map ignores the last one of the grid (the last ones, if there are several),
     so that all visits of a block follow each other. Where the order has to stay, sum up in a scratch buffer that holds
-    all blocks, or from jax 0.9 on give the spec `pipeline_mode=pl.Buffered(2, revisit=pl.RevisitMode.ANY)` where that
+    all blocks, or from jax 0.9 on give the spec `pipeline_mode=pl.Buffered(1, revisit=pl.RevisitMode.ANY)` where that
     is available.
 
     ## Known limits

@@ -100,7 +100,7 @@ def test_where_it_is_silent() -> None:
     assert lint(wrong, target="tpu", select="PAL403")
     assert not lint(wrong, target="triton", select="PAL403")
     revisit = wrong.replace(
-        "(j * 4 + k, 0))", "(j * 4 + k, 0), pipeline_mode=pl.Buffered(2, revisit=pl.RevisitMode.ANY))"
+        "(j * 4 + k, 0))", "(j * 4 + k, 0), pipeline_mode=pl.Buffered(1, revisit=pl.RevisitMode.ANY))"
     )
     assert revisit != wrong and not lint(revisit, target="tpu", select="PAL403")
     anywhere = wrong.replace("(j * 4 + k, 0))", "(j * 4 + k, 0), memory_space=pltpu.ANY)")

@@ -8,7 +8,16 @@ from typing import Literal, TypedDict
 from ..cost.causes import Place
 
 VerdictKind = Literal[
-    "deadlock", "device-race", "unfinished", "left-over", "outside", "past-end", "too-early", "overrun", "unfenced"
+    "deadlock",
+    "device-race",
+    "alike",
+    "unfinished",
+    "left-over",
+    "outside",
+    "past-end",
+    "too-early",
+    "overrun",
+    "unfenced",
 ]
 
 
@@ -58,6 +67,7 @@ class NotANumber(_NotANumber, total=False):
     places: list[Place]  # where that is read first
     hangs_on: list[str]  # made-up operands on other values of which it is gone
     out_of_order: bool  # not where one core goes through the grid in order
+    steered: list[str]  # operands whose values decide what of the output is written
     lost: str | None  # the block of an input that no result depends on even there
 
 

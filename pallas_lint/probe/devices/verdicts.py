@@ -259,9 +259,9 @@ class _Court(Runs):
         told = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
             told.append(chart.row(self.lines, other.moment, "too early"))
-        return Verdict(
-            "device-race", message, places, sure and not alike and not _often_harmless(first, one, other), told
-        )
+        if alike:
+            return Verdict("alike", message, places, False, told)
+        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), told)
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ def unfenced(runs: Runs) -> Iterator[Verdict]:
             fences[moment[0], event.space].append(moment[1])
     seen: set[object] = set()
     for moment, event in runs.lines if writes else ():
-        if not isinstance(event, Copy):
+        if not isinstance(event, Copy) or not event.on_gpu:  # a TPU's copies see what was written to its SMEM before
             continue
         for region in event.reads:
             write = _last_write(runs, writes.get((region.home, region.buffer), []), region, moment)

@@ -21,6 +21,9 @@ _FINDINGS = {
     "device-race": (
         "PAL911", Severity.ERROR, Severity.WARNING, "wait for the copy, or signal who may go on, between the two",
     ),
+    "alike": (
+        "PAL911", Severity.WARNING, Severity.WARNING, "let one of them write, or signal who may go on, between the two",
+    ),
     "unfinished": (
         "PAL911", Severity.ERROR, Severity.WARNING,
         "wait for both ends of a copy before the kernel ends: `wait_send` and `wait_recv`, or `wait`",
@@ -72,6 +75,10 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         backend = launch.facts["backend"] or "tpu"
         if backend == "mosaic_gpu":
             advice = _ON_GPU.get(problem["kind"], advice)
+        equal = _values_are_equal(launch) if problem["kind"] == "alike" else None
+        if equal is not None:
+            severity = Severity.INFO if equal else Severity.ERROR
+            advice = f"in the interpreter both write {'the same values' if equal else 'different values'}"
         if guessed and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
         finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend=backend)
@@ -84,13 +91,19 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         yield evolve(finding, related=(*more, *finding.related))
 
 
+def _values_are_equal(launch: LaunchResult) -> bool | None:
+    """Whether writes that race in the interpreter write the same there, all of them; None where none race."""
+    seen = [bool(problem.get("equal")) for problem in launch.of_running if problem["kind"] == "race"]
+    return all(seen) if seen else None
+
+
 def explains(launch: LaunchResult) -> dict[str, str]:
     """What of an interpreter's findings has its cause in these: `*` (what is NaN) and `race`, with the cause's code."""
     found: dict[str, str] = {}
     for problem in problems(launch):
         if problem["kind"] in ("device-race", "unfinished"):
             found.setdefault("*", code_of(launch, problem))  # what is read too early is NaN there
-        if problem["kind"] in ("device-race", "deadlock", "overrun", "unfinished", "unfenced"):
+        if problem["kind"] in ("device-race", "alike", "deadlock", "overrun", "unfinished", "unfenced"):
             found.setdefault("race", code_of(launch, problem))
     return found
 

@@ -27,6 +27,11 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
         return _placed(problem, launch, around, Severity.INFO, hangs_on)
     if problem.get("reaches") is False or (guessed and not whatever_is_given):
         return _placed(problem, launch, around, Severity.INFO, guessed or "the function returns nothing of it")
+    steered = problem.get("steered")
+    if steered and not problem.get("memory"):
+        names = " and ".join(f"`{name}`" for name in steered)
+        advice = f"the values of {names} decide what is written: right where nobody reads the rest"
+        return _placed(problem, launch, around, Severity.INFO, advice)
     if problem.get("out_of_order"):
         return _out_of_order(problem, launch, around, guessed)
     if ragged and problem["origin"] == "uninitialised" and not problem.get("memory"):

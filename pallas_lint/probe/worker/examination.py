@@ -326,6 +326,11 @@ class _Examination:
             found, how = on_devices.examine(self.launch, together)
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
+        if self.launch.subcores > 1:  # what the others write is not there: what one of them does wrong is
+            outside = [*filter(_is_out_of_bounds, found)]
+            if not outside:
+                raise devices.Missing(interpret.one_subcore(self.launch))
+            return {"ok": False, "problems": [*outside], "detail": how}
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] != "unknown" for problem in nan) and self.whole is not None:
             reaches = self.whole()
@@ -335,7 +340,7 @@ class _Examination:
             found = [problem for problem in found if not self._of_other_operands(problem)]
         nan = [problem for problem in found if problem["kind"] == "nan"]
         self.computed = any(problem["origin"] != "uninitialised" for problem in nan)
-        return {"ok": not found, "problems": [*found], "detail": how}
+        return {"ok": all(map(_is_harmless, found)), "problems": [*found], "detail": how}
 
     def _interpreted(self) -> tuple[list[RunProblem], str]:
         return interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
@@ -434,3 +439,12 @@ class _Examination:
         needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
         limit = memory.limit(target.device, self.launch)
         return {"kind": "memory", "limit": limit, **needed} if needed is not None and needed["bytes"] > limit else None
+
+
+def _is_harmless(problem: RunProblem) -> bool:
+    """Whether it is only to be known of."""
+    return problem["kind"] == "race" and bool(problem.get("equal"))
+
+
+def _is_out_of_bounds(problem: RunProblem) -> bool:
+    return problem["kind"] == "out-of-bounds"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import inspect
+import linecache
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
 from . import answers, devices, environment
 from .budget import Budget
 from .examination import SPARSE, examine
-from .inputs import arguments, placements, unsaved
+from .inputs import arguments, placements, refusals, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
@@ -233,6 +233,8 @@ class _Job:
         launch = describe(record)
         if launch.scatters:
             raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
+        if launch.subcores > 1:
+            raise devices.Missing(interpret.one_subcore(launch))
         return changes(launch)
 
     def _task(self, name: str, work: Callable[[], T]) -> T | None:
@@ -249,9 +251,10 @@ class _Job:
             owner, value = value, getattr(value, part)
         if not callable(value):
             raise TypeError(f"{self.request['function']} is not a function")
-        why = _not_to_be_traced(owner, value)
+        text = "".join(linecache.getlines(os.path.abspath(self.request["file"])))
+        why = refusals.refusal(self.request["function"], owner, value, text)
         if why is not None:
-            raise NotThere(f"`{self.request['function']}` {why}")
+            raise NotThere(why)
         import jax
 
         jax.config.update("jax_traceback_filtering", "off")
@@ -346,21 +349,6 @@ class _Job:
             jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self.shardings[at]) if at in self.shardings else leaf
             for at, leaf in enumerate(leaves)
         ]
-
-
-def _not_to_be_traced(owner: Any, function: Any) -> str | None:
-    """Why jax cannot trace a function by calling it, if that is so. `owner`: the module or class that it is in."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return "is async: name a function that returns arrays"
-    if inspect.isgeneratorfunction(function):
-        return "is a generator: name a function that returns arrays"
-    if (
-        inspect.isclass(owner)
-        and inspect.isfunction(function)
-        and next(iter(inspect.signature(function).parameters), "") == "self"
-    ):
-        return "needs an instance: name the method of one, as `layer.apply` where `layer = Layer()`"
-    return None
 
 
 def _is_tpu(target: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...protocol import Place
 from ..inputs import arguments
-from . import locate
+from . import locate, names
 from .recorder import Record
 
 DimensionKind = Literal["blocked", "squeezed", "element"]
@@ -43,6 +44,12 @@ class Operand:
     def whole(self) -> bool:
         """Whether the one block is the array."""
         return self.block is None or [size for _, size in self.block] == list(self.shape)
+
+    @property
+    def fetched_again(self) -> bool:
+        """Whether the pipeline fetches what an output's block holds when it comes back to it (`RevisitMode.ANY`)."""
+        mode = getattr(self.mapping, "pipeline_mode", None)
+        return getattr(getattr(mode, "revisit", None), "name", "") == "ANY"
 
 
 @dataclass
@@ -85,8 +92,18 @@ class Launch:
     @property
     def sparse(self) -> bool:
         """Whether it runs on SparseCores."""
+        return any("Subcore" in type(mesh).__name__ for mesh in self._meshes)
+
+    @property
+    def subcores(self) -> int:
+        """How many of its SparseCores' subcores run it; jax's interpreter knows of one."""
+        meshes = [mesh for mesh in self._meshes if "Subcore" in type(mesh).__name__]
+        return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
+
+    @property
+    def _meshes(self) -> list[Any]:
         meshes = (self.record.params.get("mesh"), *(self.record.params.get("meshes") or ()))
-        return any("Subcore" in type(mesh).__name__ for mesh in meshes)
+        return [mesh for mesh in meshes if mesh is not None]
 
     @property
     def copies(self) -> bool:
@@ -195,19 +212,27 @@ def _grid(values: list[Any], mapping: Any) -> tuple[int, ...] | None:
 
 def _kernel(params: dict[str, Any]) -> tuple[str, Place | None]:
     """The kernel's name and where it is defined."""
-    text = str(params.get("name_and_src_info") or "")
     jaxpr = params.get("jaxpr") or next(iter(params.get("jaxprs") or ()), None)
+    name, place = _defined(str(params.get("name_and_src_info") or "") or _source(jaxpr))
+    if place is None and "jaxprs" in params:  # jax's own wrapper, in which scopes make the kernel's scratch
+        outer: Any = getattr(jaxpr, "jaxpr", jaxpr)
+        inner = [each for scope in outer.eqns if str(scope.primitive) == "run_scoped" for each in jaxprs_in(scope)]
+        place = next((_defined(_source(each))[1] for each in inner), None)
+    return (params.get("name") or name or "kernel"), place
+
+
+def _source(jaxpr: Any) -> str:
+    """The name and the place of the function that a jaxpr was made of: "kernel at file.py:3"."""
     debug = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
-    if not text:
-        text = str(getattr(debug, "func_src_info", None) or "")
+    return str(getattr(debug, "func_src_info", None) or "")
+
+
+def _defined(text: str) -> tuple[str, Place | None]:
     name, mark, where = text.rpartition(" at ")
     file, _, line = where.rpartition(":")
-    place: Place | None = None
     if not mark or not line.isdecimal():
-        name = text
-    elif locate.is_users(file):
-        place = {"file": file, "line": int(line), "column": None}
-    return (params.get("name") or name or "kernel"), place
+        return text, None
+    return name, {"file": file, "line": int(line), "column": None} if locate.is_users(file) else None
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
@@ -245,50 +270,53 @@ def kernel_jaxpr(params: dict[str, Any]) -> Any:
 
 def _names(params: dict[str, Any]) -> list[str]:
     debug = getattr(kernel_jaxpr(params), "debug_info", None)
-    names = getattr(debug, "arg_names", None) or ()
-    return [str(name) for name in names]
+    told = [str(name) for name in getattr(debug, "arg_names", None) or ()]
+    variables = getattr(kernel_jaxpr(params), "invars", ())
+    return [names.readable(name, var.aval) for name, var in zip(told, variables)]
 
 
 def _operands(record: Record, mapping: Any) -> list[Operand]:
     params, avals = record.params, record.avals
     dynamic, prefetch = mapping.num_dynamic_grid_bounds, mapping.num_index_operands
-    names = _names(params)
+    told = _names(params)
     refs = [var.aval for var in kernel_jaxpr(params).invars]
     found: list[Operand] = []
     for at in range(prefetch):
         aval = avals[dynamic + at]
-        found.append(_operand(_name(names, len(found), f"prefetch {at}"), "prefetch", aval, at, space="smem"))
+        found.append(_operand(_name(told, len(found), f"prefetch {at}"), "prefetch", aval, at, space="smem"))
     for at, block in enumerate(mapping.block_mappings):
         role: Literal["in", "out"] = "in" if at < mapping.num_inputs else "out"
         array = getattr(block, "array_aval", None) or block.array_shape_dtype
         origin = str(getattr(block, "origin", ""))
         index = at if role == "in" else at - mapping.num_inputs
-        operand = _operand(_name(names, len(found), origin or f"{role} {index}"), role, array, index)
+        operand = _operand(_name(told, len(found), origin or f"{role} {index}"), role, array, index)
         operand.block = dimensions(block)
         operand.memory_space = _space(getattr(block, "transformed_block_aval", None))
         operand.mapping = block
         found.append(operand)
     for at, aval in enumerate(refs[len(found) :]):
-        name = _name(names, len(found), f"scratch {at}")
+        name = _name(told, len(found), f"scratch {at}")
         found.append(_operand(name, "scratch", aval, at, space=_space(aval)))
     return found
 
 
 def _plain_operands(record: Record) -> list[Operand]:
     """The operands of a launch that has no blocks: `pl.kernel`, `core_map`."""
-    found = [
-        _operand(f"argument {at}", "in", aval, at, space=_space(aval))
-        for at, aval in enumerate(record.avals)
-        if hasattr(aval, "shape")
-    ]
+    arrays = [(at, aval) for at, aval in enumerate(record.avals) if hasattr(aval, "shape")]
     outs = record.params.get("out_avals") or ()
-    return found + [_operand(f"output {at}", "out", aval, at, space="any") for at, aval in enumerate(outs)]
+    told = names.parameters(_kernel(record.params)[1], len(arrays) + len(outs))
+    found = [
+        _operand(_name(told, number, f"argument {at}"), "in", aval, at, space=_space(aval))
+        for number, (at, aval) in enumerate(arrays)
+    ]
+    return found + [
+        _operand(_name(told, len(arrays) + at, f"output {at}"), "out", aval, at, space="any")
+        for at, aval in enumerate(outs)
+    ]
 
 
-def _name(names: list[str], at: int, otherwise: str) -> str:
-    name = names[at] if at < len(names) else ""
-    # jax makes up "args[1]" and "refs[2]" where the kernel takes *refs.
-    return name or otherwise
+def _name(told: list[str], at: int, otherwise: str) -> str:
+    return (told[at] if at < len(told) else "") or otherwise
 
 
 def _operand(name: str, role: Any, aval: Any, index: int, space: str | None = None) -> Operand:

@@ -13,23 +13,23 @@ from typing import Any
 from ..inputs import arguments
 from ..launches.launch import Launch
 
-_SECONDS = 8.0  # for all runs on other values, each of which compiles the interpreted kernel again
+_SECONDS = 8.0  # of CPU time, for all runs on other values, each of which compiles the interpreted kernel again
 _SMALL, _LARGE = 2.0**-10, (2.0, 8.0)
 
 
 def causes(launch: Launch, values: list[Any], fails: Callable[[list[Any]], bool | None], kinds: str) -> list[str]:
     """The names of the made-up operands on whose `values` a fault hangs; none where it stays on all that are tried.
 
+    Where there is no time to try all, it may hang on those that are left.
+
     `fails` tells whether the fault is there on other values, None where that cannot be told. `kinds`: of the operands
     that are filled otherwise, "b" for booleans, "i" for integers, "f" for floating-point numbers.
     """
-    begun = time.perf_counter()
+    begun = time.process_time()
     for kind in kinds:
         chosen = [at for at in made_up(launch) if _kind(launch.record.avals[at]) == kind]
         for filled in _FILLINGS[kind](launch, values, chosen) if chosen else ():
-            if time.perf_counter() - begun > _SECONDS:
-                return []
-            if fails(filled) is False:
+            if time.process_time() - begun > _SECONDS or fails(filled) is False:
                 return list(dict.fromkeys(map(launch.input_name, chosen)))
     return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -85,6 +86,90 @@ def reads_before_copies() -> Iterator[None]:
         yield
     finally:
         task.post_read, state.check_write = copy, check_write
+
+
+class _Write(tuple[Any, ...]):
+    """A write as the interpreter notes it, and what tells the values and the place of it from others."""
+
+    values: bytes | None = None
+
+
+@contextlib.contextmanager
+def equal_writes(told: list[str]) -> Iterator[None]:
+    """Context in which two writes of the same values to the same place do not race: whichever is first, they are there.
+
+    What is so is `told` as races are.
+    """
+    callbacks = environment.optional(f"{_INTERNALS}.gpu_callbacks")
+    memory = environment.found(environment.optional(f"{_INTERNALS}.shared_memory"), "GPUSharedMemory")
+    tasks = [environment.found(callbacks, f"AsyncCopy{ends}Task") for ends in ("SmemToGmem", "GmemToSmem")]
+    state = environment.found(environment.optional(f"{_INTERNALS}.race_detection_state"), "GPURaceDetectionState")
+    if memory is None or state is None or None in tasks:
+        yield
+        return
+    check, get, swap = state.check_write, memory.get_buffer_content, memory.swap_buffer_content
+    copies = [(task, task.post_read) for task in tasks]
+    here, alone = threading.local(), threading.Lock()
+
+    def read(self: Any, *arguments: Any, **named: Any) -> Any:
+        found = get(self, *arguments, **named)
+        here.read = found[0]
+        return found
+
+    def swapped(self: Any, key: Any, access: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        here.written = value, mask
+        return swap(self, key, access, value, mask, *rest, **named)
+
+    def copied(original: Any) -> Any:
+        def post_read(self: Any, *arguments: Any) -> None:
+            here.written = here.read, None
+            original(self, *arguments)
+
+        return post_read
+
+    def checked(self: Any, thread: Any, clock: Any, buffer: Any, where: Any, *rest: Any, **named: Any) -> None:
+        values = _fingerprint(where, *here.__dict__.pop("written", (None, None)))
+        with alone:
+            with self.lock:
+                equal: list[Any] = []
+                others: list[Any] = []
+                for write in self.writes[buffer]:
+                    alike = values is not None and getattr(write, "values", None) == values
+                    (equal if alike and not write[1].ordered(clock) else others).append(write)
+                self.writes[buffer] = others
+            try:
+                check(self, thread, clock, buffer, where, *rest, **named)
+            finally:
+                with self.lock:
+                    mine = _Write(self.writes[buffer][-1])
+                    mine.values = values
+                    self.writes[buffer] = [*equal, *self.writes[buffer][:-1], mine]
+            for write in equal:
+                sides = (f"  write of {buffer}[{side[2]}] from {side[0]}, {side[3]}" for side in (mine, write))
+                told.append("\n".join(("RACE DETECTED", *sides)))
+
+    memory.get_buffer_content, memory.swap_buffer_content, state.check_write = read, swapped, checked
+    for task, original in copies:
+        task.post_read = copied(original)
+    try:
+        yield
+    finally:
+        memory.get_buffer_content, memory.swap_buffer_content, state.check_write = get, swap, check
+        for task, original in copies:
+            task.post_read = original
+
+
+def _fingerprint(where: Any, value: Any, mask: Any) -> bytes | None:
+    """What is the same of writes of the same values to the same place; None of one whose values are not known."""
+    import numpy as np
+
+    if value is None:
+        return None
+    parts = [np.asarray(value)] + ([] if mask is None else [np.asarray(mask)])
+    found = hashlib.blake2b(repr([where.range, *((part.shape, part.dtype) for part in parts)]).encode())
+    for part in parts:
+        found.update(part.tobytes())
+    return found.digest()
 
 
 def by_axis_index(launch: Launch) -> dict[str, Any]:

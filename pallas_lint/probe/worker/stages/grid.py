@@ -174,7 +174,7 @@ class Grid:
                      "first": self.point(one), "second": self.point(two)}
                 )  # fmt: skip
         runs = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
-        if visited < len(runs):
+        if visited < len(runs) and not operand.fetched_again:
             block = int(np.unique(runs, return_counts=True)[1].argmax())
             visits = np.flatnonzero(keys == block)
             gap = int(np.argmax(np.diff(visits) > 1))

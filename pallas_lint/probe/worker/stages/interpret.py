@@ -14,7 +14,7 @@ from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Rais
 from .. import devices, environment
 from ..launches import boundary, locate
 from ..launches.launch import Launch
-from ..uninitialised import filling, lost, reads
+from ..uninitialised import filling, lost, reads, steered
 from . import fillings, gpu_interpreter, quick_compiles
 
 _MOST_BYTES = 16 << 30  # of operands and results
@@ -30,6 +30,7 @@ _PROTOCOL = re.compile(
     re.IGNORECASE,
 )
 _ITS_OWN_NAMES = re.compile(r"^\w+Error: |(?<=arrier) \d{4,}| on thread \w+\([^()]*\)")
+_REVISITED = re.compile(r"Revisited block [^\n]{0,200}? of output (\d+)")
 _RACE = re.compile(r"(?:RACE DETECTED|\bRaces? (?:was |were )?detected)\n?(.*)", re.DOTALL)
 
 
@@ -154,14 +155,16 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
         gpu = gpu_interpreter.parameters()
         if gpu is None:
             raise devices.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
-        with gpu_interpreter.reads_before_copies():
+        equal: list[str] = []
+        with gpu_interpreter.reads_before_copies(), gpu_interpreter.equal_writes(equal):
             found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
-        return _judged(found, "GPU interpreter")
+        found, how = _judged(found, "GPU interpreter")
+        return [*found, *_harmless(equal)], how
     if not plain and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
             found = _with_interpreter(launch, values, made)
-            refusal = _refusal(found)
+            refusal = _refusal(found) or _unfounded(launch, found)
             if refusal is None or launch.record.kind != "pallas_call":
                 return _judged(found, "TPU interpreter")
             # It has limits that interpret=True has not.
@@ -199,12 +202,28 @@ def _refusal(found: list[RunProblem]) -> Raised | None:
     return next((problem for problem in found if problem["kind"] == "raised"), None)
 
 
+def _unfounded(launch: Launch, found: list[RunProblem]) -> Raised | None:
+    """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it knows no modes."""
+    outs = [each for each in launch.operands if each.role == "out"]
+    for problem in found:
+        output = _REVISITED.search(problem["message"]) if problem["kind"] == "revisited" else None
+        if output is not None and outs[int(output[1])].fetched_again:
+            message = f"it knows no RevisitMode.ANY, which `{outs[int(output[1])].name}` has"
+            return {"kind": "raised", "type": "ValueError", "message": message, "places": []}
+    return None
+
+
 def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     """What an interpreter cannot run is not the kernel's fault: lowering says whether the kernel is wrong."""
     refusal = _refusal(found)
     if refusal is not None and len(found) == 1:
         raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {first_line(refusal['message'])}")
     return [problem for problem in found if problem["kind"] != "raised"], how
+
+
+def one_subcore(launch: Launch) -> str:
+    """Why the results of a kernel on SparseCores are not judged."""
+    return f"jax's interpreter runs one of the {launch.subcores} subcores: what the others write is not there"
 
 
 def first_line(message: str) -> str:
@@ -316,6 +335,15 @@ def races(text: str) -> list[Race]:
     return [{"kind": "race", "message": match[1].strip()[:2_000], "places": places, "sides": sides[:2]}]
 
 
+def _harmless(texts: list[str]) -> list[Race]:
+    """Races of writes of the same values, one for each pair of places."""
+    found: dict[str, Race] = {}
+    for text in texts:
+        for race in races(text):
+            found.setdefault(str(race["sides"]), {**race, "equal": True})
+    return [*found.values()]
+
+
 def reset() -> None:
     """The interpreter keeps state between runs, and after an exception a broken one."""
     tpu = environment.optional("jax.experimental.pallas.tpu")
@@ -368,6 +396,7 @@ def _not_a_number(
     if origin == "uninitialised":
         _name_memory(launch, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
         _in_grid_order(launch, values, at, problem, wrong)
+        problem["steered"] = steered.outputs(launch).get(problem["operand"], [])
     return problem
 
 
@@ -511,10 +540,9 @@ def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
     """The results where memory that nobody wrote holds zeros instead of NaN; None where that cannot be had."""
     params = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
     if params is not None:
-        try:
+        with contextlib.suppress(Exception):  # it refuses what interpret=True runs
             return run(launch, values, params)
-        finally:
-            reset()
+        reset()
     try:
         with filling.zeros_in_interpret_mode():
             return run(launch, values)

@@ -95,7 +95,7 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "signal", to))
-    else:
+    elif amount:
         run.tell(Signal(place, run.step, part(ref, transforms, place).semaphore(place, to), int(amount)))
     return []
 
@@ -107,7 +107,8 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if isinstance(amount, Unknown):
         raise Unmodelled("how much is waited for hangs on data", place, amount)
     takes = not more or more[0] is None or isinstance(more[0], Unknown) or bool(more[0])
-    run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
+    if amount:
+        run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
     return []
 
 
@@ -151,6 +152,8 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         raise Unmodelled("a copy that adds to what is there", place)
     if received is None:
         raise Unmodelled("a copy without a semaphore", place)
+    if not source.bytes:  # nothing is read, written or signalled
+        return []
     to = _line(run, device, None, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.tell(Astray(place, run.step, "copy", to))
@@ -178,7 +181,8 @@ def _wait_for_copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]
     if semaphore is None:
         raise Unmodelled("a wait for a copy without a semaphore", place)
     # It counts the bytes of the reference in the place of the destination, as jax's interpreter does.
-    run.tell(Wait(place, run.step, semaphore.semaphore(place), target.bytes))
+    if target.bytes:
+        run.tell(Wait(place, run.step, semaphore.semaphore(place), target.bytes))
     return []
 
 

@@ -121,7 +121,9 @@ def _unroll(run: Unroller, launch: Launch) -> None:
 
 def _plain(launch: Launch, jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
     """The memory behind references that come without blocks, those to operands first; plain values are unknown."""
-    names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
+    told = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
+    operands = [operand.name for operand in launch.operands]
+    names = operands if launch.kernel_place is not None and len(operands) == len(variables) else told
     named = len(names) == len(variables)
     values = launch.record.values_on(tuple(run.coordinates.values()) if run.work is None else ())
     written = _written(launch, jaxpr) if run.work is not None else set()

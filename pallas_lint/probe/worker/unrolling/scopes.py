@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from ...devices.events import Kind
+from ..launches.names import readable
 from .references import UNKNOWN, Buffer
 from .unroller import Home, Unroller, address
 
@@ -36,7 +37,8 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
 
 def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
     """The buffers that an operation makes for the jaxpr in it. Entered again, it has the memory that it had."""
-    names = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
+    told = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
+    names = [readable(name, var.aval) for name, var in zip(told, body.invars)]
     made, number = [], address(equation)
     run.entered[number] += 1
     for at, var in enumerate(body.invars):
