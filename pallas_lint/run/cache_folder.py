@@ -36,7 +36,7 @@ _KEY = "key"
 _KEY_SIZE = 32  # bytes
 _BYTE_CODE = "byte-code"  # of packages that probed code imports, in a tree as Python makes it
 _LAST_REMOVAL = "last-removal"
-_KINDS = frozenset({"lint", "calls", "probe"})  # of entries: a folder each
+_KINDS = frozenset({"lint", "calls", "probe", "events"})  # of entries: a folder each
 _PREFIXES = frozenset(f"{number:02x}" for number in range(256))  # entries lie in folders by their first two digits
 _ENTRY = re.compile(r"[0-9a-f]{30}")
 

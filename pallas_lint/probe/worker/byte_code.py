@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 from importlib.machinery import SourceFileLoader
+from typing import Any
 
 
 def keep_in(folder: str) -> None:
@@ -19,16 +20,17 @@ def keep_in(folder: str) -> None:
         return
     installed = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib"))
 
-    write = SourceFileLoader.set_data
+    loaders: Any = SourceFileLoader
+    write = loaders.set_data
 
-    def write_installed(loader: SourceFileLoader, path: str, data: bytes, *, _mode: int = 0o666) -> None:
+    def write_installed(loader: SourceFileLoader, path: str, data: Any, *, _mode: int = 0o666) -> None:
         # Not of the user's files: they may change twice within a second, which byte code does not tell.
         if os.path.realpath(loader.path).startswith(installed):
-            write(loader, path, data, _mode=_mode)  # type: ignore[call-arg]
+            write(loader, path, data, _mode=_mode)
 
     sys.pycache_prefix = folder
     sys.dont_write_bytecode = False
-    SourceFileLoader.set_data = write_installed  # type: ignore[method-assign]
+    loaders.set_data = write_installed
 
 
 def _has_byte_code(package: str, *names: str) -> bool:
