@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_lint.run.cache_folder import CacheFolder, ForeignFolder, cache_folder
+from pallas_lint.run.cache_folder import CacheFolder, ForeignFolder, byte_code_folder, cache_folder
 
 NAME, OTHER = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 
@@ -131,6 +131,24 @@ def test_links_lead_nowhere(project: Path, tmp_path: Path) -> None:
         assert cache.read(kind, NAME) is None
     assert cache.clear() == 1
     assert [each.name for each in outside.iterdir()] == [precious.name] and precious.read_text() == "precious"
+
+
+def test_byte_code_lies_beside_the_key_and_goes_with_the_rest(project: Path, caches: Path, tmp_path: Path) -> None:
+    folder = byte_code_folder(project)
+    assert folder == caches / "pallas-lint" / "byte-code"
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (caches, folder.parent, folder)} == {0o700}
+    compiled = folder / "lib" / "jax" / "core.pyc"
+    compiled.parent.mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "precious.pyc").write_bytes(b"")
+    (folder / "link").symlink_to(tmp_path / "outside")
+    compiled.write_bytes(b"")
+    (folder / "lib" / "other").write_bytes(b"")
+    assert made(project).clear() == 1
+    assert not compiled.exists() and (folder / "lib" / "other").exists()
+    assert (tmp_path / "outside" / "precious.pyc").exists()
+    folder.parent.chmod(0o777)
+    assert byte_code_folder(project) is None, "others can write there"
 
 
 @pytest.mark.usefixtures("caches")

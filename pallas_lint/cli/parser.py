@@ -238,6 +238,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for each function (120)")
     parser.add_argument("--memory-limit", type=_memory, metavar="N", help="bytes it may take, as in 4G (8G)")
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
     parser.add_argument(
         "--output-format", type=output_format, default="full", metavar="F", help="full, concise or json"
     )

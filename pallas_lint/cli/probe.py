@@ -26,6 +26,7 @@ from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
 from pallas_lint.report.wrapping import width_of
+from pallas_lint.run.cache_folder import own_cache
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.kept_events import KeptEvents
     from pallas_lint.probe.perf.baseline import Known
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
@@ -76,14 +78,24 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     if options.tune:
         return tune.run(options, wanted, python, conditions, cwd)
     try:
-        with Worker(python, cwd) as worker, progress.shown(quiet=options.quiet) as tell:
-            session = Session(worker, cwd, conditions, tell)
+        with Worker(python, cwd, not options.no_cache) as worker, progress.shown(cwd, quiet=options.quiet) as display:
+            session = Session(worker, cwd, conditions, display.say, display.show, kept=_kept(options, python, cwd))
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
     # One comment that cannot be read keeps no other function from being probed.
     errors = [LintError(each.file, each.reason, each.line) for each in unreadable]
     return _report(results, options, finder, cwd, errors, record)
+
+
+def _kept(options: argparse.Namespace, python: str, cwd: Path) -> KeptEvents | None:
+    """The answers of earlier runs, unless it matters what the machine does now."""
+    if options.no_cache or options.run or options.perf:
+        return None
+    from pallas_lint.probe.kept_events import KeptEvents
+
+    folder = own_cache(cwd)
+    return KeptEvents(folder, python, cwd) if folder is not None else None
 
 
 def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
@@ -244,7 +256,8 @@ def _report(
     if options.write_perf_baseline:
         errors += _write_record_of_costs(options.write_perf_baseline, results)
     launches = [launch for result in results for launch in result.launches]
-    stored_runs.store(cwd, results, found)
+    if not options.no_cache:
+        stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
     if options.promela:
         errors += promela_files.write(cwd / options.promela, results)
@@ -275,6 +288,8 @@ def _report(
         source_line=lines.line,
     )
     terminal.write(reports.render(options.output_format, report))
+    if options.verbose and not options.quiet and any(result.kept for result in results):
+        terminal.say("nothing has changed since an earlier run, whose results these are; --no-cache probes again")
     if options.perf and not options.quiet and not errors and not any(map(_is_told, launches)):
         terminal.say(
             "--perf: no launch is for a TPU, and of GPUs it is told what a kernel takes where jax's CUDA plugin and "

@@ -127,8 +127,9 @@ def probing(
         interpreter = find_python(cwd, python)
     except (specs.SpecError, InterpreterError) as error:
         raise UsageError(str(error)) from error
-    with Worker(interpreter, cwd) as worker, progress.shown() as tell:
+    with Worker(interpreter, cwd) as worker, progress.shown(cwd) as display:
         given = {str((cwd / source.path).resolve()): source.text for source in unsaved}
-        result = Probing(Session(worker, cwd, conditions, tell, given), settings, Lines(cwd, texts), wanted)
+        session = Session(worker, cwd, conditions, display.say, display.show, given)
+        result = Probing(session, settings, Lines(cwd, texts), wanted)
         result.probe(wanted)
         yield result

@@ -45,8 +45,9 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
         raise UsageError("--tune: name one function")
     choices = _choices(options.tune)
     known = better.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
-    with progress.shown(quiet=options.quiet) as tell:
-        tuning = Tuning(wanted[0], choices, python, cwd, conditions, tell, known.values if known is not None else {})
+    with progress.shown(cwd, quiet=options.quiet) as display:
+        values = known.values if known is not None else {}
+        tuning = Tuning(wanted[0], choices, python, cwd, conditions, display.say, values)
         if tuning.count > _MOST:
             raise UsageError(f"--tune: {tuning.count} choices, and at most {_MOST} are tried")
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.probe.protocol import ProtocolError, read_event
 from pallas_lint.records import define, field
+from pallas_lint.run.cache_folder import byte_code_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +32,14 @@ class WorkerError(RuntimeError):
 
 @define
 class Worker:
-    """One warm worker in the interpreter `python`; a request after its death starts another."""
+    """One warm worker in the interpreter `python`; a request after its death starts another.
+
+    `keeps`: whether it may keep byte code of installed packages in the user's own cache folder.
+    """
 
     python: str
     cwd: Path
+    keeps: bool = True
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def ask(self, request: Request) -> Iterator[Event]:
@@ -83,7 +88,7 @@ class Worker:
             return self._process
         try:
             self._process = subprocess.Popen(
-                [self.python, str(MAIN), "--guard"],
+                [self.python, str(MAIN), *self._byte_code(), "--guard"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -92,6 +97,11 @@ class Worker:
         except OSError as error:
             raise WorkerError(f"cannot start {self.python}: {error.strerror or error}") from error
         return self._process
+
+    def _byte_code(self) -> list[str]:
+        """The worker's option for where it is kept."""
+        folder = byte_code_folder(self.cwd) if self.keeps else None
+        return ["--byte-code", str(folder)] if folder is not None else []
 
     def stop(self) -> None:
         """End what is being asked, from another thread: whoever asks is told that the worker died."""

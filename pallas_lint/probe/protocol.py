@@ -96,6 +96,7 @@ class FunctionRequest(Function, DoneBefore, total=False):
     bisect: tuple[int, str]  # rather find the operation on which the compiler dies: launch, target
     variant: str  # rather compare its result with that of this text of its file
     alone: int  # rather run this launch on the device, once and in this very process
+    watched: bool  # tell what the answer rests on
 
 
 class Modules(TypedDict):
@@ -381,6 +382,16 @@ class Facts(TypedDict):
     causes: Causes | None  # where it is asked what it costs
 
 
+class RestsOn(TypedDict):
+    """What the answer rests on. `beyond`: what else it does, for which it cannot be given again unseen."""
+
+    event: Literal["rests"]
+    installed: list[str]  # files of packages, of Python's and of the system's
+    read: list[str]  # other files
+    searched: list[str]  # folders that modules were looked for in
+    beyond: str | None
+
+
 class Launch(Facts):
     event: Literal["launch"]
     launch: int
@@ -440,7 +451,7 @@ class Closing(TypedDict):
 
 
 Event = Union[  # noqa: UP007
-    Begin, TaskEnd, StageEnd, Parts, Files, Launch, LeftToCompile, Culprit, Died, Error, Closing
+    Begin, TaskEnd, StageEnd, Parts, Files, RestsOn, Launch, LeftToCompile, Culprit, Died, Error, Closing
 ]
 
 Emit = Callable[[Event], None]
@@ -449,8 +460,8 @@ Emit = Callable[[Event], None]
 
 
 _EVENTS: dict[str, type] = {
-    "begin": Begin, "parts": Parts, "files": Files, "launch": Launch, "compile": LeftToCompile, "culprit": Culprit,
-    "died": Died, "error": Error, "finished": Closing, "done": Closing,
+    "begin": Begin, "parts": Parts, "files": Files, "rests": RestsOn, "launch": Launch, "compile": LeftToCompile,
+    "culprit": Culprit, "died": Died, "error": Error, "finished": Closing, "done": Closing,
 }  # fmt: skip
 
 

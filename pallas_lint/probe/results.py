@@ -10,7 +10,7 @@ from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from pallas_lint.probe.cost.told import Cost
     from pallas_lint.probe.devices.told import Row
@@ -91,6 +91,11 @@ class LaunchResult:
     def stage(self, name: str, target: str | None = None) -> Stage | None:
         return next((each for each in self.stages if (each.stage, each.target) == (name, target)), None)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether stages are still to come."""
+        return any(self.stage(name, target) is None for name, target in self.facts.get("stages", ()))
+
     # Kinds are told apart within a stage.
 
     @property
@@ -124,6 +129,7 @@ class ProbeResult:
     compared: TaskEnd | None = None  # what the comparison with a reference came to
     culprit: Culprit | None = None  # of a bisection
     files: list[str] = field(factory=list)  # of the user's own, that were imported
+    kept: bool = False  # of an earlier run, not of this one
     modules: list[LeftToCompile] = field(factory=list)  # what is left to be compiled by another process
 
 
@@ -137,8 +143,14 @@ def judged_for(results: Iterable[ProbeResult]) -> list[str]:
     return [*sorted(targets), *sorted(versions)]
 
 
-def collect(spec: Spec | None, events: Iterable[Event], timeout: float, into: ProbeResult | None = None) -> ProbeResult:
-    """The result that a request's events make up; added to the result `into` of an earlier request where given."""
+def collect(
+    spec: Spec | None, events: Iterable[Event], timeout: float, into: ProbeResult | None = None,
+    ended: Callable[[ProbeResult], None] = lambda _: None,
+) -> ProbeResult:  # fmt: skip
+    """The result that a request's events make up; added to the result `into` of an earlier request where given.
+
+    `ended` is told of the result so far whenever a stage of a launch has ended.
+    """
     result = ProbeResult(spec) if into is None else into
     found: dict[int, LaunchResult] = dict(enumerate(result.launches))
     for event in events:
@@ -158,6 +170,8 @@ def collect(spec: Spec | None, events: Iterable[Event], timeout: float, into: Pr
         elif event["event"] == "end":
             if "launch" in event:
                 _stage_ended(event, found)
+                result.launches = [found[at] for at in sorted(found)]
+                ended(result)
             else:
                 _task_ended(event, result)
         elif event["event"] == "culprit":

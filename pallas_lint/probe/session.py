@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.config.layout import Layouts
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.kept_events import KeptEvents
     from pallas_lint.probe.protocol import Event, Function, FunctionRequest, Terms
     from pallas_lint.probe.specs import Spec
 
@@ -83,18 +85,25 @@ def stages_of(named: Sequence[str], skipped: Collection[str]) -> list[str]:
 
 @define
 class Session:
-    """A worker and the conditions under which it is asked. `progress` is told what is being done."""
+    """A worker and the conditions under which it is asked.
+
+    `progress` is told what is being done, `ended` whenever a stage of a launch has ended, with what is known by then.
+    """
 
     worker: Worker
     cwd: Path
     conditions: Conditions
     progress: Callable[[str], None] = field(default=lambda _: None)
+    ended: Callable[[ProbeResult], None] = field(default=lambda _: None)
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
+    kept: KeptEvents | None = None  # answers of earlier runs
 
     def probe(self, spec: Spec) -> ProbeResult:
         """One function's result; where a compiler crashed, with the operation that it died on."""
         request = self._request(spec)
-        result = self._collect(spec, request)
+        known = self.kept.find(request) if self.kept is not None else None
+        result = self._examined(spec, request) if known is None else collect(spec, known, self.conditions.timeout)
+        result.kept = known is not None
         complete(result.launches, f"not reached within `--timeout {self.conditions.timeout:g}`")
         for at, launch in enumerate(result.launches):
             for stage in launch.stages:
@@ -126,11 +135,24 @@ class Session:
         }
         return cast("FunctionRequest", function)
 
-    def _collect(self, spec: Spec, request: FunctionRequest) -> ProbeResult:
+    def _examined(self, spec: Spec, request: FunctionRequest) -> ProbeResult:
+        """The worker's answer, kept for later runs if it can be."""
+        if self.kept is None:
+            return self._collect(spec, request)
+        begun = time.time()
+        events: list[Event] = []
+        result = self._collect(spec, {**request, "watched": True}, events.append)
+        self.kept.keep(request, events, begun)
+        return result
+
+    def _collect(
+        self, spec: Spec, request: FunctionRequest, note: Callable[[Event], None] = lambda _: None
+    ) -> ProbeResult:
         def told() -> Iterator[Event]:
             for event in self.worker.ask(request):
                 if event["event"] == "begin":
                     self.progress(f"{spec.function}: {event['task']}")
+                note(event)
                 yield event
 
-        return collect(spec, told(), self.conditions.timeout)
+        return collect(spec, told(), self.conditions.timeout, ended=self.ended)

@@ -34,8 +34,9 @@ _TAG_TEXT = (
 )
 _KEY = "key"
 _KEY_SIZE = 32  # bytes
+_BYTE_CODE = "byte-code"  # of packages that probed code imports, in a tree as Python makes it
 _LAST_REMOVAL = "last-removal"
-_KINDS = frozenset({"lint", "calls", "probe"})  # of entries: a folder each
+_KINDS = frozenset({"lint", "calls", "probe", "events"})  # of entries: a folder each
 _PREFIXES = frozenset(f"{number:02x}" for number in range(256))  # entries lie in folders by their first two digits
 _ENTRY = re.compile(r"[0-9a-f]{30}")
 
@@ -93,8 +94,8 @@ class CacheFolder:
         try:
             root = self._root()
         except FileNotFoundError:
-            return 0
-        return _remove(root, older_than=None)
+            return self._remove_byte_code(None)
+        return _remove(root, older_than=None) + self._remove_byte_code(None)
 
     def remove_old(self) -> None:
         """Once a day: remove the entries that were written long ago, of files that are gone or never change."""
@@ -105,6 +106,15 @@ class CacheFolder:
             if last is None or last.st_mtime < now - _DAY:
                 files.write_in(Folder.open(self.path), _LAST_REMOVAL, b"")
                 _remove(root, older_than=now - _MAX_AGE)
+                self._remove_byte_code(now - _MAX_AGE)
+
+    def _remove_byte_code(self, older_than: float | None) -> int:
+        """The same with what lies beside the key. Raises OSError."""
+        try:
+            with Folder.open(self.own / _BYTE_CODE) as folder:
+                return _remove_compiled(folder, older_than)
+        except FileNotFoundError:
+            return 0
 
     def check(self) -> CacheFolder:
         """This folder, if it is ours, empty or still to be made. Raises ForeignFolder for any other."""
@@ -168,6 +178,19 @@ def _remove(root: Folder, older_than: float | None) -> int:
     return removed
 
 
+def _remove_compiled(folder: Folder, older_than: float | None) -> int:
+    """Remove byte code in and below a folder, all or what is older than a time; how many files. Raises OSError."""
+    removed = 0
+    for entry in list(folder.entries()):
+        if entry.is_dir(follow_symlinks=False):
+            with folder.subfolder(entry.name) as inner:
+                removed += _remove_compiled(inner, older_than)
+        elif ".pyc" in entry.name and (older_than is None or entry.stat(follow_symlinks=False).st_mtime < older_than):
+            folder.remove(entry.name)
+            removed += 1
+    return removed
+
+
 def _inner(folder: Folder, names: frozenset[str]) -> list[str]:
     """The folders in a folder, no links, that have one of these names."""
     return [entry.name for entry in folder.entries() if entry.name in names and entry.is_dir(follow_symlinks=False)]
@@ -202,6 +225,19 @@ def own_cache(project: Path) -> CacheFolder | None:
     with contextlib.suppress(ForeignFolder):
         return cache_folder(project)
     return None
+
+
+def byte_code_folder(project: Path) -> Path | None:
+    """The folder for byte code of packages that code in the folder `project` imports, made; None where none can be."""
+    own = _own_folder(project)
+    if own is None:
+        return None
+    try:
+        _make(own / _BYTE_CODE)
+        Folder.open(own / _BYTE_CODE).close()
+    except OSError:
+        return None
+    return own / _BYTE_CODE
 
 
 def _own_folder(project: Path) -> Path | None:

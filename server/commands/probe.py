@@ -17,7 +17,7 @@ from pallas_lint.config.options import TARGETS, OptionError
 from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.probe import specs
 from pallas_lint.probe.session import Conditions
-from pallas_lint.records import evolve
+from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,12 +159,40 @@ async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:
         cancelled.set()
         stopping.add(loop.create_task(ls.prober.stop(cancelled)))
 
+    shown = _Shown(ls, asked.judged.uri)
     async with Progress(ls, f"Probing {asked.spec.function}", cancellable=True) as progress:
         progress.on_cancel(stop)
-        answer = await ls.prober.run(asked, progress.say, cancelled)
-    if answer["launches"]:
-        await _show(ls, asked.judged.uri)
+        answer = await ls.prober.run(asked, progress.say, shown.again, cancelled)
+    await shown.finish(again=bool(answer["launches"]))
     return answer
+
+
+@define(eq=False)
+class _Shown:
+    """What the client shows of a document while a probe of it goes on."""
+
+    _ls: PallasServer
+    _uri: str
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+    _changed: bool = field(default=False, init=False)
+
+    def again(self) -> None:
+        """More is known: show it, once what is being shown is."""
+        self._changed = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._show())
+
+    async def _show(self) -> None:
+        while self._changed:
+            self._changed = False
+            await _show(self._ls, self._uri)
+
+    async def finish(self, *, again: bool) -> None:
+        """Show the last of it."""
+        if again:
+            self.again()
+        if self._task is not None:
+            await self._task
 
 
 async def _show(ls: PallasServer, uri: str) -> None:

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.folders import Folder
     from pallas_lint.server.workspace.judged import Judged
 
+    from pallas_lint.finding import Finding, LintError
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
 T = TypeVar("T")
 
+_AT_FIRST, _SHARE = 1.0, 0.1  # seconds and part of a probe's time that showing its stages may take
 _MOST_COSTS = 3  # that are told in a message
 IDLE = 600.0  # seconds after which a worker that nobody asks is ended
 _DOING = {
@@ -86,9 +88,12 @@ class Prober:
     _running: tuple[Worker, threading.Event] | None = field(default=None, init=False)
     _idle: asyncio.TimerHandle | None = field(default=None, init=False)
 
-    async def run(self, asked: Asked, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
+    async def run(
+        self, asked: Asked, tell: Callable[[str], None], known: Callable[[], None], cancelled: threading.Event
+    ) -> dict[str, Any]:
         """Probe, keep what is found, and return the answer to the client; raises Failed.
 
+        `tell` is told what is being done; `known` is called whenever more is known of the function and kept.
         Once `cancelled` is set the worker is ended; so it is where this very call is cancelled.
         """
         loop = asyncio.get_running_loop()
@@ -104,7 +109,11 @@ class Prober:
             def say(text: str) -> None:
                 loop.call_soon_threadsafe(tell, text)
 
-            done = asyncio.ensure_future(on_own_thread(lambda: _answered(asked, self._answers, worker, say, cancelled)))
+            def stage_ended() -> None:
+                loop.call_soon_threadsafe(known)
+
+            probe = _Probe(asked, worker, say, stage_ended, cancelled)
+            done = asyncio.ensure_future(on_own_thread(lambda: probe.answer(self._answers)))
             try:
                 return await asyncio.shield(done)
             except asyncio.CancelledError:
@@ -165,50 +174,74 @@ def answer_of(outcome: str, message: str, **more: Any) -> dict[str, Any]:
 # -- on the probe's thread ---------------------------------------------------------------------------------------------
 
 
-def _answered(
-    asked: Asked, answers: Answers, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event
-) -> dict[str, Any]:
-    known = None if asked.fresh else answers.again(asked)
-    if known is not None:
-        return known
-    begun = time.time()
-    result, told = _probe(asked, worker, tell, cancelled)
-    if result is not None:
-        answers.keep(asked, result, told, begun)
-    return told
+@define(eq=False)
+class _Probe:
+    """One probe."""
 
+    _asked: Asked
+    _worker: Worker
+    _tell: Callable[[str], None]
+    _known: Callable[[], None]
+    _cancelled: threading.Event
+    _begun: float = field(factory=time.monotonic, init=False)
+    _spent: float = field(default=0.0, init=False)  # seconds, on showing what is known
 
-def _probe(
-    asked: Asked, worker: Worker, tell: Callable[[str], None], cancelled: threading.Event
-) -> tuple[ProbeResult | None, dict[str, Any]]:
-    from pallas_lint.probe.findings import all_findings
+    def answer(self, answers: Answers) -> dict[str, Any]:
+        """The answer to the client. Raises Failed."""
+        known = None if self._asked.fresh else answers.again(self._asked)
+        if known is not None:
+            return known
+        begun = time.time()
+        result, told = self._run()
+        if result is not None:
+            answers.keep(self._asked, result, told, begun)
+        return told
 
-    def progress(text: str) -> None:
-        if cancelled.is_set():
+    def _run(self) -> tuple[ProbeResult | None, dict[str, Any]]:
+        asked = self._asked
+        texts = {str(file): source.text for file, source in asked.texts.items()}
+        try:
+            session = Session(self._worker, asked.root, asked.conditions, self._progress, self._stage_ended, texts)
+            result = session.probe(asked.spec)
+        except _Cancelled:
+            return None, answer_of("cancelled", "the probe was cancelled")
+        except WorkerError as error:
+            raise Failed(str(error)) from error
+        if self._cancelled.is_set():
+            return None, answer_of("cancelled", "the probe was cancelled")
+        findings, errors = self._keep(result)
+        if errors and not result.launches:
+            raise Failed(". ".join(error.message for error in errors))
+        told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
+        costs = [cost for launch in result.launches for cost in launch.costs]
+        told = [*(headline(cost) for cost in costs[:_MOST_COSTS]), *told]
+        message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
+        message = ". ".join((message, *(error.message for error in errors)))
+        return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))
+
+    def _progress(self, text: str) -> None:
+        if self._cancelled.is_set():
             raise _Cancelled
-        tell(_spoken(text.removeprefix(f"{asked.spec.function}: ")))
+        self._tell(_spoken(text.removeprefix(f"{self._asked.spec.function}: ")))
 
-    texts = {str(file): source.text for file, source in asked.texts.items()}
-    try:
-        result = Session(worker, asked.root, asked.conditions, progress, texts).probe(asked.spec)
-    except _Cancelled:
-        return None, answer_of("cancelled", "the probe was cancelled")
-    except WorkerError as error:
-        raise Failed(str(error)) from error
-    if cancelled.is_set():
-        return None, answer_of("cancelled", "the probe was cancelled")
-    lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
-    findings, errors = all_findings([result], asked.root, lines.line)
-    if result.launches:
-        stored_runs.store(asked.root, [result], findings, asked.texts)
-    if errors and not result.launches:
-        raise Failed(". ".join(error.message for error in errors))
-    told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
-    costs = [cost for launch in result.launches for cost in launch.costs]
-    told = [*(headline(cost) for cost in costs[:_MOST_COSTS]), *told]
-    message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
-    message = ". ".join((message, *(error.message for error in errors)))
-    return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))
+    def _stage_ended(self, result: ProbeResult) -> None:
+        """Have what is known so far be shown; of many launches not so often that it holds them up."""
+        if self._spent <= _AT_FIRST + _SHARE * (time.monotonic() - self._begun):
+            begun = time.thread_time()
+            self._keep(result)
+            self._known()
+            self._spent += time.thread_time() - begun
+
+    def _keep(self, result: ProbeResult) -> tuple[list[Finding], list[LintError]]:
+        """Keep what a probe found for whoever shows it; the findings, and what went wrong."""
+        from pallas_lint.probe.findings import all_findings
+
+        asked = self._asked
+        lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
+        findings, errors = all_findings([result], asked.root, lines.line)
+        if result.launches:
+            stored_runs.store(asked.root, [result], findings, asked.texts)
+        return findings, errors
 
 
 def _counted(number: int, what: str, several: str) -> str:

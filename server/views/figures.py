@@ -152,8 +152,12 @@ def aval(shape: Shape | None, dtype: str | None) -> str:
 
 
 def verdicts(launches: Iterable[LaunchResult]) -> str:
-    """ "✓ tpu:v5e  ✗ triton: lower  ✗ grid": each target with the stage that failed; what holds on any by itself."""
+    """ "✓ tpu:v5e  ✗ triton: lower  ✗ grid": each target with the stage that failed; what holds on any by itself.
+
+    While a probe goes on, these are the verdicts so far.
+    """
     found: dict[str, str] = {}
+    launches = list(launches)
     for launch in launches:
         for stage in launch.stages:
             name = stage.target or stage.stage
@@ -161,7 +165,8 @@ def verdicts(launches: Iterable[LaunchResult]) -> str:
                 found[name] = f"✗ {stage.target}: {stage.stage}" if stage.target else f"✗ {stage.stage}"
             elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
                 found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
-    return "probed: " + ("  ".join(found.values()) if found else "✓")
+    until = " so far" if any(launch.goes_on for launch in launches) else ""
+    return f"probed{until}: " + ("  ".join(found.values()) if found else "✓")
 
 
 def _size(value: object) -> str:

@@ -210,7 +210,7 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
         assert (done["outcome"], done["launches"], done["findings"]) == ("done", 1, 1), done
         (after,) = [each for each in await e.diagnostics() if each.code == "PAL101"]
         assert after.range == before.range and "the probe confirms it" in after.message
-        assert e.probed == [e.uri]
+        assert set(e.probed) == {e.uri}
         titles = await e.titles(e.line("def kernel"))
         assert "kernel: TPU, grid (4), VMEM 16 KiB of 16 MiB (v5e)" in titles
         assert "probed: ✗ tpu:v5e: lower" in titles and "Run probe" in titles

@@ -17,7 +17,7 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
-from . import answers, devices, environment
+from . import answers, dependencies, devices, environment
 from .budget import Budget
 from .examination import SPARSE, examine
 from .inputs import arguments, placements, refusals, unsaved
@@ -33,7 +33,10 @@ T = TypeVar("T")
 
 def run(request: FunctionRequest, emit: Emit) -> None:
     """Do all tasks of the request that are not to be skipped."""
+    watch = dependencies.Watch() if request.get("watched") else None
     _Job(request, emit).run()
+    if watch is not None:
+        emit(watch.told())
 
 
 class NotThere(Exception):

@@ -1,7 +1,7 @@
 """Start of the worker: `python main.py`. Reads requests from standard input, answers on standard output.
 
 `python main.py --guard` does so under a guard that ends what it leaves behind; `python main.py --guard COMMAND` runs a
-program under one instead.
+program under one instead. `--byte-code FOLDER` before them names where byte code of installed packages is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def serve() -> int:
 if __name__ == "__main__":
     sys.dont_write_bytecode = True  # nothing is written beside the user's files, nor into a shared install
     load_package()
-    if sys.argv[1:2] == ["--guard"]:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--byte-code"]:
+        importlib.import_module(f"{WORKER}.byte_code").keep_in(arguments[1])
+        del arguments[:2]
+    if arguments[:1] == ["--guard"]:
         guard = importlib.import_module(f"{WORKER}.guard")
-        sys.exit(guard.guard(functools.partial(guard.become, sys.argv[2:]) if sys.argv[2:] else serve))
+        sys.exit(guard.guard(functools.partial(guard.become, arguments[1:]) if arguments[1:] else serve))
     sys.exit(serve())

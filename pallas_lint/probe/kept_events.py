@@ -1,0 +1,180 @@
+"""Answers of the worker, kept between runs: a function is not probed again while all that its answer rests on is there.
+
+That is the question with its conditions, the interpreter, the environment variables, this version of pallas-lint, and
+every file that was imported or read. Not kept are answers that rest on more, such as another program, and those that
+say more of the machine at that moment than of the code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.probe.protocol import ProtocolError, read_event
+from pallas_lint.records import define
+from pallas_lint.run.cache import tool_fingerprint
+from pallas_lint.text import files
+from pallas_lint.text.digests import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pallas_lint.probe.protocol import Event, FunctionRequest, RestsOn
+    from pallas_lint.run.cache_folder import CacheFolder
+
+_KIND = "events"
+_LAYOUT = 1
+_LARGEST = 64 << 20  # bytes of a file that is read to see whether it changed
+_PASSING = frozenset({"crash", "deadline", "memory-limit"})
+# Of the terminal and the session; any other variable may be asked for by the code.
+_OF_SESSIONS = re.compile(
+    r"(_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|COLORTERM|TERM(_\w+)?|PS1|WINDOWID|DISPLAY|WAYLAND_DISPLAY|TMUX\w*|STY"
+    r"|SSH_\w+|XDG_SESSION_\w+|DBUS_\w+|VSCODE_\w+|INVOCATION_ID|JOURNAL_STREAM|NO_COLOR|FORCE_COLOR"
+    r"|PYTEST_CURRENT_TEST)"
+)
+# Whether a file is there is asked without opening it.
+_ASKS = frozenset(
+    "exists lexists isfile isdir islink ismount is_file is_dir is_symlink is_mount stat lstat access getmtime getctime"
+    " getatime getsize samefile readlink".split()
+)
+_IMPORTED = ("py", "pyc", "so", "pyd", "pth", "dist-info", "egg-info")
+_NAMED = re.compile(r"[A-Za-z_]\w*")
+
+
+@define
+class KeptEvents:
+    """Answers in a cache folder, by their question. What is wrong with one is silent: the function is probed again."""
+
+    folder: CacheFolder
+    python: str
+    cwd: Path
+
+    def find(self, request: FunctionRequest) -> list[Event] | None:
+        """The events that answered a request, if nothing that they rest on has changed."""
+        content = self.folder.read(_KIND, self._question(request))
+        if content is None:
+            return None
+        try:
+            entry = json.loads(zlib.decompress(content))
+            if entry["rests"] != json.loads(json.dumps(_state(entry["on"]))):
+                return None
+            return [read_event(json.dumps(event)) for event in entry["events"]]
+        except (ValueError, KeyError, TypeError, OSError, zlib.error, ProtocolError, RecursionError):
+            return None
+
+    def keep(self, request: FunctionRequest, events: Sequence[Event], begun: float) -> bool:
+        """Keep the events that answer a request which was made at the time `begun`; whether that could be done."""
+        on = next((event for event in events if event["event"] == "rests"), None)
+        if on is None or on["beyond"] is not None or not _is_whole(events):
+            return False
+        try:
+            if _is_younger(on, begun) or any(map(_asks_for_files, on["read"])):
+                return False
+            state = _state(on)
+        except OSError:
+            return False
+        told = [event for event in events if event["event"] != "rests"]
+        entry = {"on": on, "rests": state, "events": told}
+        self.folder.write(_KIND, self._question(request), zlib.compress(json.dumps(entry).encode()))
+        self.folder.remove_old()
+        return True
+
+    def _question(self, request: FunctionRequest) -> str:
+        variables = {name: value for name, value in os.environ.items() if not _OF_SESSIONS.fullmatch(name)}
+        prefix = Path(self.python).parent.parent
+        interpreter = [_stamp(self.python), _stamp(str(prefix / "pyvenv.cfg"))]
+        machine = list(os.uname()) if hasattr(os, "uname") else []
+        asked = [_LAYOUT, tool_fingerprint(), self.python, interpreter, machine, str(self.cwd), variables, request]
+        return digest(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass"))
+
+
+def _is_whole(events: Iterable[Event]) -> bool:
+    """Whether the answer is one that would be given again."""
+    launches = 0
+    for event in events:
+        launches += event["event"] == "launch"
+        if event["event"] in ("died", "error", "compile"):
+            return False
+        if event["event"] != "end":
+            continue
+        if event.get("unreached") or any(problem["kind"] in _PASSING for problem in event.get("problems") or ()):
+            return False
+        if event["task"] in ("load", "trace") and not event["ok"]:
+            return False
+        # The compilers of GPUs are programs by themselves, which are found by their path.
+        if event["task"].startswith("compile") and "tpu" not in event["task"] and event["ok"] is not None:
+            return False
+    return launches > 0
+
+
+def _is_younger(on: RestsOn, begun: float) -> bool:
+    """Whether something changed meanwhile, so that it may not be what was read."""
+    places = (*on["installed"], *on["read"], *(folder for folder in on["searched"] if _is_of_packages(folder)))
+    return any(status is not None and status.st_mtime >= begun for status in map(_status, places))
+
+
+def _state(on: RestsOn) -> list[list[Any]]:
+    """What is there now of what an answer rests on. Raises OSError."""
+    return [
+        [_stamp(file) for file in on["installed"]],
+        [_content(file) for file in on["read"]],
+        [_stamp(folder) if _is_of_packages(folder) else _modules_in(folder) for folder in on["searched"]],
+    ]
+
+
+def _content(file: str) -> str | None:
+    """A digest of what a file says; None where there is none, which somebody tried to read. Raises OSError."""
+    try:
+        return digest(files.read(file, _LARGEST))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_of_packages(folder: str) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(Path(folder).parts))
+
+
+def _stamp(path: str) -> list[int] | None:
+    """What changes with a file or a folder; None where there is none."""
+    status = _status(path)
+    return None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116  a thousand of them
+    except OSError:
+        return None
+
+
+def _modules_in(folder: str) -> str | None:
+    """A digest of what can be imported from a folder; None where there is none."""
+    status = _status(folder)
+    if status is None or not stat.S_ISDIR(status.st_mode):
+        return None if status is None else str(_stamp(folder))
+    names = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name, _, suffix = entry.name.partition(".")
+            if (suffix and suffix.rpartition(".")[2] in _IMPORTED) or (
+                not suffix and name != "__pycache__" and entry.is_dir()
+            ):
+                names.append(entry.name)
+    return digest("\0".join(sorted(names)).encode("utf-8", "surrogatepass"))
+
+
+def _asks_for_files(path: str) -> bool:
+    """Whether the text of a module asks for files without opening them. Raises OSError."""
+    if not path.endswith(".py"):
+        return False
+    for line in files.read(path).decode("utf-8", "replace").splitlines():
+        is_import = line.lstrip().startswith(("from ", "import "))
+        for match in _NAMED.finditer(line):
+            if match[0] in _ASKS and (is_import or line[: match.start()].rstrip().endswith(".")):
+                return True
+    return False

@@ -1,0 +1,42 @@
+"""Byte code of installed packages, kept in the user's own cache folder where they have none beside them.
+
+Installers such as uv write none, containers forbid it (`PYTHONDONTWRITEBYTECODE`), and this worker writes nothing into
+a shared install: each of them would have jax compiled from its text for every probe, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import sysconfig
+from importlib.machinery import SourceFileLoader
+from typing import Any
+
+
+def keep_in(folder: str) -> None:
+    """Have imports of installed packages read and write their byte code in a folder, unless jax has its own."""
+    if _has_byte_code("jax", "experimental", "pallas", "__init__.py"):
+        return
+    installed = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib"))
+
+    loaders: Any = SourceFileLoader
+    write = loaders.set_data
+
+    def write_installed(loader: SourceFileLoader, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        # Not of the user's files: they may change twice within a second, which byte code does not tell.
+        if os.path.realpath(loader.path).startswith(installed):
+            write(loader, path, data, _mode=_mode)
+
+    sys.pycache_prefix = folder
+    sys.dont_write_bytecode = False
+    loaders.set_data = write_installed
+
+
+def _has_byte_code(package: str, *names: str) -> bool:
+    """Whether a file of a package is compiled where Python looks; also where there is no such package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None or sys.implementation.cache_tag is None:
+        return True
+    file = os.path.join(os.path.dirname(spec.origin), *names)
+    return os.path.exists(importlib.util.cache_from_source(file))
