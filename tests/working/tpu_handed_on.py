@@ -115,7 +115,7 @@ def expected_numbers_drawn_with_a_key(x):
     return x
 
 
-# Arrays that lie in the host's memory.
+# An array that lies in the host's memory.
 
 
 def _fetched(x_ref, o_ref, done):
@@ -135,25 +135,6 @@ def fetched_from_the_host(x):
 
 def expected_fetched_from_the_host(x):
     return x
-
-
-def _row_fetched(at_ref, table_ref, o_ref, done):
-    pltpu.async_copy(table_ref.at[pl.ds(at_ref[0] * 8, 8)], o_ref, done).wait()
-
-
-# pallas-lint: probe(i32[1]=[2], f32[32,128])
-def rows_of_a_table_in_the_hosts_memory(at, table):
-    return pl.pallas_call(
-        _row_fetched,
-        in_specs=[SCALARS, pl.BlockSpec(memory_space=pl.HOST)],
-        out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
-        out_shape=like(table, (8, 128)),
-        scratch_shapes=[pltpu.SemaphoreType.DMA],
-    )(at, table)
-
-
-def expected_rows_of_a_table_in_the_hosts_memory(at, table):
-    return lax.dynamic_slice(table, (at[0] * 8, 0), (8, 128))
 
 
 # Scalar memory that is written and copied out.
