@@ -1,14 +1,21 @@
 """Working kernels, in every idiom: neither the rules nor the probe have an error or a warning for them.
 
-A kernel is a function with a probe comment, beside a function `expected_…` that computes the same without Pallas. The
-probe compares the two in interpret mode, lowers the kernel, and compiles it where the compiler is installed.
+A kernel is a function with a probe comment, beside a function `expected_…` that computes the same without Pallas, or
+`case_…` where it is right for some operands only. The probe compares the two in interpret mode, lowers the kernel, and
+compiles it where the compiler is installed. A captured program and a captured run of pytest launch all of them.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,32 +23,16 @@ from pallas_lint.finding import Severity
 from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.session import Conditions, Session
-from pallas_lint.probe.specs import comments_in
 from pallas_lint.report.lines import Lines
 from pallas_lint.testing import lint_text
-from tests.probe.running import jax_version, run
+from tests.probe import running
+from tests.probe.running import jax_version
 from tests.rules.interpreted import python
+from tests.working.files import AROUND, FILES, HERE, specs_of, text_of
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
 
-HERE = Path(__file__).parent
-# The oldest jax that has what a file's kernels use, and the targets that its kernels are for.
-FILES = {
-    "plain.py": ((0, 4, 35), ("tpu:v5e",)),
-    "bodies.py": ((0, 4, 35), ("tpu:v5e",)),
-    "host_choices.py": ((0, 4, 35), ("tpu:v5e",)),
-    "networks.py": ((0, 4, 35), ("tpu:v5e",)),
-    "tpu.py": ((0, 8, 3), ("tpu:v5e",)),
-    "tpu_copies.py": ((0, 8, 3), ("tpu:v5e",)),
-    "tpu_grids.py": ((0, 8, 3), ("tpu:v5e",)),
-    "tpu_meshes.py": ((0, 10, 2), ("tpu:v5e",)),
-    "capture_programs.py": ((0, 10, 2), ("tpu:v5e",)),
-    "triton.py": ((0, 8, 3), ("triton",)),
-    "triton_blocks.py": ((0, 8, 3), ("triton",)),
-    "mosaic_gpu.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
-    "mosaic_gpu_slots.py": ((0, 12, 0), ("mosaic-gpu:sm90",)),
-}
 # What compilers of other devices do refuse, by the probe comment that tells the types: v4 multiplies no int8.
 REFUSED = {("v4", "example.py:58")}
 
@@ -55,26 +46,26 @@ def test_the_text(file: str) -> None:
     """On the oldest release, on the newest, and for all of them together."""
     oldest = ".".join(map(str, FILES[file][0]))
     for versions in (None, oldest, f">={oldest}"):
-        assert judged(lint_text((HERE / file).read_text(encoding="utf-8"), versions)) == [], versions
+        assert judged(lint_text(text_of(file), versions)) == [], versions
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if "tpu" in FILES[file][1][0]])
+@pytest.mark.parametrize("file", [file for file in FILES if FILES[file][1] == ("tpu:v5e",)])
 def test_the_text_for_every_tpu(file: str) -> None:
     """The compilers of most of them were not asked when the data were measured."""
     oldest = ".".join(map(str, FILES[file][0]))
     for device in ("v4", "v5p", "v6e", "tpu7x"):
-        found = lint_text((HERE / file).read_text(encoding="utf-8"), oldest, f"tpu:{device}")
+        found = lint_text(text_of(file), oldest, f"tpu:{device}")
         assert [text for text in judged(found) if (device, text.split()[-1]) not in REFUSED] == [], device
 
 
 @pytest.mark.slow
-def test_a_captured_program() -> None:
+def test_a_captured_program_with_values_of_its_own() -> None:
     """Its launches are compiled as they stand in it, and run on the values that it has."""
     if jax_version() < FILES["capture_programs.py"][0]:
         pytest.skip("its kernels need a newer jax")
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     options = ("--target", "tpu:v5e", "--output-format", "json", "--")
-    done = run("--capture", *options, python(), "capture_programs.py", cwd=HERE, env=devices)
+    done = running.run("--capture", *options, python(), "capture_programs.py", cwd=HERE, env=devices)
     found = json.loads(done.stdout)
     assert (done.returncode, found["errors"], found["findings"]) == (0, [], []), done.stderr
     stages = [stage for launch in found["launches"] for stage in launch["stages"]]
@@ -87,10 +78,9 @@ def test_the_probe(file: str) -> None:
     oldest, targets = FILES[file]
     if jax_version() < oldest:
         pytest.skip(f"its kernels need jax {oldest}")
-    specs = list(comments_in((HERE / file).read_text(encoding="utf-8"), file))
     wrong = {}
     with Worker(python(), HERE) as worker:
-        for spec in specs:
+        for spec in specs_of(file):
             reference = f"expected_{spec.function}"
             result = Session(worker, HERE, Conditions(targets, None, reference)).probe(spec)
             findings, errors = findings_of(result, HERE, Lines(HERE).line)
@@ -99,3 +89,51 @@ def test_the_probe(file: str) -> None:
             if complaints or not lowered or not all(stage.ok for stage in lowered):
                 wrong[spec.function] = complaints or "it was not lowered"
     assert wrong == {}
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    chosen = FILES if os.environ.get("PALLAS_LINT_NIGHTLY") else AROUND
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "WORKING_FILES": " ".join(chosen)}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=1200, cwd=HERE.parents[1], env=environment, check=False
+    )
+
+
+@cache
+def definitions(path: str) -> list[tuple[int, int, str]]:
+    """The functions at the top of a file: first line, last line, name."""
+    body = ast.parse(Path(path).read_text(encoding="utf-8")).body
+    return [(each.lineno, each.end_lineno or 0, each.name) for each in body if isinstance(each, ast.FunctionDef)]
+
+
+def place(path: str, line: int) -> str:
+    """The file and the function in it that a line belongs to."""
+    names = [name for first, last, name in definitions(str(HERE / Path(path).name)) if first <= line <= last]
+    return f"{Path(path).name}::{names[0] if names else line}"
+
+
+@pytest.mark.slow
+def test_a_captured_program() -> None:
+    command = (sys.executable, "-m", "pallas_lint", "probe", "--capture", "--output-format", "json", "--")
+    done = run(*command, python(), "-m", "tests.working.every_kernel")
+    assert done.stdout, done.stderr[-3000:]
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert "the program ended with status" not in done.stderr, done.stderr[-3000:]
+    wrong = {
+        place(each["path"], each["start"]["line"]): f"{each['code']} {each['message']}"
+        for each in report["findings"]
+        if each["severity"] != "info"
+    }
+    assert wrong == {}
+    assert report["errors"] == []
+    assert len(report["launches"]) > 50
+
+
+@pytest.mark.slow
+def test_a_captured_run_of_pytest() -> None:
+    options = ("-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, f"--rootdir={HERE.parents[1]}")
+    done = run(python(), "-m", "pytest", *options, "--pallas-lint", str(HERE / "every_kernel.py"))
+    found = re.findall(r"--> (?:\S*/)?(\w+\.py):(\d+)", done.stdout)
+    assert {place(path, int(line)) for path, line in found} == set(), done.stdout
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "launches of" in done.stdout
