@@ -374,8 +374,10 @@ class _Launch(_Around):
             )
 
     def _guess(self, problem: InInterpreter | Checked) -> str:
-        """The same for a verdict that may hang on other random values, too."""
-        return self.guessed or reasons.on_random_values(problem.get("hangs_on", []))
+        """The same for a verdict that may hang on other random values, too, unless it was seen that it does not."""
+        on_values = reasons.on_random_values(problem.get("hangs_on", []))
+        tried = "hangs_on" in problem and "the grid" not in self.launch.facts["guessed"]
+        return on_values if tried else self.guessed or on_values
 
     @property
     def guessed(self) -> str:

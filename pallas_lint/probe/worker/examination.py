@@ -375,7 +375,7 @@ class _Examination:
         found = run(values)
         for each in found:
             if each["kind"] == "out-of-bounds":
-                each["hangs_on"] = fillings.causes(self.launch, values, fails, "bf")
+                each["hangs_on"] = fillings.causes(self.launch, values, fails, "bif")
         return found
 
     def _run_here(self) -> Outcome:

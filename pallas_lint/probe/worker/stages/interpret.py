@@ -251,10 +251,8 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
     problems, results = _faults(execute, values)
     for problem in problems if launch.points <= _MOST_REPEATED else ():
         if problem["kind"] != "raised":
-            # What integers decide about bounds is asked for anyway.
-            kinds = "bf" if problem["kind"] == "out-of-bounds" else "bif"
             fails = partial(_shows, execute, problem["kind"])
-            problem["hangs_on"] = fillings.causes(launch, values, fails, kinds)
+            problem["hangs_on"] = fillings.causes(launch, values, fails, "bif")
     found: list[RunProblem] = [*problems]
     if results is not None:
         found += _poisoned(launch, values, results)
