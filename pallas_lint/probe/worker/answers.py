@@ -92,8 +92,8 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
             bound.arguments["backend"] = None
         found = original(*bound.args, **bound.kwargs)
         for device in found if isinstance(found, list) else ():
-            _describe(type(device))
-            _describe(type(device.client))
+            _describe(device.__class__)
+            _describe(device.client.__class__)
         return found
 
     vars(answer)["__wrapped__"] = original

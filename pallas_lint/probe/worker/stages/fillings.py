@@ -58,8 +58,8 @@ def _with(values: list[Any], chosen: list[int], made: Callable[[int, Any], Any])
 def _booleans(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[list[Any]]:
     import numpy as np
 
-    for value in (True, False):
-        yield _with(values, chosen, lambda _, old, value=value: np.full(old.shape, value))
+    yield _with(values, chosen, lambda _, old: np.ones(old.shape))
+    yield _with(values, chosen, lambda _, old: np.zeros(old.shape))
 
 
 def _integers(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[list[Any]]:
