@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     if options.tune:
         return tune.run(options, wanted, python, conditions, cwd)
     try:
-        with Worker(python, cwd, not options.no_cache) as worker, progress.shown(cwd, quiet=options.quiet) as display:
+        with Worker(python, cwd) as worker, progress.shown(cwd, quiet=options.quiet) as display:
             session = Session(worker, cwd, conditions, display.say, display.show, kept=_kept(options, python, cwd))
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:

@@ -32,14 +32,10 @@ class WorkerError(RuntimeError):
 
 @define
 class Worker:
-    """One warm worker in the interpreter `python`; a request after its death starts another.
-
-    `keeps`: whether it may keep byte code of installed packages in the user's own cache folder.
-    """
+    """One warm worker in the interpreter `python`; a request after its death starts another."""
 
     python: str
     cwd: Path
-    keeps: bool = True
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def ask(self, request: Request) -> Iterator[Event]:
@@ -100,7 +96,7 @@ class Worker:
 
     def _byte_code(self) -> list[str]:
         """The worker's option for where it is kept."""
-        folder = byte_code_folder(self.cwd) if self.keeps else None
+        folder = byte_code_folder(self.cwd)
         return ["--byte-code", str(folder)] if folder is not None else []
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.protocol import ProtocolError, read_event
-from pallas_lint.records import define
+from pallas_lint.records import define, field, fields
 from pallas_lint.run.cache import tool_fingerprint
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -24,7 +24,8 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pallas_lint.probe.protocol import Event, FunctionRequest, RestsOn
+    from pallas_lint.probe.protocol import Event, FunctionRequest, RestsOn, Terms
+    from pallas_lint.probe.results import LaunchResult, Stage
     from pallas_lint.run.cache_folder import CacheFolder
 
 _KIND = "events"
@@ -35,7 +36,7 @@ _PASSING = frozenset({"crash", "deadline", "memory-limit"})
 _OF_SESSIONS = re.compile(
     r"(_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|COLORTERM|TERM(_\w+)?|PS1|WINDOWID|DISPLAY|WAYLAND_DISPLAY|TMUX\w*|STY"
     r"|SSH_\w+|XDG_SESSION_\w+|DBUS_\w+|VSCODE_\w+|INVOCATION_ID|JOURNAL_STREAM|NO_COLOR|FORCE_COLOR"
-    r"|PYTEST_CURRENT_TEST)"
+    r"|PYTEST_CURRENT_TEST|PYTEST_XDIST_\w+|PALLAS_LINT_CAPTURE)"
 )
 # Whether a file is there is asked without opening it.
 _ASKS = frozenset(
@@ -44,6 +45,11 @@ _ASKS = frozenset(
 )
 _IMPORTED = ("py", "pyc", "so", "pyd", "pth", "dist-info", "egg-info")
 _NAMED = re.compile(r"[A-Za-z_]\w*")
+
+
+def _variables() -> dict[str, str]:
+    """The environment variables that code may ask for."""
+    return {name: value for name, value in os.environ.items() if not _OF_SESSIONS.fullmatch(name)}
 
 
 @define
@@ -85,12 +91,53 @@ class KeptEvents:
         return True
 
     def _question(self, request: FunctionRequest) -> str:
-        variables = {name: value for name, value in os.environ.items() if not _OF_SESSIONS.fullmatch(name)}
         prefix = Path(self.python).parent.parent
         interpreter = [_stamp(self.python), _stamp(str(prefix / "pyvenv.cfg"))]
         machine = list(os.uname()) if hasattr(os, "uname") else []
-        asked = [_LAYOUT, tool_fingerprint(), self.python, interpreter, machine, str(self.cwd), variables, request]
+        asked = [_LAYOUT, tool_fingerprint(), self.python, interpreter, machine, str(self.cwd), _variables(), request]
         return digest(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass"))
+
+
+@define
+class KeptLaunches:
+    """What is known of launches, by their digest: one that was examined in an earlier run of tests need not be again.
+
+    `terms`: how launches are examined.
+    """
+
+    folder: CacheFolder
+    terms: Terms
+    _given: dict[str, str] = field(factory=_variables, init=False)  # before jax and the tests add theirs
+
+    def find(self, digest_of: str) -> list[Event] | None:
+        """The events that tell what is known of a launch."""
+        content = self.folder.read(_KIND, self._name(digest_of))
+        if content is None:
+            return None
+        try:
+            return [read_event(json.dumps(event)) for event in json.loads(zlib.decompress(content))]
+        except (ValueError, KeyError, TypeError, zlib.error, ProtocolError, RecursionError):
+            return None
+
+    def keep(self, launch: LaunchResult) -> None:
+        """Keep what is known of a launch, if it would be found again."""
+        name = launch.facts.get("digest")
+        told: list[Any] = [{**launch.facts, "event": "launch", "launch": 0}, *map(_ended, launch.stages)]
+        if isinstance(name, str) and _is_whole(told):
+            self.folder.write(_KIND, self._name(name), zlib.compress(json.dumps(told).encode()))
+
+    def _name(self, digest_of: str) -> str:
+        asked = [_LAYOUT, tool_fingerprint(), self._given, self.terms, digest_of]
+        return digest(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass"))
+
+
+def _ended(stage: Stage) -> dict[str, Any]:
+    """The event that told of a stage."""
+    told = {each.name: getattr(stage, each.name) for each in fields(type(stage))}
+    if stage.states is None:
+        del told["states"]
+    task = f"{stage.stage}:0" + (f":{stage.target}" if stage.target else "")
+    return {**told, "event": "end", "task": task, "launch": 0}
 
 
 def _is_whole(events: Iterable[Event]) -> bool:

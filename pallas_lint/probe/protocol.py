@@ -392,9 +392,13 @@ class RestsOn(TypedDict):
     beyond: str | None
 
 
-class Launch(Facts):
+class _Launch(Facts):
     event: Literal["launch"]
     launch: int
+
+
+class Launch(_Launch, total=False):
+    digest: str  # of all that its verdict rests on
 
 
 Typed = tuple[list[int], str, str | None]  # shape, dtype, memory where it is not the device's own

@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
+    from pallas_lint.probe.kept_events import KeptLaunches
     from pallas_lint.probe.recorded import Recording
     from pallas_lint.probe.results import ProbeResult
 
@@ -39,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="T",
         help="tpu[:v5e], triton, mosaic-gpu; repeatable",
+    )
+    group.addoption(
+        "--pallas-lint-no-cache", action="store_true", help="examine again what was examined in earlier runs"
     )
     group.addoption("--pallas-lint-html", metavar="FILE", help="write a report with pictures")
     group.addoption(
@@ -99,8 +103,21 @@ class _Examiner:
             capture.write_request(Path(self.folder.name), self.conditions.request(), self.recording)
             os.environ[_FOLDER] = self.folder.name
         self.capture = capture.start_here(os.environ[_FOLDER])
+        self.kept = self._kept()
+        if self.kept is not None:
+            self.capture.known = self.kept.find
         self.results: list[ProbeResult] = []
         self.failing = 0  # findings for which the session fails
+
+    def _kept(self) -> KeptLaunches | None:
+        """What is known from earlier runs, unless launches are only recorded or it is not wanted."""
+        if self.config.getoption("--pallas-lint-no-cache") or _records(self.config):
+            return None
+        from pallas_lint.probe.kept_events import KeptLaunches
+        from pallas_lint.run.cache_folder import own_cache
+
+        folder = own_cache(self.config.rootpath)
+        return KeptLaunches(folder, self.conditions.request()) if folder is not None else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -114,6 +131,9 @@ class _Examiner:
             self._record(self.recording, session, Path(self.folder.name))
         self.results = capture.read_results(Path(self.folder.name), self.conditions.timeout)
         self.folder.cleanup()
+        if self.kept is not None:
+            for launch in (launch for result in self.results for launch in result.launches):
+                self.kept.keep(launch)
         findings, _, _ = self._findings()
         self.failing = sum(each.severity.rank >= self._settings_of(each.span.path).fail_on.rank for each in findings)
         if session.exitstatus == pytest.ExitCode.OK and self.failing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pallas_lint.probe.client import MAIN
-from pallas_lint.probe.kept_events import KeptEvents
+from pallas_lint.probe.kept_events import KeptEvents, KeptLaunches
+from pallas_lint.probe.results import collect
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
@@ -231,3 +233,79 @@ def test_a_function_is_probed_again_when_something_changed(
 
 def _document(result: ProbeResult) -> list[Any]:
     return [[launch.facts, [(each.stage, each.ok) for each in launch.stages]] for launch in result.launches]
+
+
+def test_launches_of_tests(folder: CacheFolder) -> None:
+    kept = KeptLaunches(folder, Conditions().request())
+    result = collect(None, [*events(), ended(task="lower", stage="lower", target="tpu", detail="why")], 1.0)
+    [launch] = result.launches
+    kept.keep(launch)
+    launch.facts["digest"] = "abc"  # type: ignore[typeddict-unknown-key]
+    assert kept.find("abc") is None
+    kept.keep(launch)
+    told = kept.find("abc")
+    assert told is not None
+    [again] = collect(None, told, 1.0).launches
+    assert (again.facts, again.stages) == (launch.facts, launch.stages)
+    assert KeptLaunches(folder, Conditions(stage="grid").request()).find("abc") is None
+    launch.facts["digest"] = "def"  # type: ignore[typeddict-unknown-key]
+    launch.stages[0].unreached = True
+    kept.keep(launch)
+    assert kept.find("def") is None
+
+
+DIGESTS = """
+import importlib.util, json, sys
+import jax, jax.numpy as jnp
+from pallas_lint.probe.worker import fingerprint
+from pallas_lint.probe.worker.launches.recorder import Recorder
+
+def digest(text):
+    with open("kernels.py", "w") as file:
+        file.write(text)
+    spec = importlib.util.spec_from_file_location("kernels", "kernels.py")
+    module = importlib.util.module_from_spec(spec)
+    exec(compile(text, "kernels.py", "exec"), module.__dict__)
+    recorder = Recorder()
+    recorder.install()
+    try:
+        module.launch(jnp.ones((16, 128), jnp.float32))
+    finally:
+        recorder.remove()
+    return fingerprint.of([*recorder.records.values()][-1])
+
+text = sys.argv[1]
+same = [digest(text), digest(text)]
+others = [
+    digest(text.replace("* 2", "* 3")), digest(text.replace("(i, 0)", "(1 - i, 0)")), digest("\\n" + text),
+    digest(text.replace("* 2", "+ x_ref[0:1, :]")), digest(text.replace("(8, 128)", "(16, 128)")),
+]
+jax.config.update("jax_default_matmul_precision", "highest")
+print(json.dumps([same, [*others, digest(text)]]))
+"""
+PLAIN = """
+import jax
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+def launch(x):
+    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    grid = (x.shape[0] // spec.block_shape[0],)
+    return pl.pallas_call(kernel, grid=grid, in_specs=[spec], out_specs=spec, out_shape=x, interpret=True)(x)
+"""
+
+
+@pytest.mark.slow
+def test_digests_of_launches(tmp_path: Path) -> None:
+    """Alike for the same launch in the same place, and for no other."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(MAIN.parents[3])}
+    done = subprocess.run(
+        [python(), "-c", DIGESTS, PLAIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    same, others = json.loads(done.stdout)
+    assert None not in same and len({*same}) == 1, "nothing in it has an address"
+    assert None not in others and len({*same, *others}) == 1 + len(others)

@@ -432,12 +432,30 @@ def test_settings_and_comments_hold_for_the_pytest_plugin(
     assert done.returncode == 0
 
 
+COUNTING = """
+import sys
+
+def pytest_sessionstart(session):
+    capture = sys.modules["_pallas_lint_probe.worker.capture"]
+    examine = capture.examine
+
+    def counted(records, *arguments, **named):
+        print("examined now:", len(records))
+        examine(records, *arguments, **named)
+
+    capture.examine = counted
+"""
+
+
 def test_the_pytest_plugin(tmp_path: Path) -> None:
-    done = run_tests(tmp_path, KERNELS.read_text())
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-    assert "2 launches of 2 kernels examined" in done.stdout
-    assert "PAL404" in done.stdout
-    assert done.returncode == 1, "findings fail a run whose tests pass"
+    (tmp_path / "conftest.py").write_text(COUNTING)
+    for launches in (2, 0):
+        done = run_tests(tmp_path, KERNELS.read_text())
+        assert "2 passed" in done.stdout, done.stdout + done.stderr
+        assert f"examined now: {launches}" in done.stdout, "a second time nothing has changed"
+        assert "2 launches of 2 kernels examined" in done.stdout
+        assert "PAL404" in done.stdout
+        assert done.returncode == 1, "findings fail a run whose tests pass"
 
 
 # -- linting with --probe ----------------------------------------------------------------------------------------------

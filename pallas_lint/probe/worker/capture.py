@@ -17,10 +17,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from ..capture_protocol import CaptureRequest, read_capture
-from . import devices, server
+from ..protocol import Event
+from . import devices, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
 from .launches.recorder import PRIMITIVES, Record, Recorder
@@ -63,6 +64,7 @@ class Capture:
         self.calls = None if record is None else Calls(folder, record)
         # Describing each launch takes its time: a run that records does so only where more than tracing is asked for.
         self.recorder.keep = self.recorder.observe = record is None or request["stages"] != ["trace"]
+        self.known: Callable[[str], list[Event] | None] | None = None  # what is known of a launch, by its digest
         self.pid = os.getpid()
         self._finished = False
         self._closing = False
@@ -128,11 +130,24 @@ class Capture:
             if sys.is_finalizing() or self._closing:
                 skip = {f"{name}:{at}" for at in range(len(records)) for name in ("interpret", "checks")}
             _quiet_jax()
+            digests = [fingerprint.of(record) if self.known is not None else None for record in records]
+            known = [self.known(digest) if self.known is not None and digest else None for digest in digests]
+            fresh = [at for at, told in enumerate(known) if told is None]
+
+            def emit(event: Event) -> None:
+                if event["event"] == "launch":
+                    digest = digests[fresh[event["launch"]]]
+                    event = {**event, "digest": digest} if digest is not None else event
+                server.send(replies, event)
+
+            for at, told in enumerate((told for told in known if told is not None), len(fresh)):
+                for event in told:
+                    server.send(replies, cast("Event", {**event, "launch": at}))
             examine(
-                records,
+                [records[at] for at in fresh],
                 self.request,
                 tuple(self.request["stages"]),
-                lambda event: server.send(replies, event),
+                emit,
                 skip=skip,
                 budget=EachAlone(_SECONDS),
                 elsewhere=Elsewhere(self.folder),
