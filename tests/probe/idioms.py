@@ -1,4 +1,4 @@
-"""Working kernels in idioms that are hard to judge, each beside what is broken in it; run only by the probe's worker."""
+"""Kernels in idioms that are hard to judge, working ones beside broken ones; run only by the probe's worker."""
 
 import jax
 import jax.numpy as jnp

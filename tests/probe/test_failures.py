@@ -105,6 +105,10 @@ def test_notebooks(tmp_path: Path, name: str) -> None:
         ("writing HostAllocationKey(memory_space_id=1, at=(2, 3), buffer_id=103)[0, 4]", "writing a buffer[0, 4]"),
         ("<jax._src.debugging.OrderedIOEffect object at 0x7fbc01> is left", "an ordered effect is left"),
         (
+            "checkify: Shapes must be 1D sequences of concrete values of integer type, got (JitTracer(int32[]), 128).",
+            "checkify: how much is read or copied depends on data",
+        ),
+        (
             "shapes must be concrete, got (JitTracer(int32[]), 128)",
             "shapes must be concrete, got (a traced int32[], 128)",
         ),
