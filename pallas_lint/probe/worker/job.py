@@ -12,7 +12,8 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -314,13 +315,29 @@ class _Job:
         recorder = Recorder()
         recorder.install()
         try:
-            with devices.told(self.device, self._kind()), compiler_options() as begun:
+            with _of_threads(), devices.told(self.device, self._kind()), compiler_options() as begun:
                 self.program = jax.make_jaxpr(call)(*given.leaves)
         finally:
             recorder.remove()
         records = list(recorder.records.values())
         known.fill(records, self.program)
         return records
+
+
+@contextlib.contextmanager
+def _of_threads() -> Iterator[None]:
+    """Context in which what fails for want of a thread's results says what that thread raised."""
+    raised: list[BaseException] = []
+    original = threading.excepthook
+    threading.excepthook = lambda told: raised.append(told.exc_value or told.exc_type())
+    try:
+        yield
+    except Exception:
+        if not raised:
+            raise
+        raise RuntimeError(f"a thread raised {type(raised[0]).__name__}: {raised[0]}") from raised[0]
+    finally:
+        threading.excepthook = original
 
 
 def _is_tpu(target: str) -> bool:
