@@ -278,7 +278,7 @@ class _Launch(_Around):
         )
 
     def shared(self, problem: Shared) -> Iterator[Finding]:
-        if self.launch.backend not in ("triton", "mosaic_gpu") or not self._reads(problem["operand"]):
+        if not reasons.is_shared(self.launch, problem["operand"]):
             return
         yield self.placed(
             (),
@@ -399,24 +399,33 @@ class _Launch(_Around):
         for stage in told:
             if stage.ok is not False or (guessed and works and _backend(stage) not in works):
                 continue  # nobody said that it is for this backend, and it works on another
+            at_grid = any(
+                problem["kind"] == "memory" and problem["target"] == stage.target for problem in self.launch.of_grid
+            )
             for problem in stage.of_target:
                 finding = _ON_TARGETS[problem["kind"]](self, problem, stage)
+                if finding.code == "PAL213" and at_grid:
+                    continue  # told before it was lowered
                 yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
 
-    def over_budget(self, problem: OverBudget, stage: Stage) -> Finding:
+    def over_budget(self, problem: OverBudget) -> Iterator[Finding]:
         parts = ", ".join(
             f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
         )
-        return self.placed(
+        backend, _, device = problem["target"].partition(":")
+        advice = _LESS[backend == "mosaic-gpu", problem["space"]]
+        yield self.placed(
             (),
             "PAL213",
             Severity.ERROR,
-            f"the kernel needs at least {_size(problem['bytes'])} of VMEM, and {_device(stage)} gives it "
-            f"{_size(problem['limit'])}",
-            f"bytes: {parts}; not compiled, since the compiler takes a minute to find out",
-            backend=_backend(stage),
-            device=_device(stage),
+            reasons.over_budget(problem),
+            f"bytes: {parts}; {advice}",
+            backend=backend.replace("-", "_"),
+            device=device or None,
         )
+
+    def not_compiled(self, problem: OverBudget, stage: Stage) -> Finding:
+        return next(self.over_budget(problem))
 
     def compiler_ended(self, problem: Ended, stage: Stage) -> Finding:
         culprit, kind = problem.get("culprit"), problem["kind"]
@@ -445,6 +454,7 @@ _FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = 
     ("grid", "parallel-writes"): _Launch.parallel_writes,
     ("grid", "revisited"): _Launch.revisited,
     ("grid", "shared"): _Launch.shared,
+    ("grid", "memory"): _Launch.over_budget,
     ("interpret", "nan"): _Launch.not_a_number,
     ("interpret", "out-of-bounds"): _Launch.out_of_bounds,
     ("interpret", "race"): _Launch.race,
@@ -455,10 +465,18 @@ _FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = 
 }
 _ON_TARGETS: dict[str, Callable[[_Launch, Any, Stage], Finding]] = {
     "raised": _Launch.refused,
-    "memory": _Launch.over_budget,
+    "memory": _Launch.not_compiled,
     "crash": _Launch.compiler_ended,
     "memory-limit": _Launch.compiler_ended,
     "deadline": _Launch.compiler_ended,
+}
+
+
+# What to do about too little memory: of a GPU or not, and which.
+_LESS = {
+    (False, "vmem"): "use smaller blocks or fewer buffers; not compiled, since the compiler takes a minute to find out",
+    (False, "smem"): "keep large tables in HBM, and copy or block what a step needs; matrices transposed or flat",
+    (True, "smem"): "use smaller blocks or fewer stages",
 }
 
 
@@ -472,7 +490,3 @@ def _device(stage: Stage) -> str | None:
 
 def _tuple(values: list[int]) -> str:
     return "(" + ", ".join(map(str, values)) + ("," if len(values) == 1 else "") + ")"
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 20):.2f} MiB" if count >= 1 << 19 else f"{count / 1024:.1f} KiB"

@@ -250,8 +250,11 @@ class Needed(TypedDict):
 
 
 class OverBudget(Needed):
+    """More than a target has of a memory."""
+
     kind: Literal["memory"]
     limit: int
+    target: str
 
 
 class _Ended(Worded):
@@ -267,7 +270,9 @@ class Ended(_Ended, total=False):
 
 
 # By what tells them: any stage may also raise an exception, or not live to its end.
-GridProblem = Union[OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, Raised, Ended]  # noqa: UP007
+GridProblem = Union[  # noqa: UP007
+    OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, OverBudget, Raised, Ended
+]
 DeviceProblem = Union[OnDevices, Raised, Ended]  # noqa: UP007
 RunProblem = Union[OnDevices, InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
 CHECKS = ("nan", "division", "out-of-bounds", "check")

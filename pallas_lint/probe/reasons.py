@@ -10,7 +10,7 @@ from pallas_lint.probe.mesh import findings as mesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.probe.protocol import NotANumber, OutOfRange, Problem, Uncovered, Worded
+    from pallas_lint.probe.protocol import NotANumber, OutOfRange, OverBudget, Problem, Uncovered, Worded
     from pallas_lint.probe.results import LaunchResult, Stage
 
 _MOST = 3  # reasons of a stage
@@ -32,6 +32,8 @@ def causes(launch: LaunchResult) -> dict[str, str]:
             found["race"] = "PAL404"
         elif problem["kind"] == "revisited" and is_added_to(launch, problem["operand"]):
             found["revisited"] = "PAL403"
+        elif problem["kind"] == "shared" and is_shared(launch, problem["operand"]):
+            found["shared"] = "PAL405"
     for seen in launch.of_running:
         if seen["kind"] == "protocol" or (seen["kind"] == "race" and not seen.get("equal")):
             found["raced"] = "PAL905"  # what is read too early is NaN there
@@ -43,6 +45,11 @@ def causes(launch: LaunchResult) -> dict[str, str]:
 def is_added_to(launch: LaunchResult, output: str) -> bool:
     """Whether an output has to hold what an earlier step left in it, on a device that does not fetch it again."""
     return launch.backend in (None, "tpu") and output in launch.facts["reads"]
+
+
+def is_shared(launch: LaunchResult, output: str) -> bool:
+    """Whether steps of the grid that run at the same time add to one block."""
+    return launch.backend in ("triton", "mosaic_gpu") and output in launch.facts["reads"]
 
 
 def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
@@ -85,6 +92,21 @@ def why_out_of_range(problem: OutOfRange) -> str:
     return f"the array has ({counts}) blocks: compare them with the sizes of the grid axes that the index map uses"
 
 
+def over_budget(problem: OverBudget) -> str:
+    """ "the kernel needs at least 24.00 MiB of VMEM, and v5e gives it 16.00 MiB"."""
+    backend, _, device = problem["target"].partition(":")
+    on_gpu = backend == "mosaic-gpu"
+    space = "shared memory" if on_gpu else problem["space"].upper()
+    return (
+        f"the kernel needs at least {_size(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
+        f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{_size(problem['limit'])}"
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):.2f} MiB" if count >= 1 << 19 else f"{count / 1024:.1f} KiB"
+
+
 def _shape(sizes: list[int]) -> str:
     return "(" + ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
@@ -113,7 +135,7 @@ def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
         return f"{share(number)}{f' ({code} says why)' if code else ''}"
     own = _WORDS.get((stage, problem["kind"]))
     if own is not None:
-        fault = stage != "grid" or problem["kind"] != "revisited" or "revisited" in found
+        fault = stage != "grid" or problem["kind"] not in ("revisited", "shared") or problem["kind"] in found
         return own(problem) if fault else None
     return messages.sentence(cast("Worded", problem)) if "message" in problem else None
 
@@ -130,7 +152,9 @@ _WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
     ("interpret", "out-of-bounds"): lambda problem: (
         f"an access leaves its buffer: {messages.reading(problem['message'])}"
     ),
-    ("compile", "memory"): lambda problem: (
-        f"it needs at least {problem['bytes']:,} bytes of VMEM, of {problem['limit']:,} (PAL213)"
+    ("grid", "shared"): lambda problem: (
+        f"steps that run at the same time write one block of `{problem['operand']}` (PAL405)"
     ),
+    ("grid", "memory"): lambda problem: f"{over_budget(problem)} (PAL213)",
+    ("compile", "memory"): lambda problem: f"{over_budget(problem)} (PAL213)",
 }

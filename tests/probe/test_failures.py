@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FILE = """
 import os
 import sys
+import threading
 
 import jax
 from jax.experimental import pallas as pl
@@ -52,6 +53,18 @@ class Several(Exception):
     exceptions = [ValueError("tile 7 does not fit"), TypeError("no")]
 
 
+def threaded(x):
+    made = []
+
+    def work():
+        raise ValueError("tile 3 does not fit")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
 def group(x):
     raise Several("all implementations failed (2 sub-exceptions)")
 """
@@ -78,6 +91,7 @@ def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["k.py::threaded", "f32[8,128]"], "does not trace: a thread raised ValueError: tile 3 does not fit"),
         (["k.py::group", "f32[8,128]"], "does not trace: tile 7 does not fit"),
         (["k.py::double", "f32[10000000,1024]"], "interpret: too large: its operands and results take 76.3 GiB"),
         (
@@ -104,6 +118,10 @@ def test_notebooks(tmp_path: Path, name: str) -> None:
     [
         ("writing HostAllocationKey(memory_space_id=1, at=(2, 3), buffer_id=103)[0, 4]", "writing a buffer[0, 4]"),
         ("<jax._src.debugging.OrderedIOEffect object at 0x7fbc01> is left", "an ordered effect is left"),
+        (
+            "checkify: Shapes must be 1D sequences of concrete values of integer type, got (JitTracer(int32[]), 128).",
+            "checkify: how much is read or copied depends on data",
+        ),
         (
             "shapes must be concrete, got (JitTracer(int32[]), 128)",
             "shapes must be concrete, got (a traced int32[], 128)",

@@ -292,6 +292,10 @@ class _Examination:
             picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
+        told = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
+        over = [*filter(None, map(self._over_budget, map(devices.parse, told)))]
+        if over:
+            ok, problems = False, [*problems, *over]
         self._tell(picture)
         if "grid" in self.stages and f"grid:{self.at}" not in self.skip:
             self.emit(
@@ -303,6 +307,8 @@ class _Examination:
         """Whether it is wrong with the grid, and not only to be known for what comes later."""
         if problem["kind"] == "revisited":  # a TPU does not fetch again what an earlier step left there
             return self.launch.backend in (None, "tpu") and problem.get("operand") in self.launch.reads
+        if problem["kind"] == "shared":  # the steps of a GPU's grid run at the same time
+            return self.launch.backend in ("triton", "mosaic_gpu") and problem.get("operand") in self.launch.reads
         return problem["kind"] in ("out-of-range", "uncovered", "unread", "parallel-writes")
 
     def _verify(self) -> Outcome:
@@ -434,11 +440,19 @@ class _Examination:
 
         The compiler finds that out only after a minute of unrolling.
         """
+        shared = shared_memory.needed(self.launch) if target.backend == "mosaic_gpu" else None
+        if shared is not None and shared["bytes"] > shared_memory.LIMIT:
+            return {"kind": "memory", "limit": shared_memory.LIMIT, "target": target.text, **shared}
         if target.backend != "tpu" or self.launch.grid is None:
             return None
+        scalars = memory.scalars(self.launch)
+        if scalars is not None and scalars["bytes"] >= memory.SMEM:
+            return {"kind": "memory", "limit": memory.SMEM, "target": target.text, **scalars}
         needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
         limit = memory.limit(target.device, self.launch)
-        return {"kind": "memory", "limit": limit, **needed} if needed is not None and needed["bytes"] > limit else None
+        if needed is None or needed["bytes"] <= limit:
+            return None
+        return {"kind": "memory", "limit": limit, "target": target.text, **needed}
 
 
 def _is_harmless(problem: RunProblem) -> bool:

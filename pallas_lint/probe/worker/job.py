@@ -12,7 +12,8 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -330,7 +331,7 @@ class _Job:
             recorder = Recorder()
             recorder.install()
             try:
-                with devices.told(self.device, self._seen()), compiler_options() as begun:
+                with _of_threads(), devices.told(self.device, self._seen()), compiler_options() as begun:
                     self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))
             except Exception as error:
                 expected = placements.expected(error, seen, self.shardings)
@@ -352,6 +353,22 @@ class _Job:
             jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self.shardings[at]) if at in self.shardings else leaf
             for at, leaf in enumerate(leaves)
         ]
+
+
+@contextlib.contextmanager
+def _of_threads() -> Iterator[None]:
+    """Context in which what fails for want of a thread's results says what that thread raised."""
+    raised: list[BaseException] = []
+    original = threading.excepthook
+    threading.excepthook = lambda told: raised.append(told.exc_value or told.exc_type())
+    try:
+        yield
+    except Exception:
+        if not raised:
+            raise
+        raise RuntimeError(f"a thread raised {type(raised[0]).__name__}: {raised[0]}") from raised[0]
+    finally:
+        threading.excepthook = original
 
 
 def _is_tpu(target: str) -> bool:

@@ -7,6 +7,8 @@ on 0.8.3 and 0.12 (0.4.35 also doubles constant blocks). A lower bound: what the
 
 from __future__ import annotations
 
+import math
+
 from ...protocol import MemoryPart, Needed
 from ..launches.launch import Launch, Operand
 
@@ -18,6 +20,7 @@ VMEM = {
     "v6e": (128 << 20, 32 << 20),
     "tpu7x": (64 << 20, 32 << 20),
 }
+SMEM = 1 << 20  # of every generation; a little of it is taken by the compiler
 LANES, SUBLANES = 128, 8
 
 
@@ -62,6 +65,20 @@ def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:
         size = padded_bytes(operand.block_shape, operand.itemsize)
         parts.append({"name": operand.name, "role": operand.role, "bytes": size, "buffers": copies})
     return {"space": "vmem", "bytes": sum(p["bytes"] * p["buffers"] for p in parts), "parts": parts}
+
+
+def scalars(launch: Launch) -> Needed | None:
+    """The same of SMEM, in which rows of a matrix take multiples of 128 numbers."""
+    if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
+        return None
+    parts: list[MemoryPart] = []
+    for operand in launch.operands:
+        if operand.memory_space != "smem":
+            continue
+        *rows, last = operand.block_shape or (1,)
+        size = math.prod(rows) * (_up(last, LANES) if rows else last) * operand.itemsize
+        parts.append({"name": operand.name, "role": operand.role, "bytes": size, "buffers": 1})
+    return {"space": "smem", "bytes": sum(part["bytes"] for part in parts), "parts": parts}
 
 
 def limit(device: str, launch: Launch) -> int:

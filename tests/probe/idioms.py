@@ -1,0 +1,201 @@
+"""Kernels in idioms that are hard to judge, working ones beside broken ones; run only by the probe's worker."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas import tpu_sc as plsc
+
+ANYWHERE = pl.BlockSpec(memory_space=pl.ANY)
+SUMS = jax.ShapeDtypeStruct((8, 256), jnp.float32)
+
+
+def like(x):
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+# -- blocks that are come back to ------------------------------------------------------------------------------------
+
+
+def _add_rows(x_ref, *outs):
+    for o_ref in outs:
+
+        @pl.when(pl.program_id(0) == 0)
+        def _(o_ref=o_ref):
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...]
+
+
+def _sums(x, *modes):
+    specs = [pl.BlockSpec((8, 128), lambda i, j: (0, j), pipeline_mode=pl.Buffered(1, revisit=mode)) for mode in modes]
+    rows = pl.BlockSpec((8, 128), lambda i, j: (i, j))
+    return pl.pallas_call(_add_rows, grid=(2, 2), in_specs=[rows], out_specs=specs, out_shape=[SUMS] * len(modes))(x)
+
+
+def revisited_at_any_time(x):
+    return _sums(x, pl.RevisitMode.ANY, pl.RevisitMode.ANY)
+
+
+def revisited_at_once_only(x):
+    return _sums(x, pl.RevisitMode.IMMEDIATE)
+
+
+def revisited_one_of_two(x):
+    return _sums(x, pl.RevisitMode.ANY, None)
+
+
+# -- copies that operands decide about -------------------------------------------------------------------------------
+
+
+def _steered(body):
+    def launch(lengths, x):
+        spec = pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1, in_specs=[ANYWHERE], out_specs=ANYWHERE, scratch_shapes=[pltpu.SemaphoreType.DMA]
+        )
+        return pl.pallas_call(body, grid_spec=spec, out_shape=like(x))(lengths, x)
+
+    return launch
+
+
+def _copy(lengths, x_hbm, o_hbm, sem, at, size=None):
+    rows = pl.ds(at * 8, lengths[at] if size is None else size)
+    return pltpu.make_async_copy(x_hbm.at[rows], o_hbm.at[rows], sem)
+
+
+@_steered
+def of_lengths(*refs):
+    for at in range(2):
+        _copy(*refs, at).start()
+    for at in range(2):
+        _copy(*refs, at).wait()
+
+
+@_steered
+def of_lengths_guarded(lengths, *refs):
+    for at in range(2):
+
+        @pl.when(lengths[at] > 0)
+        def _(at=at):
+            _copy(lengths, *refs, at, 8).start()
+            _copy(lengths, *refs, at, 8).wait()
+
+
+@_steered
+def of_lengths_not_awaited(*refs):
+    for at in range(2):
+        _copy(*refs, at).start()
+
+
+@_steered
+def of_lengths_awaited_whole(*refs):
+    for at in range(2):
+        _copy(*refs, at).start()
+    for at in range(2):
+        _copy(*refs, at, 8).wait()
+
+
+@_steered
+def half_whatever_lengths(*refs):
+    _copy(*refs, 0, 8).start()
+    _copy(*refs, 0, 8).wait()
+
+
+# -- scalar memory ---------------------------------------------------------------------------------------------------
+
+
+def _put(x_ref, o_hbm, row, sem):
+    row[0, 0] = x_ref[0, 0]
+    row[0, 1] = x_ref[0, 1]
+    pltpu.async_copy(row, o_hbm, sem).wait()
+
+
+def scalars_copied_out(x):
+    return pl.pallas_call(
+        _put,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM)],
+        out_specs=ANYWHERE,
+        out_shape=jax.ShapeDtypeStruct((1, 2), x.dtype),
+        scratch_shapes=[pltpu.SMEM((1, 2), x.dtype), pltpu.SemaphoreType.DMA],
+    )(x)
+
+
+def _with_table(table, x_ref, o_ref):
+    o_ref[...] = x_ref[...] * table[0, 0]
+
+
+def table_in_scalar_memory(table, x):
+    block = pl.BlockSpec((8, 128), lambda i, table: (i, 0))
+    spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[block], out_specs=block)
+    return pl.pallas_call(_with_table, grid_spec=spec, out_shape=like(x))(table, x)
+
+
+# -- blocks and warpgroups of a GPU ----------------------------------------------------------------------------------
+
+
+def _on_cluster(body):
+    return plgpu.kernel(
+        body, out_type=jax.ShapeDtypeStruct((128,), jnp.int32), cluster=(2,), cluster_names=("c",),
+        scratch_types=[plgpu.SMEM((128,), jnp.int32)],
+    )()  # fmt: skip
+
+
+def the_same_by_two_blocks():
+    def body(o_gmem, buffer):
+        buffer[...] = jnp.ones((128,), jnp.int32)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(buffer, o_gmem)
+        plgpu.wait_smem_to_gmem(0)
+
+    return _on_cluster(body)
+
+
+def others_by_two_blocks():
+    def body(o_gmem, buffer):
+        buffer[...] = jnp.full((128,), lax.axis_index("c"), jnp.int32)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(buffer, o_gmem)
+        plgpu.wait_smem_to_gmem(0)
+
+    return _on_cluster(body)
+
+
+# -- SparseCores -----------------------------------------------------------------------------------------------------
+
+
+def _rows_of_subcores(x_hbm, o_hbm, buffer, *, past=0):
+    count = buffer.shape[0]
+    at = (lax.axis_index("core") * 16 + lax.axis_index("subcore")) * count
+    pltpu.sync_copy(x_hbm.at[pl.ds(at + past, count)], buffer)
+    pltpu.sync_copy(buffer, o_hbm.at[pl.ds(at, count)])
+
+
+def _on_subcores(x, body):
+    mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=2, num_subcores=16)
+    buffer = pltpu.VMEM((x.shape[0] // 32, x.shape[1]), x.dtype)
+    return pl.kernel(body, out_type=like(x), mesh=mesh, scratch_types=[buffer])(x)
+
+
+def rows_of_subcores(x):
+    return _on_subcores(x, _rows_of_subcores)
+
+
+def rows_past_the_end_of_subcores(x):
+    return _on_subcores(x, lambda *refs: _rows_of_subcores(*refs, past=x.shape[0] - 4))
+
+
+# -- what is no launcher ---------------------------------------------------------------------------------------------
+
+
+def double_kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+def double(x):
+    return pl.pallas_call(double_kernel, out_shape=like(x))(x)
+
+
+def kernel_from_elsewhere(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2

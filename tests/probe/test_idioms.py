@@ -1,0 +1,77 @@
+"""Idioms that are hard to judge: what works is not accused, and what is broken in them is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.finding import Severity
+from tests.probe.running import Probed, jax_version
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.client import Worker
+
+pytestmark = pytest.mark.slow
+
+ROWS, LENGTHS, FLOATS = "f32[16,256]", ["i32[2]=[8,0]", "f32[16,128]"], "f32[256,128]"
+RUN = "grid,verify,interpret"
+
+
+def loud(worker: Worker, function: str, *arguments: str, target: str = "tpu:v5e") -> list[tuple[str, Severity]]:
+    probed = Probed(worker, f"idioms.py::{function}", *arguments, targets=(target,), stage=RUN)
+    assert probed.launches and not probed.errors
+    return [(each.code, each.severity) for each in probed.findings if each.severity is not Severity.INFO]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "target"),
+    [
+        ("revisited_at_any_time", [ROWS], "tpu:v5e"),
+        ("of_lengths", LENGTHS, "tpu:v5e"),
+        ("of_lengths", ["i32[2]=[8,5]", "f32[16,128]"], "tpu:v5e"),
+        ("of_lengths_guarded", LENGTHS, "tpu:v5e"),
+        ("scalars_copied_out", ["f32[8,128]"], "tpu:v5e"),
+        ("table_in_scalar_memory", ["i32[128,128]", "f32[16,128]"], "tpu:v5e"),
+        ("the_same_by_two_blocks", [], "mosaic-gpu"),
+        ("rows_of_subcores", [FLOATS], "tpu:tpu7x"),
+    ],
+)
+def test_working(worker: Worker, function: str, arguments: list[str], target: str) -> None:
+    assert loud(worker, function, *arguments, target=target) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "code", "severity"),
+    [
+        ("revisited_at_once_only", [ROWS], "PAL403", Severity.WARNING),
+        ("revisited_one_of_two", [ROWS], "PAL403", Severity.WARNING),
+        ("of_lengths_not_awaited", LENGTHS, "PAL905", Severity.ERROR),
+        ("of_lengths_awaited_whole", LENGTHS, "PAL910", Severity.ERROR),
+        ("half_whatever_lengths", LENGTHS, "PAL907", Severity.ERROR),
+        ("table_in_scalar_memory", ["i32[2048,128]", "f32[16,128]"], "PAL213", Severity.ERROR),
+    ],
+)
+def test_broken(worker: Worker, function: str, arguments: list[str], code: str, severity: Severity) -> None:
+    assert loud(worker, function, *arguments) == [(code, severity)]
+
+
+def test_different_values_by_two_blocks(worker: Worker) -> None:
+    found = loud(worker, "others_by_two_blocks", target="mosaic-gpu")
+    assert found == ([("PAL905", Severity.ERROR)] if jax_version() >= (0, 11) else [])  # which has an interpreter
+
+
+def test_what_one_subcore_does_wrong(worker: Worker) -> None:
+    assert loud(worker, "rows_past_the_end_of_subcores", FLOATS, target="tpu:tpu7x") == [("PAL412", Severity.ERROR)]
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("double_kernel", "`double_kernel` is a kernel; probe what launches it: `double`"),
+        ("kernel_from_elsewhere", "assigns to elements of an array, which only refs allow: if it is a kernel, probe"),
+    ],
+)
+def test_kernels_are_not_launched(worker: Worker, function: str, said: str) -> None:
+    probed = Probed(worker, f"idioms.py::{function}", "f32[8,128]", "f32[8,128]", stage="grid")
+    assert not probed.findings and said in probed.errors[0].message
