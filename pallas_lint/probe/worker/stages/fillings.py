@@ -66,8 +66,8 @@ def _integers(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[
     import numpy as np
 
     yield _with(values, chosen, lambda _, old: np.arange(old.size).reshape(old.shape))
-    for value in (0, 1):
-        yield _with(values, chosen, lambda _, old, value=value: np.full(old.shape, value))
+    yield _with(values, chosen, lambda _, old: np.zeros(old.shape))
+    yield _with(values, chosen, lambda _, old: np.ones(old.shape))
 
 
 def _floats(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[list[Any]]:
