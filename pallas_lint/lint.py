@@ -16,7 +16,7 @@ from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
-from pallas_lint.memo.findings import USED, KeptFindings, Maps
+from pallas_lint.memo.finding_cache import USED, FindingCache, Maps
 from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
@@ -148,10 +148,10 @@ class _Run:
     errors: list[LintError] = field(factory=list)
     tracebacks: list[str] = field(factory=list)
     broken: bool = False
-    kept: KeptFindings | None = field(init=False)
+    kept: FindingCache | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.kept = KeptFindings.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
+        self.kept = FindingCache.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same.
@@ -224,14 +224,14 @@ class _Run:
             )
             yield from self._launches(some, kept)
 
-    def _index_maps(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
+    def _index_maps(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         if not rules:
             return
         outcome = self.analysis.outcome
         failing = [launch for launch in outcome.launches if launch.meant_to_fail]
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
-        self.analysis.memo.teach(USED, lambda functions: functions & used)
+        self.analysis.memo.register_query(USED, lambda functions: functions & used)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
         for what in every:
             self._go_on()
@@ -260,7 +260,7 @@ class _Run:
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
         return self._guarded(self._context(rule), rule.check_index_map, index_map)
 
-    def _launches(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
+    def _launches(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on launches and kernels."""
         launch_rules = [rule for rule in rules if rule.check_launch is not Rule.check_launch]
         kernel_rules = [rule for rule in rules if rule.check_kernel is not Rule.check_kernel]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.memo.answers import Memo
+from pallas_lint.memo.query_cache import Memo
 
 
 class World:
@@ -12,16 +12,16 @@ class World:
 
     def __init__(self, **numbers: int) -> None:
         self.numbers = numbers
-        self.memo = Memo(keeps=True)
-        self.memo.teach("number", self.numbers.get)
+        self.memo = Memo(persistent=True)
+        self.memo.register_query("number", self.numbers.get)
         self.added: list[str] = []
 
     def text(self, ground: object = "ground", **numbers: int) -> None:
         self.numbers.update(numbers)
-        self.memo.begin(ground)
+        self.memo.begin_revision(ground)
 
     def number(self, name: str) -> int:
-        self.memo.read("number", name)
+        self.memo.record_dependency("number", name)
         return self.numbers[name]
 
     def sum(self, *names: str) -> int:
@@ -29,7 +29,7 @@ class World:
             self.added.append("".join(names))
             return sum(self.number(name) for name in names)
 
-        return self.memo.answer(("sum", names), add).value
+        return self.memo.get_or_compute(("sum", names), add).value
 
 
 @pytest.fixture
@@ -72,13 +72,13 @@ def test_who_asks_for_an_answer_has_read_what_it_rests_on(world: World) -> None:
         return world.sum("a", "b") * 2
 
     assert world.sum("a", "b") == 3  # known when the next one asks
-    assert world.memo.answer("doubled", doubled).value == 6
+    assert world.memo.get_or_compute("doubled", doubled).value == 6
     world.text(b=20)
-    assert world.memo.answer("doubled", doubled).value == 42
+    assert world.memo.get_or_compute("doubled", doubled).value == 42
 
 
 def test_what_was_found_out_for_the_first_who_asked_counts_for_all(world: World) -> None:
-    with world.memo.under([("number", "a")]):
+    with world.memo.attribute_dependencies([("number", "a")]):
         world.number("b")  # to tell a number it takes another
 
     world.sum("a")
@@ -88,14 +88,14 @@ def test_what_was_found_out_for_the_first_who_asked_counts_for_all(world: World)
 
 
 def test_more_may_be_read_for_an_answer_later(world: World) -> None:
-    answer = world.memo.answer("late", lambda: world.number("a"))
-    with world.memo.asking() as read:
+    answer = world.memo.get_or_compute("late", lambda: world.number("a"))
+    with world.memo.track_dependencies() as read:
         world.number("c")
-    world.memo.add(answer, read)
+    world.memo.extend_dependencies(answer, read)
     world.text()
-    assert world.memo.known("late") is answer
+    assert world.memo.lookup("late") is answer
     world.text(c=30)
-    assert world.memo.known("late") is None
+    assert world.memo.lookup("late") is None
 
 
 def test_what_nobody_wanted_for_long_is_dropped(world: World) -> None:
@@ -113,13 +113,13 @@ def test_an_answer_that_was_not_found_is_not_kept(world: World) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        world.memo.answer("failing", fail)
-    assert world.memo.known("failing") is None
-    assert world.memo.answer("failing", lambda: world.number("b")).read == {("number", "b"): 2}
+        world.memo.get_or_compute("failing", fail)
+    assert world.memo.lookup("failing") is None
+    assert world.memo.get_or_compute("failing", lambda: world.number("b")).read == {("number", "b"): 2}
 
 
 def test_without_keeping_answers_are_those_about_the_text_at_hand(world: World) -> None:
-    world.memo.keeps = False
+    world.memo.persistent = False
     world.sum("a")
     world.sum("a")
     assert world.added == ["a"]

@@ -8,8 +8,8 @@ from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
@@ -250,7 +250,7 @@ def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
     return _too_many(indexing, values)
 
 
-@asked_once
+@memoize_by_identity
 def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely", "maybe"] | None:
     """Whether an index is an array and no scalar.
 

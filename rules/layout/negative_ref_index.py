@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
@@ -276,7 +276,7 @@ def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
     return first if first is not None and first[0] < 0 and first[1] else None
 
 
-@asked_once
+@memoize_by_identity
 def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
     """What an index is in the first step of the grid or loop that it counts; no step for a constant."""
     if isinstance(value, Const):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import result_shape
@@ -308,12 +308,12 @@ def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
 
 
 def _unaligned(
-    part: _Part, access: Access, loaded: Collection[Same], numbers: Collection[Same], context: Context
+    part: _Part, access: Access, loaded: Collection[ById], numbers: Collection[ById], context: Context
 ) -> Finding | None:
     start = part.start
     if part.place > 1 or not isinstance(start, Array):
         return None
-    if start is part.index and start.shape != () and Same(start) not in numbers:
+    if start is part.index and start.shape != () and ById(start) not in numbers:
         return None  # it may be an array
     if part.size is not None and part.size == part.extent and part.place:
         return None  # the whole dimension

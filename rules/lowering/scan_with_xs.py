@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
 from pallas_lint.records import frozen
@@ -287,7 +287,7 @@ def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_Refusal]:
         yield _Refusal(what, "pass `unroll=True`, or leave it out", _TPU, "0.9.2")
 
 
-@asked_once
+@memoize_by_identity
 def _is_traced(value: Value | None, depth: int = 8) -> bool:
     """Whether a bound is surely known only in the kernel: made of a load, a grid index or the index of a loop."""
     if not isinstance(value, Array) or value.host:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import claimed
 from pallas_lint.kernels.facts.buffer_uses import starts_unwritten
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among, reaches_result
@@ -316,7 +316,7 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
         return isinstance(read.site.node.operator, nodes.AddAssign | nodes.SubtractAssign)
     if read.kind == "accumulate":
         return isinstance(read.site.node, nodes.Call) and "atomic_add" in read.site.code
-    loaded = {Same(read.value)}
+    loaded = {ById(read.value)}
     users = [op for op in trace.ops() if any(is_among(value, loaded) for value in inputs(op))]
     return len(users) == 1 and users[0].name in _ADDING
 

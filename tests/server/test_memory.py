@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.texts import composed
 from pallas_lint.kernels.interpreter.modules import Module
-from pallas_lint.memo.answers import Answer
+from pallas_lint.memo.query_cache import Answer
 from pallas_lint.syntax.piece import Piece
 from tests.server.clients import session
 

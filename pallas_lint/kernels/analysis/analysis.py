@@ -20,7 +20,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import SHARD_MAPS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.outcome import Outcome
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.memo.answers import Memo, Question
+    from pallas_lint.memo.query_cache import Memo, Query
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
     from pallas_lint.witnesses.witness import Witness
@@ -59,7 +59,7 @@ class Analysis:
     stale: tuple[Witness, ...] = ()  # those whose function is gone, or takes other arguments
     presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
     # By index map: the blocks that it places in any launch, and what was read to find them.
-    placed: dict[nodes.Node, tuple[list[Block], set[Question]]] = field(factory=dict)
+    placed: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
 
     @property
     def memo(self) -> Memo:
@@ -266,18 +266,18 @@ def run_entered(
 def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if piece.nested:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
-        interp.memo.read(OWNER, piece)
+        interp.memo.record_dependency(OWNER, piece)
         cls = module.lookup(owner.names[0], interp)
         if isinstance(cls, Class):
             instance = Instance(cls, made_by=interp.running)
-            with interp.memo.under((MEMBER, owner, name) for name in piece.names):
+            with interp.memo.attribute_dependencies((MEMBER, owner, name) for name in piece.names):
                 interp.run_piece(piece, cls.env)
             for name in piece.names:
-                interp.memo.read(MEMBER, owner, name)
+                interp.memo.record_dependency(MEMBER, owner, name)
                 _run_function(interp, cls.env.vars.get(name), instance)
         return
     if not piece.names:
-        with interp.memo.under((NAMED, name) for name in piece.words):
+        with interp.memo.attribute_dependencies((NAMED, name) for name in piece.words):
             interp.run_piece(piece, module.env)
         return
     scope: Env | None = None
@@ -296,7 +296,7 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
 
 
 def _run_class(interp: Interpreter, cls: Class) -> None:
-    interp.memo.read(MEMBERS, cls.piece)
+    interp.memo.record_dependency(MEMBERS, cls.piece)
     instance = Instance(cls, made_by=interp.running)
     for value in list(cls.env.vars.values()):
         _run_function(interp, value, instance)

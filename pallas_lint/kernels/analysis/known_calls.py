@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.spreading import spread_by
-from pallas_lint.kernels.model.questions import MET
+from pallas_lint.kernels.model.queries import MET
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, DType, Func, Seq
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def keep_telling(interp: Interpreter, before: tuple[Launch, ...], witness_of: Ca
     """
     kept: list[Launch] = []
     for launch in interp.outcome.launches:
-        interp.memo.read(MET, launch.site.key)
+        interp.memo.record_dependency(MET, launch.site.key)
         if not launch.certain or launch.module is not interp.root:
             continue  # a launch elsewhere is judged where it stands
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.launches import launching
-from pallas_lint.kernels.model.questions import CROWDED, MET
+from pallas_lint.kernels.model.queries import CROWDED, MET
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Run:
 
 
 @define(eq=False)
-class Ground:
+class RevisionInputs:
     """What any run, and the rules on what it launches, may depend on besides what is looked up by name."""
 
     facts: Hashable
@@ -62,22 +62,22 @@ class Runs:
 
     def begin(self) -> None:
         """Find out on what ground this text stands: that of an earlier one, it may be."""
-        memo, facts = self.interp.memo, _facts(self.interp, self.module) if self.interp.memo.keeps else None
-        known = (ground for ground in reversed(memo.grounds) if ground.holds(facts, self.module.graph))
-        ground = next(known, None) or Ground(facts)
+        memo, facts = self.interp.memo, _facts(self.interp, self.module) if self.interp.memo.persistent else None
+        known = (ground for ground in reversed(memo.inputs) if ground.holds(facts, self.module.graph))
+        ground = next(known, None) or RevisionInputs(facts)
         # Rules ask, too, when all has run: what is read for them comes to the same.
         ground.others.update(self.module.graph.read)
         self.module.graph.read = ground.others
-        memo.begin(ground)
+        memo.begin_revision(ground)
         self.module.teach(memo)
-        memo.teach(MET, self._met)
-        memo.teach(CROWDED, lambda node: launching.is_crowded(self.interp, node))
+        memo.register_query(MET, self._met)
+        memo.register_query(CROWDED, lambda node: launching.is_crowded(self.interp, node))
 
     def end(self) -> None:
         """Nothing runs any more. If one run may have seen what another did, none can be told without the other."""
         imports_back = self.module.graph.imports_back
         if self.interp.entangled or self.interp.is_spent or self.module.is_changed or imports_back:
-            self.interp.memo.forget()
+            self.interp.memo.clear()
 
     def run(self, piece: Piece, phase: Hashable, run: Callable[[], Any]) -> Any:
         """Run from a root, unless that would do what it did; the result of `run`.
@@ -87,11 +87,11 @@ class Runs:
         if self.is_stale():
             raise Abandoned
         interp, memo = self.interp, self.interp.memo
-        answer = memo.known(("run", piece, phase))
+        answer = memo.lookup(("run", piece, phase))
         if answer is None:
-            with memo.asking() as read, interp.apart() as outcome:
+            with memo.track_dependencies() as read, interp.apart() as outcome:
                 result = run()
-            answer = memo.keep(("run", piece, phase), Run(outcome, result), read)
+            answer = memo.store(("run", piece, phase), Run(outcome, result), read)
             self.made += 1
         else:
             self.again += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
-from pallas_lint.kernels.model.questions import GUARDING
+from pallas_lint.kernels.model.queries import GUARDING
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
 from pallas_lint.records import define, field
@@ -66,7 +66,7 @@ class VersionGuards:
 
     def _asks(self, condition: str, use: Use) -> bool:
         """Whether a condition, or what a name in it was assigned, asks about versions."""
-        self.interpreter.memo.read(GUARDING)
+        self.interpreter.memo.record_dependency(GUARDING)
         if _ASKING.search(condition):
             return True
         names = set(_NAME.findall(condition))
@@ -105,7 +105,7 @@ class VersionGuards:
         if not self._asks(text, use):
             return frozenset({True, False})
         memo = self.interpreter.memo
-        known = memo.answer(("guard", text, version), lambda: self._truth(node, text, version)).value
+        known = memo.get_or_compute(("guard", text, version), lambda: self._truth(node, text, version)).value
         return None if known is None else frozenset({known})
 
     def _truth(self, node: nodes.BaseExpression, text: str, version: str) -> bool | None:

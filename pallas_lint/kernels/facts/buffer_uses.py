@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Ref
 from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
-    from pallas_lint.identity import Same
+    from pallas_lint.identity import ById
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
@@ -49,7 +49,7 @@ def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:
     if trace.seen_until is not None or not trace.complete:
         return None
     found: list[BufferUse] = []
-    loads: list[tuple[Access, set[Same]]] = []
+    loads: list[tuple[Access, set[ById]]] = []
     for event in trace.events:
         if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
             continue
@@ -70,7 +70,7 @@ def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:
     return found
 
 
-def _kind(event: Access, loads: list[tuple[Access, set[Same]]], ref: Ref) -> UseKind:
+def _kind(event: Access, loads: list[tuple[Access, set[ById]]], ref: Ref) -> UseKind:
     if event.kind == "accumulate" or any(is_among(event.value, tainted) for _, tainted in loads):
         return "update"
     if not covers(event):
@@ -104,12 +104,12 @@ def _takes_all(part: Value, size: object) -> bool:
     return part == Const(0) and size == 1
 
 
-def _is_selected(tainted: set[Same], trace: KernelTrace) -> bool:
+def _is_selected(tainted: set[ById], trace: KernelTrace) -> bool:
     """Whether a value goes through a `where`, which may be the guard."""
     return any(op.name in SELECTING and any(is_among(value, tainted) for value in operands(op)) for op in trace.ops())
 
 
-def _written(tainted: set[Same], trace: KernelTrace) -> set[tuple[str, object]]:
+def _written(tainted: set[ById], trace: KernelTrace) -> set[tuple[str, object]]:
     return {
         event.ref.buffer
         for event in trace.events
@@ -148,7 +148,7 @@ class Buffer:
 
 def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
     """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
-    return analysis.memo.answer(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
+    return analysis.memo.get_or_compute(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
 
 
 def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:

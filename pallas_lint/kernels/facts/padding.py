@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
@@ -70,14 +70,14 @@ class Mixed:
 @define(eq=False)
 class _Padding:
     trace: KernelTrace
-    values: dict[Op | Same, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
+    values: dict[Op | ById, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
     weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask says so
     selected: set[Op] = field(factory=set)  # operations on something that went through `where`
 
     def of(self, value: Value) -> tuple[Padded, ...]:
         if not isinstance(value, Array):
             return ()
-        return self.values.get(value.origin if value.origin is not None else Same(value), ())
+        return self.values.get(value.origin if value.origin is not None else ById(value), ())
 
     def is_weight(self, value: Value) -> bool:
         return isinstance(value, Array) and value.origin in self.weights
@@ -96,7 +96,7 @@ class _Padding:
         if not is_full_index(access.index) or access.ref.view or not isinstance(value, Array) or block.dims is None:
             return
         kept = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
-        self.values[Same(value)] = tuple(
+        self.values[ById(value)] = tuple(
             Padded(kept.index(at), block, at, access, certainty) for at, certainty in partial.items() if at in kept
         )
 

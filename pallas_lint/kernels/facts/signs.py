@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import bits, is_signed
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, OneOf, Value
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _FIRST = frozenset(
 _DEPTH = 12
 
 
-@asked_once
+@memoize_by_identity
 def is_non_negative(value: Value, depth: int = 0) -> bool:
     """Whether the value cannot be below 0: grid indices, iotas, unsigned values, and what 32 bits make of these."""
     if isinstance(value, Const):

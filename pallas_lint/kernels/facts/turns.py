@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Call, Const, Ref, Seq, Sym, Value
@@ -128,7 +128,7 @@ def _number(index: Value, moment: Moment) -> object:
         return Const(number)
     op = index.origin
     loops = None if op is None or op.name == LOOP_INDEX else _loops(op)
-    return Same(index), tuple(turn for turn in moment.turns if loops is None or turn[0] in loops)
+    return ById(index), tuple(turn for turn in moment.turns if loops is None or turn[0] in loops)
 
 
 def _counted(value: Value, moment: Moment, depth: int) -> int | None:

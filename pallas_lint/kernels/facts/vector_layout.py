@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.loaded_values import load_of
-from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Slice, Value
 from pallas_lint.records import frozen
 
@@ -35,7 +35,7 @@ class Lies:
     sure: bool = True
 
 
-@asked_once
+@memoize_by_identity
 def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
     """How the value lies; "matrix" for rank 2 and more."""
     if not isinstance(value, Array) or depth > _DEPTH:

@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import each_once
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
@@ -231,7 +231,7 @@ class Blocks:
 
 def blocks_of(launch: Launch, analysis: Analysis) -> Blocks | None:
     """The blocks of a launch that has been analysed; None where its grid is not known. Without a grid: one step."""
-    return analysis.memo.answer(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
+    return analysis.memo.get_or_compute(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
 
 
 def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
@@ -421,7 +421,7 @@ def symbols_in(values: Iterable[Value]) -> set[Sym]:
     """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
     stack = list(values)
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if isinstance(value, Sym):
             if value.operation is None:
                 found.add(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pallas_lint.identity import each_once
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 from pallas_lint.records import field, frozen
@@ -203,7 +203,7 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
     axes: set[int] = set()
     complete = True
     stack: list[Value] = [value]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, launch) if op.name == PROGRAM_ID else None
@@ -238,7 +238,7 @@ def terms_in(value: Value) -> Terms:
     sized: set[int] = set()
     symbols: dict[Sym, None] = {}
     stack: list[Value] = [value]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, op.launch) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None

@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pallas_lint.identity import Same, each_once
+from pallas_lint.identity import ById, iter_unique
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
@@ -35,11 +35,11 @@ class Tried:
     steps: dict[tuple[int, ...], Steps] = field(factory=dict)
     guards: dict[Hashable, bool | None] = field(factory=dict)
     indices: dict[Hashable, int | None] = field(factory=dict)
-    _terms: dict[Same, Terms] = field(factory=dict)
+    _terms: dict[ById, Terms] = field(factory=dict)
 
     def terms(self, value: Value) -> Terms:
         """What a scalar depends on."""
-        this = Same(value)
+        this = ById(value)
         known = self._terms.get(this)
         if known is None:
             known = self._terms[this] = terms_in(value)
@@ -55,7 +55,7 @@ class Steps:
     symbols: dict[Sym, int]
     tried: Tried
     _guards: dict[Guard, tuple[tuple[int, ...], Hashable]] = field(factory=dict)
-    _happening: dict[Same, dict[tuple[int, ...], Happening]] = field(factory=dict)
+    _happening: dict[ById, dict[tuple[int, ...], Happening]] = field(factory=dict)
     _keys: dict[Block, list[tuple[object, ...]] | None] = field(factory=dict)
     _visits: dict[Buffer, list[Visit] | None] = field(factory=dict)
     _faults: dict[Buffer, list[Fault]] = field(factory=dict)
@@ -77,7 +77,7 @@ class Steps:
 
     def happening(self, uses: list[BufferUse]) -> dict[tuple[int, ...], Happening]:
         """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
-        known = self._happening.get(Same(uses))
+        known = self._happening.get(ById(uses))
         if known is None:
             axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
             by_axes: dict[tuple[object, ...], Happening] = {}
@@ -88,7 +88,7 @@ class Steps:
                     said = [(use, self.runs(use, point)) for use in uses]
                     here = by_axes[key] = [(use, happens is True) for use, happens in said if happens is not False]
                 result[point.indices] = here
-            known = self._happening[Same(uses)] = result
+            known = self._happening[ById(uses)] = result
         return known
 
     def keys(self, block: Block) -> list[tuple[object, ...]] | None:
@@ -198,7 +198,7 @@ def _small_constants(uses: list[BufferUse]) -> bool:
     for use in uses:
         for guard in use.guards:
             stack: list[Value] = [guard.condition]
-            for value in each_once(stack):
+            for value in iter_unique(stack):
                 if isinstance(value, Const):
                     number = value.value
                     if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 1:
@@ -235,7 +235,7 @@ def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | 
     """What one of an index map's results is at each step; None where that is not known."""
     terms = steps.tried.terms(value)
     axes = tuple([axis for axis in terms.axes if axis < len(steps.sizes)])
-    fixed = Same(value), steps.fixed(terms, symbols)
+    fixed = ById(value), steps.fixed(terms, symbols)
     table: dict[tuple[object, ...], int] = {}  # by what the value hangs on: that is less than there are steps
     indices = [0] * len(steps.sizes)
     for at in itertools.product(*(range(steps.sizes[axis]) for axis in axes)):
@@ -269,7 +269,7 @@ def _numbered(keys: list[tuple[object, ...]]) -> Iterator[int]:
 def _is_linear(values: tuple[Value, ...]) -> bool:
     """Whether indices come from sums and products only: a large number for each name then keeps blocks apart."""
     stack = list(values)
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if isinstance(value, Sym) and value.operation is not None:
             if value.operation[0] not in ("+", "-", "*"):
                 return False
@@ -312,7 +312,7 @@ def program_ids(guard: Guard, grid: Grid) -> list[Op]:
     """The `program_id` and `num_programs` operations of this grid behind a condition."""
     found: list[Op] = []
     stack: list[Value] = [guard.condition]
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if not isinstance(value, Array) or value.origin is None:
             continue
         if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin, grid.launch) is not None:

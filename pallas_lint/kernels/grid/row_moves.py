@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.identity import Same, each_once
+from pallas_lint.identity import ById, iter_unique
 from pallas_lint.kernels.grid.grid_points import axis_of
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value
 from pallas_lint.records import define, field, frozen
@@ -54,7 +54,7 @@ def row_moves(trace: KernelTrace) -> list[RowMove]:
     return [*found, *_copies(trace, loads)]
 
 
-def _copies(trace: KernelTrace, loads: dict[Same, Access]) -> Iterator[RowMove]:
+def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowMove]:
     for op in trace.ops(*COPIES):
         source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
         if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
@@ -88,30 +88,30 @@ def _index(access: Access) -> Value:
     return access.ref.indexer if access.ref.indexer is not None else access.index
 
 
-def _loads(trace: KernelTrace) -> dict[Same, Access]:
+def _loads(trace: KernelTrace) -> dict[ById, Access]:
     """Loads by the identity of what was loaded."""
     return {
-        Same(event.value): event
+        ById(event.value): event
         for event in trace.events
         if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
     }
 
 
-def _sources(value: Value, loads: dict[Same, Access]) -> Iterator[Access]:
+def _sources(value: Value, loads: dict[ById, Access]) -> Iterator[Access]:
     """The loads that a value was made of row by row."""
     yield from _walk(value, loads, _MIXING)
 
 
-def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> Iterator[Access]:
+def _walk(value: Value, loads: dict[ById, Access], barred: frozenset[str]) -> Iterator[Access]:
     stack = [value]
-    for current in each_once(stack):
-        load = loads.get(Same(current))
+    for current in iter_unique(stack):
+        load = loads.get(ById(current))
         if load is not None:
             yield load
             continue
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
-            load = loads.get(Same(op.result))
+            load = loads.get(ById(op.result))
             if load is not None:
                 yield load
             elif op.short not in barred:
@@ -122,11 +122,11 @@ def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> It
             stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
 
 
-def _loads_of(value: Value, loads: dict[Same, Access]) -> list[Access]:
+def _loads_of(value: Value, loads: dict[ById, Access]) -> list[Access]:
     return list(_walk(value, loads, frozenset()))
 
 
-def _difference(target: Value, source: Value, loads: dict[Same, Access]) -> Literal["data", "computed"] | None:
+def _difference(target: Value, source: Value, loads: dict[ById, Access]) -> Literal["data", "computed"] | None:
     """How the row that is written differs from the one that is read; None where it may be the same."""
     written, read, forms = _parts(target), _parts(source), _Forms(loads)
     form_written = [forms.of(part) for part in written]
@@ -160,7 +160,7 @@ def _is_placed(part: Value) -> bool:
 def _terms(part: Value) -> Iterator[Value]:
     """What is added up in an index, dimensions of size 1 left out: `start + offsets[:, None]`."""
     stack = [part]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         op = current.origin if isinstance(current, Array) else None
         if isinstance(current, Slice) and current.size is not None:
             stack.append(current.start)
@@ -193,10 +193,10 @@ class _Form:
 class _Forms:
     """The forms of values: the very same one for values that surely are the same."""
 
-    loads: dict[Same, Access]
+    loads: dict[ById, Access]
     _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)
 
-    @asked_once
+    @memoize_by_identity
     def of(self, value: Value | None, depth: int = 0) -> _Form | None:
         """The form of a value; None where that is not known."""
         if depth > _DEPTH or value is None:
@@ -210,9 +210,9 @@ class _Forms:
                 return self._form("slice")
             # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
             return self.of(value.start, depth + 1)
-        load = self.loads.get(Same(value))
+        load = self.loads.get(ById(value))
         if load is None and isinstance(value, Array) and value.origin is not None:
-            load = self.loads.get(Same(value.origin.result))
+            load = self.loads.get(ById(value.origin.result))
         if load is not None:
             inner = self.of(load.index, depth + 1)
             return self._form("load", load.ref.buffer, load if inner is None else inner)

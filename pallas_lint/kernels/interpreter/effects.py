@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.records import define, field
 
@@ -44,7 +44,7 @@ class Effects:
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that were named for it
     is_open: bool = False  # ... that goes on: there may be more to come
     beside: list[Effects] = field(factory=list)  # ... those that were open when this one needed their names
-    _places: dict[Same, _Place] = field(factory=dict)  # of what the top level noted
+    _places: dict[ById, _Place] = field(factory=dict)  # of what the top level noted
     _known: set[_Place] = field(factory=set)
 
     def add(self, other: Effects) -> None:
@@ -55,10 +55,10 @@ class Effects:
                 continue
             items = getattr(self, name)
             # What is still open has no place yet, and is heard again and again by what it waits for.
-            present = {Same(item) for item in items} if other.lookup else ()
+            present = {ById(item) for item in items} if other.lookup else ()
             for item in new:
-                place = other._places.get(Same(item))
-                if place is None and Same(item) not in present:
+                place = other._places.get(ById(item))
+                if place is None and ById(item) not in present:
                     items.append(item)
                 elif place is not None and place not in self._known:
                     items.append(item)
@@ -68,8 +68,8 @@ class Effects:
 
     def let_go(self, arguments: Arguments) -> None:
         """What code that is not seen gets may mean something else there: a `BufferedRef` with a rule of its own."""
-        given = {Same(value) for value in (*arguments.positional, *arguments.keywords.values())}
-        self.specs_made[:] = [made for made in self.specs_made if Same(made) not in given]
+        given = {ById(value) for value in (*arguments.positional, *arguments.keywords.values())}
+        self.specs_made[:] = [made for made in self.specs_made if ById(made) not in given]
 
     def reinterpret(self, arguments: Arguments) -> None:
         """A class of the project that extends one of Pallas's gets these: what specs mean to it is its own affair."""
@@ -78,7 +78,7 @@ class Effects:
         self.reinterpreted.update(value.site.key for value in given if is_spec(value))
 
     def _place(self, item: Any, place: _Place) -> None:
-        self._places[Same(item)] = place
+        self._places[ById(item)] = place
         self._known.add(place)
 
     def close(self, piece: Piece | None) -> None:
@@ -88,7 +88,7 @@ class Effects:
             return
         for name in _LISTS:
             for at, item in enumerate(getattr(self, name)):
-                if Same(item) not in self._places:
+                if ById(item) not in self._places:
                     self._place(item, (piece, name, at))
 
     @property

@@ -46,14 +46,14 @@ from pallas_lint.kernels.model.values import (
     options,
     weight_of,
 )
-from pallas_lint.memo.answers import Answer, Memo
+from pallas_lint.memo.query_cache import CacheEntry, Memo
 from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import Piece, Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pallas_lint.identity import Same
+    from pallas_lint.identity import ById
     from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
@@ -75,7 +75,7 @@ class Interpreter(Recorder):
     versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
     memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # what is read is noted there
-    runs: dict[Launch, list[Answer[Any]]] = field(factory=dict)  # the answers of the runs that are over, by launch
+    runs: dict[Launch, list[CacheEntry[Any]]] = field(factory=dict)  # the answers of the runs that are over, by launch
     outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     launched: Counter[nodes.Node] = field(factory=Counter)  # launches met by the runs that are over, by launching node
@@ -85,7 +85,7 @@ class Interpreter(Recorder):
     frame: Frame = Factory(
         lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), Around()), takes_self=True
     )
-    handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
+    handed: dict[ById, Value] = field(factory=dict)  # what was mapped over devices and not called yet
     hidden: tuple[nodes.Node, Value] | None = None  # a boolean operation with an open left side, and its right side
     calling: bool = False  # callers of launchers run, for what they pass
     entering: Callable[[Module], bool] = lambda module: False  # ... to those in other modules, which it enters
@@ -169,10 +169,10 @@ class Interpreter(Recorder):
         A launch keeps what is found out: what that rests on belongs to what the run that met the launch rests on.
         """
         self.begin()
-        with self.memo.asking() as read, self.inside(self.outside_kernels(func.module, func.piece)):
+        with self.memo.track_dependencies() as read, self.inside(self.outside_kernels(func.module, func.piece)):
             yield
         for answer in self.runs.get(launch, ()) if launch is not None else ():
-            self.memo.add(answer, read)
+            self.memo.extend_dependencies(answer, read)
 
     def count(self, steps: int) -> None:
         """So much work is to be done. Raises OutOfBudget where that is too much."""

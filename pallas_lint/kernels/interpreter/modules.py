@@ -16,10 +16,10 @@ from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
-from pallas_lint.memo.answers import Memo
+from pallas_lint.memo.query_cache import Memo
 from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
@@ -217,7 +217,7 @@ class Module:
         return self._heard(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
 
     def _heard(self, name: str, interpreter: Interpreter) -> Value | None:
-        if self.memo is not None and self.memo.keeps:
+        if self.memo is not None and self.memo.persistent:
             self._read(name)
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
@@ -232,9 +232,9 @@ class Module:
     def _read(self, name: str) -> None:
         """Who looks up a name rests on all that binds it, and on how much of that has run."""
         assert self.memo is not None
-        self.memo.read(NAMED, name)
+        self.memo.record_dependency(NAMED, name)
         if name in self._rebound:
-            self.memo.read(WHEN, name, self.moment)
+            self.memo.record_dependency(WHEN, name, self.moment)
 
     def binders(self, name: str) -> tuple[Piece, ...]:
         """The pieces that may bind a name at the top level, imports left out."""
@@ -258,11 +258,11 @@ class Module:
     def teach(self, memo: Memo) -> None:
         """Have a memo ask this module what was read of its text."""
         pieces = self.outline.pieces
-        memo.teach(NAMED, self._bound_by)
-        memo.teach(WHEN, self._run_by)
-        memo.teach(MEMBER, lambda piece, name: tuple(each for each in piece.members if each.may_bind(name)))
-        memo.teach(MEMBERS, lambda piece: tuple(piece.members))
-        memo.teach(OWNER, lambda piece: next((outer for outer in pieces if piece in outer.members), None))
+        memo.register_query(NAMED, self._bound_by)
+        memo.register_query(WHEN, self._run_by)
+        memo.register_query(MEMBER, lambda piece, name: tuple(each for each in piece.members if each.may_bind(name)))
+        memo.register_query(MEMBERS, lambda piece: tuple(piece.members))
+        memo.register_query(OWNER, lambda piece: next((outer for outer in pieces if piece in outer.members), None))
 
     @contextmanager
     def _noting(self, names: Collection[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
@@ -272,7 +272,10 @@ class Module:
         for name in names:
             self._effects.setdefault(name, []).append(effects)
         try:
-            with interpreter.looking_up(effects, piece), interpreter.memo.under((NAMED, name) for name in read):
+            with (
+                interpreter.looking_up(effects, piece),
+                interpreter.memo.attribute_dependencies((NAMED, name) for name in read),
+            ):
                 yield
         finally:
             if effects.is_empty:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same, SameEach
+from pallas_lint.identity import ById, ByIds
 from pallas_lint.kernels.interpreter.retelling import Retelling, identity, parts_of
 from pallas_lint.kernels.model.trace import Access, Capture, Guard
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.kernels.model.values import Value
-    from pallas_lint.memo.answers import Question
+    from pallas_lint.memo.query_cache import Query
 
 _NONLOCAL = re.compile("nonlocal")
 _FEW = 16  # events of a helper that are told again under the same conditions: fences and waits, not computations
@@ -52,7 +52,7 @@ class _Call:
     guards: int = 0  # how many conditions it ran under
     unseen: tuple[int, ...] = ()
     times: int = 1
-    read: frozenset[Question] | set[Question] = frozenset()  # outside kernels: what it asked of the file
+    read: frozenset[Query] | set[Query] = frozenset()  # outside kernels: what it asked of the file
 
     def is_of(self, parts: _Parts) -> bool:
         """Whether it was made with these very parts."""
@@ -96,7 +96,7 @@ class RepeatedCalls:
             interp.frame.launch,
             interp.frame.uncertain > 0,
             _pattern(parts, held),
-            SameEach(held),
+            ByIds(held),
         )
         if interp.kernel is None:
             return self._outside(interp, func, arguments, (*alike, *_circumstances(interp)), parts, held)
@@ -173,10 +173,10 @@ class RepeatedCalls:
         if anyhow is not None and anyhow.changes == interp.changes:
             known = anyhow if anyhow.is_plain or anyhow.times >= _WAYS else alike
             if known is anyhow or (known is not None and known.changes == interp.changes and known.times >= _LAUNCHES):
-                interp.memo.hear(known.read)
+                interp.memo.add_dependencies(known.read)
                 return known.told_with(parts).value(known.result)
         before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.changes, interp.effects.count
-        with interp.memo.asking() as read:
+        with interp.memo.track_dependencies() as read:
             result = self._run(interp, func, arguments)
         if result is None:
             return UNKNOWN
@@ -207,11 +207,11 @@ def _pattern(parts: _Parts, held: _Held) -> Hashable:
     """Of equal parts what a call may ask for: which are the same, what a closure finds bound, what is traced."""
     if not parts:
         return ()
-    bound = {Same(identity(value)) for value in held if isinstance(value, _MADE)}
-    first: dict[Same, int] = {}
+    bound = {ById(identity(value)) for value in held if isinstance(value, _MADE)}
+    first: dict[ById, int] = {}
     pattern: list[Hashable] = []
     for at, part in enumerate(parts):
-        which = Same(identity(part))
+        which = ById(identity(part))
         pattern.append(("bound", which) if which in bound else first.setdefault(which, at))
         if isinstance(part, Array):
             pattern += [part.named, part.site is None, part.is_tracer]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
 from pallas_lint.records import define, evolve, field
@@ -60,13 +60,13 @@ def _inside(value: Value) -> tuple[Value, ...]:
 class Retelling:
     """One more telling of a call. What it makes anew is remembered by what it was, which is held meanwhile."""
 
-    _values: dict[Same, Value] = field(factory=dict)
+    _values: dict[ById, Value] = field(factory=dict)
     _origins: dict[Op, Op | None] = field(factory=dict)
     _guards: dict[Guard, Guard] = field(factory=dict)
 
     def take(self, old: Array | Ref, new: Array | Ref) -> None:
         """What was `old` in the call that was made is `new` in this one."""
-        self._values[Same(old)] = new
+        self._values[ById(old)] = new
         if isinstance(old, Array) and isinstance(new, Array) and old.origin is not None:
             self._origins[old.origin] = new.origin
 
@@ -88,12 +88,12 @@ class Retelling:
 
     def value(self, value: Value) -> Value:
         """What a value of the call is in this telling."""
-        known = self._values.get(Same(value))
+        known = self._values.get(ById(value))
         if known is not None:
             return known
         made = self._made(value)
         if made is not value:
-            self._values[Same(value)] = made
+            self._values[ById(value)] = made
         return made
 
     def _made(self, value: Value) -> Value:
@@ -149,22 +149,22 @@ class Retelling:
 
     def _ref(self, ref: Ref) -> Ref:
         views = []
-        while Same(ref) not in self._values and ref.parent is not None:
+        while ById(ref) not in self._values and ref.parent is not None:
             views.append(ref)
             ref = ref.parent
-        made = self._values.get(Same(ref), ref)
+        made = self._values.get(ById(ref), ref)
         assert isinstance(made, Ref)
         for view in reversed(views):
             indexer = None if view.indexer is None else self.value(view.indexer)
             made = (
                 view if made is view.parent and indexer is view.indexer else evolve(view, parent=made, indexer=indexer)
             )
-            self._values[Same(view)] = made
+            self._values[ById(view)] = made
         return made
 
     def _anew(self, value: Value) -> Value:
         """A copy of what an event made: two tellings do not make the same."""
-        known = self._values.get(Same(value))
+        known = self._values.get(ById(value))
         if known is not None:
             return known
         if isinstance(value, Array):
@@ -173,7 +173,7 @@ class Retelling:
             made = evolve(value, items=tuple(map(self._anew, value.items)))
         else:
             return self.value(value)
-        self._values[Same(value)] = made
+        self._values[ById(value)] = made
         return made
 
     def _guard(self, guard: Guard) -> Guard:

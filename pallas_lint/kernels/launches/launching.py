@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
-from pallas_lint.kernels.model.questions import CROWDED
+from pallas_lint.kernels.model.queries import CROWDED
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
@@ -101,7 +101,7 @@ def is_crowded(interp: Interpreter, node: nodes.Node) -> bool:
 def _is_left_out(interp: Interpreter, node: nodes.Node) -> bool:
     if interp.calling:
         return False  # known calls have limits of their own
-    interp.memo.read(CROWDED, node)
+    interp.memo.record_dependency(CROWDED, node)
     return is_crowded(interp, node)
 
 

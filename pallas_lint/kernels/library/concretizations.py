@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
 from pallas_lint.records import define, field
@@ -84,14 +84,14 @@ class Traced:
 
     trace: KernelTrace
     given: str  # what a value is that nothing in the trace makes
-    loads: dict[Same, Access] = field(factory=dict)
-    captured: set[Same] = field(factory=set)
+    loads: dict[ById, Access] = field(factory=dict)
+    captured: set[ById] = field(factory=set)
 
     def see(self, event: object) -> None:
         if isinstance(event, Access) and event.kind in ("load", "accumulate"):
-            self.loads[Same(event.value)] = event
+            self.loads[ById(event.value)] = event
         elif isinstance(event, Capture):
-            self.captured.add(Same(event.value))
+            self.captured.add(ById(event.value))
 
     def sources(self, value: Value) -> list[str] | None:
         """What makes the value traced, in words; None where it may be one that Python knows.
@@ -101,17 +101,17 @@ class Traced:
         """
         if isinstance(value, Ref):
             return [f"`{value.parameter}`"] if value.role is not None else None
-        if not isinstance(value, Array) or value.host or Same(value) in self.captured:
+        if not isinstance(value, Array) or value.host or ById(value) in self.captured:
             return None
         return self._array(value, 0)
 
-    @asked_once
+    @memoize_by_identity
     def _array(self, value: Array, depth: int) -> list[str] | None:
         if depth > 40:
             return None
         origin = value.origin
         if origin is None:
-            load = self.loads.get(Same(value))
+            load = self.loads.get(ById(value))
             if load is None:
                 return None if value.site is not None else [self.given]
             return [f"`{load.ref.parameter}`"] if load.ref.role is not None else []
@@ -131,7 +131,7 @@ class Traced:
                 if isinstance(part, Ref):
                     made = [f"`{part.parameter}`"] if part.role is not None else []
                 elif isinstance(part, Array) and not part.host:
-                    made = ["a captured array"] if Same(part) in self.captured else self._array(part, depth + 1)
+                    made = ["a captured array"] if ById(part) in self.captured else self._array(part, depth + 1)
                 else:
                     continue
                 if made is not None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -84,7 +84,7 @@ def entered(interp: Interpreter, func: Func) -> Around:
     """What the body of a function runs in."""
     around = interp.frame.around
     if func.program is not None:
-        interp.handed.pop(Same(func.program), None)
+        interp.handed.pop(ById(func.program), None)
         around = _in_program(around, *func.program)
     return evolve(around, hidden=True) if func.hidden else around
 
@@ -141,12 +141,12 @@ def mapped(interp: Interpreter, made: CallResult) -> CallResult:
 def hand_out(interp: Interpreter, key: object, value: Value) -> None:
     """Keep what is to be run at the end if nobody has called it by then."""
     if interp.running_piece is not None and interp.running is not None and interp.kernel is None:
-        interp.handed[Same(key)] = value
+        interp.handed[ById(key)] = value
 
 
 def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
-    interp.handed.pop(Same(made), None)
+    interp.handed.pop(ById(made), None)
     around = interp.frame.around
     mapped = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
     with within(interp, mapped):
@@ -164,7 +164,7 @@ def jitted(interp: Interpreter, made: CallResult) -> CallResult:
 
 def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `jax.jit` made of such a value."""
-    interp.handed.pop(Same(made), None)
+    interp.handed.pop(ById(made), None)
     with within(interp, _in_program(interp.frame.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
         return interp.call(made.args[0], arguments, node)
 

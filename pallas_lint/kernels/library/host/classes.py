@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.kernels.model.values import (
@@ -54,13 +54,13 @@ METHODS = frozenset(("replace", "_replace", "_asdict"))
 
 def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
     """What the class body, or that of a base, binds to `name`."""
-    interp.memo.read(MEMBER, cls.piece, name)
+    interp.memo.record_dependency(MEMBER, cls.piece, name)
     value = cls.env.vars.get(name)
     if value is None:
         for member in cls.piece.members:
             if member.may_bind(name):
                 names = member.words if member.kind == "block" else member.names
-                with interp.memo.under((MEMBER, cls.piece, each) for each in names):
+                with interp.memo.attribute_dependencies((MEMBER, cls.piece, each) for each in names):
                     interp.run_piece(member, cls.env)
         value = cls.env.vars.get(name)
     if value is not None:
@@ -126,7 +126,7 @@ def _member_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
 
 def _lines(interp: Interpreter, cls: Class) -> Iterator[nodes.Node]:
     """The simple statements of a class body."""
-    interp.memo.read(MEMBERS, cls.piece)
+    interp.memo.record_dependency(MEMBERS, cls.piece)
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
     if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
         bodies = [cls.node.body.body]
