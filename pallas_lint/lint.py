@@ -11,7 +11,7 @@ from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
-from pallas_lint.kernels.launches.launching import MOST_LAUNCHES
+from pallas_lint.kernels.launches.launching import MAX_LAUNCHES
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
@@ -151,7 +151,9 @@ class _Run:
     kept: FindingCache | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.kept = FindingCache.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
+        self.kept = FindingCache.of(
+            self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.full_reads)
+        )
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same.
@@ -189,7 +191,7 @@ class _Run:
         else:
             message = "what runs from here takes too long to follow: only what was met first is judged"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
-        message = f"more than {MOST_LAUNCHES} calls lead to this launch: only those met first are judged"
+        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only those met first are judged"
         cut.update((site.span.start.line, message) for site in outcome.crowded.values())
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
@@ -286,8 +288,8 @@ class _Run:
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
         if launch.witness is not None:
-            launch_rules = [rule for rule in launch_rules if rule.for_calls]
-            kernel_rules = [rule for rule in kernel_rules if rule.for_calls]
+            launch_rules = [rule for rule in launch_rules if rule.runs_on_known_calls]
+            kernel_rules = [rule for rule in kernel_rules if rule.runs_on_known_calls]
         if not acts_like_hardware(launch, self.settings):
             launch_rules = [rule for rule in launch_rules if not rule.of_hardware]
             kernel_rules = [rule for rule in kernel_rules if not rule.of_hardware]
@@ -416,7 +418,7 @@ def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[
     if targets is None:
         return ()
     if not targets:
-        return (None,) if rule.unknown_backend else ()
+        return (None,) if rule.runs_without_backend else ()
     return tuple(target for target in targets if target.backend in rule.backends)
 
 
@@ -439,7 +441,7 @@ def _once(findings: list[Finding]) -> Iterator[Finding]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.sort_key):
         entry = all_rules().get(finding.code)
-        if entry is not None and entry.package is None and entry.rule.once:
+        if entry is not None and entry.package is None and entry.rule.group_by_message:
             groups.setdefault((finding.code, finding.span.path, finding.message), []).append(finding)
         else:
             yield finding

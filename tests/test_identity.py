@@ -5,7 +5,7 @@ from __future__ import annotations
 from pallas_lint.identity import ById, ByIds
 
 
-def test_equal_things_are_not_the_same() -> None:
+def test_keys_compare_by_identity() -> None:
     first, second = [1], [1]
     assert ById(first) == ById(first) != ById(second)
     assert ByIds((first, second)) == ByIds((first, second)) != ByIds((second, first))

@@ -106,7 +106,7 @@ def runs(text: str, project: Project) -> tuple[int, int]:
     """How many runs judging the text took, and how many it was spared."""
     analysis = judged(text, project).analysis
     assert analysis is not None
-    return analysis.runs.made, analysis.runs.again
+    return analysis.runs.made, analysis.runs.reused
 
 
 def told(found: FileResult) -> tuple[object, ...]:
@@ -328,7 +328,7 @@ def test_launches_that_share_what_the_top_level_makes_are_told_alone() -> None:
         assert told(found.result) == told(result(text, Project(Path("/nonexistent"))))
         assert found.analysis is not None
         assert found.analysis.runs.made <= 2
-        assert found.analysis.runs.again >= 3
+        assert found.analysis.runs.reused >= 3
 
 
 def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
@@ -352,7 +352,7 @@ def test_two_distant_edits_at_once_run_only_what_reaches_them() -> None:
     found = judged(edited, project)
     assert told(found.result) == told(result(edited, Project(Path("/nonexistent"))))
     assert found.analysis is not None
-    assert 0 < found.analysis.runs.made <= 3 < found.analysis.runs.again
+    assert 0 < found.analysis.runs.made <= 3 < found.analysis.runs.reused
 
 
 def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: Path) -> None:

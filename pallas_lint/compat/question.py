@@ -1,4 +1,4 @@
-"""What somebody asks of the data, in their own words: `argsort bf16 tpu`, `sort v5e 0.10`, `jnp.c*`."""
+"""Support queries in a user's words: `argsort bf16 tpu`, `sort v5e 0.10`, `jnp.c*`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OTHER_DTYPES = re.compile(
 )
 _CLAUSE = r"(?:[<>]=?|[!~=]=)\s*\d[\d.]*"
 _RANGE = re.compile(rf"(?:jax\s*)?({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)")
-# What stands for a name in code: a call with its arguments, an update, a type with its shape.
+# Code that contains a name: a call with its arguments, an update, a type with its shape.
 _IN_CODE = (
     (re.compile(r"(?<!\w)\w+\.at\[[^\[\]]*\]\."), "at."),
     (re.compile(r"(?<=\w)\([^()]*\)"), " "),
@@ -72,7 +72,7 @@ class Question:
 
 
 def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
-    """The question in `words`; `is_name` tells whether something is known under a word.
+    """The question in `words`; `is_name`: whether there is data under a word.
 
     Raises ValueError for a release, or a range, of which none is known.
     """
@@ -108,7 +108,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
             found["names"].append(token)
         else:
             found["forms"].append(word)
-    if not found["names"] and found["forms"]:  # a name that nobody knows: what is like it can be told
+    if not found["names"] and found["forms"]:  # an unknown name: similar ones can be listed
         found["names"] = [found["forms"].pop(0)]
     return Question(**{name: tuple(dict.fromkeys(values)) for name, values in found.items()})
 
@@ -139,7 +139,7 @@ def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
 
 
 def _bare(token: str) -> str:
-    """Without what stands around it in a sentence; operators are made of such."""
+    """Without punctuation of a sentence around it; operators consist of such characters."""
     if re.search(r"[\w*]", token) is None:
         return token
     return token.strip("`\"'").rstrip("?!;").removesuffix("()").strip("`\"'")

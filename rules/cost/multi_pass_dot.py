@@ -54,7 +54,7 @@ class MultiPassDot(Rule):
     name = "multi-pass-dot"
     severity = Severity.INFO
     backends = frozenset({"tpu"})
-    once = True
+    group_by_message = True
     ops = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot", "jax.lax.dot_general")
     invalid = (
         Example(

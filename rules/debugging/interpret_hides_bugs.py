@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.analysis.test_code import is_test
+from pallas_lint.kernels.analysis.detect_tests import is_test
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of

@@ -228,6 +228,6 @@ def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
 
 
 def _keeps_dimension(index: Value) -> bool:
-    """Whether a slice stands in the index, so that a dimension is left."""
+    """Whether the index has a slice, so that a dimension is left."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
     return any(isinstance(part, Slice) for part in parts) and not is_full_index(index)

@@ -283,7 +283,7 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
 
 
 def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
-    """The number of which the start has to be a multiple; 1 where nothing is asked for or known."""
+    """The number of which the start has to be a multiple; 1 where nothing is required or known."""
     dtype, lanes = part.ref.dtype, part.lanes
     width = None if dtype in (None, "semaphore") else 32 if dtype == "bool" else bits(dtype)
     if part.rank == 1:
@@ -395,7 +395,7 @@ def _is_unrolled(value: Value) -> bool:
 
 
 def _start_node(part: _Part, access: Access) -> nodes.BaseExpression | None:
-    """The expression for the start, where it stands in the access itself."""
+    """The expression for the start, if it is in the access itself."""
     node = access.site.node
     if isinstance(node, nodes.AugAssign):
         node = node.target

@@ -63,7 +63,7 @@ class DotAccumulator(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = (*(f"jax.numpy.{name}" for name in _PRODUCTS), *(f"jax.lax.{name}" for name in _LAX_PRODUCTS))
     invalid = (
         Example(

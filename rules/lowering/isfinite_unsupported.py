@@ -63,7 +63,7 @@ class IsfiniteUnsupported(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = ("jax.numpy.isfinite", "jax.lax.is_finite")
     invalid = (
         Example(

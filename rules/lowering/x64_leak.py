@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
 
 _WIDE = frozenset({"f64", "i64", "u64"})
-# Where the dtype stands by position; functions that are not here take it by name.
+# The position of the dtype; functions that are not here take it by name.
 _DTYPE_AT = {
     "astype": 1, "convert_element_type": 1, "zeros": 1, "ones": 1, "empty": 1, "full": 2, "array": 1, "asarray": 1,
     "iota": 0, "broadcasted_iota": 0, "zeros_like": 1, "ones_like": 1, "full_like": 2, "arange": 3, "sum": 2, "prod": 2,
@@ -299,13 +299,15 @@ class X64Leak(Rule):
         name, edits = context.spell(f"jax.numpy.{long_name(canonical(dtype) or dtype)}", module)
         piece = op.site.piece
         at = _DTYPE_AT.get(short, 99) - (op.form == "method")
-        told = next((arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None)
-        if told is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
-            told = node.args[at]
+        dtype_argument = next(
+            (arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None
+        )
+        if dtype_argument is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
+            dtype_argument = node.args[at]
         if short == long_name(dtype):
             edit = context.replace(Site(piece, node.func), name)
-        elif told is not None:
-            edit = context.replace(Site(piece, told.value), name)
+        elif dtype_argument is not None:
+            edit = context.replace(Site(piece, dtype_argument.value), name)
         elif short in _TAKES_DTYPE and node.args:
             last = Site(piece, node.args[-1]).span.end
             edit = Edit(Span(op.site.span.path, last, last), f", dtype={name}")
@@ -316,7 +318,7 @@ class X64Leak(Rule):
 
 
 def _is_python(value: Value) -> bool:
-    """Python's own `int` and `float`, which everybody knows to be what jax makes of them."""
+    """Python's own `int` and `float`, which are known to mean jax's defaults."""
     return isinstance(value, External) and value.name.startswith("builtins.")
 
 

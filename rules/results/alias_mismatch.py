@@ -260,7 +260,7 @@ def _certainty(leaves: Sequence[Leaf]) -> Severity:
 
 
 def _is_blocked(launch: Launch, target: Leaf) -> bool:
-    """Whether an output is cut into blocks of two dimensions or more: nothing that lies in SMEM is."""
+    """Whether an output is cut into blocks of two dimensions or more: nothing in SMEM is."""
     from pallas_lint.kernels.model.launch import block_spec
 
     specs = launch.out_specs

@@ -9,7 +9,7 @@ from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
-from pallas_lint.kernels.grid.row_moves import is_data_dependent
+from pallas_lint.kernels.grid.row_permutations import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import Array, CallResult, Value
 from pallas_lint.rule import Example, Rule

@@ -47,7 +47,7 @@ _COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le
 _POSITIONS = _named("iota broadcasted_iota arange") | {
     "jax.experimental.pallas.program_id", "jax.experimental.pallas.num_programs", LOOP_INDEX,
 }  # fmt: skip
-_DEPTH = 40
+_MAX_DEPTH = 40
 
 
 class AllMaskedRow(Rule):
@@ -183,7 +183,7 @@ class _Flow:
         if isinstance(value, Const):
             return bool(value.value == -math.inf)
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH or not op.args:
+        if op is None or depth > _MAX_DEPTH or not op.args:
             return False
         if op.name in _FILLED:
             return self.is_infinite(op.argument("fill_value", 1), depth + 1)
@@ -195,7 +195,7 @@ class _Flow:
     def masked(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` that may have made the value minus infinity everywhere."""
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH:
+        if op is None or depth > _MAX_DEPTH:
             return None
         branches = _branches(op)
         if branches is not None:
@@ -216,7 +216,7 @@ class _Flow:
     def row_maximum(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` over which the value is a maximum, minus infinity where all is masked; None if it is guarded."""
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH or not op.args:
+        if op is None or depth > _MAX_DEPTH or not op.args:
             return None
         if op.name in _SAME:
             return self.row_maximum(op.args[0], depth + 1)
@@ -255,7 +255,7 @@ class _Flow:
         if op.name in _SOFTMAX:
             return self.masked(op.args[0]) if op.argument("where") in (None, NONE) else None
         value: Value = op.args[0]
-        for _ in range(_DEPTH):
+        for _ in range(_MAX_DEPTH):
             origin = value.origin if isinstance(value, Array) else None
             if origin is None:
                 return None
@@ -275,7 +275,7 @@ class _Flow:
         """Whether another mask than `but` may have put something lower than a limit into the value."""
         if isinstance(value, Const):
             return isinstance(value.value, int | float) and value.value < limit
-        if not isinstance(value, Array) or depth > _DEPTH:
+        if not isinstance(value, Array) or depth > _MAX_DEPTH:
             return True
         op = value.origin
         if op is None:
@@ -357,7 +357,7 @@ class _Flow:
         if isinstance(value, Sym):
             kinds.add("positions")
             return
-        if not isinstance(value, Array) or depth > _DEPTH:
+        if not isinstance(value, Array) or depth > _MAX_DEPTH:
             kinds.add("unknown")
             return
         op = value.origin
@@ -375,7 +375,7 @@ class _Flow:
 
 
 def _is_scalar(load: Access) -> bool:
-    """Whether one element is loaded, as far as the index tells: `lengths_ref[row]`."""
+    """Whether one element is loaded, as far as the index is known: `lengths_ref[row]`."""
     parts = load.index.items if isinstance(load.index, Seq) and load.index.kind == "tuple" else (load.index,)
     return all(
         isinstance(part, Sym)

@@ -12,8 +12,8 @@ from pallas_lint.kernels.facts.copies import (
     TO_GMEM,
     TO_SMEM,
     WAIT_TO_GMEM,
+    BarrierSignal,
     Copies,
-    Signal,
     copies_of,
     declaration,
     miscounts,
@@ -293,7 +293,7 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
         yield context.finding(where, message, help=help_, severity=Severity.WARNING, related=[(other, text)])
 
 
-def _same_copy(one: Signal, other: Signal) -> bool:
+def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
     """Whether both surely concern copies of the same size: between the same refs."""
     return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
 
@@ -356,7 +356,7 @@ def _barrier_use(copies: Copies, context: Context) -> Iterator[Finding]:
             )
 
 
-def _is_same_semaphore(one: Signal, other: Signal) -> bool:
+def _is_same_semaphore(one: BarrierSignal, other: BarrierSignal) -> bool:
     same = one.ref is not None and other.ref is not None and one.ref.buffer == other.ref.buffer
     return same and one.slot is not None and one.slot == other.slot
 

@@ -61,7 +61,7 @@ class InitGuardWrongAxis(Rule):
     severity = Severity.ERROR
     fix = "unsafe"
     backends = frozenset({"tpu"})
-    unknown_backend = True
+    runs_without_backend = True
     invalid = (
         Example(
             """
@@ -265,7 +265,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
     asked = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
-    variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.tried)
+    variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.cache)
     shown: list[Fault] = []
     always, goes_on = True, False
     for steps in variants or ():
@@ -295,7 +295,7 @@ def _culprit(fault: Fault, buffer: Buffer) -> BufferUse | None:
 
 
 def _guard_of(use: BufferUse, buffer: Buffer) -> Guard | None:
-    """The innermost condition of a use that asks for a grid axis."""
+    """The innermost condition of a use that reads a grid axis."""
     grid = buffer.results[0][1].grid
     return next((guard for guard in reversed(use.guards) if tested_axes((guard,), grid)), None)
 
@@ -324,7 +324,7 @@ def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) 
 
 
 def _fixes(use: BufferUse, buffer: Buffer, context: Context) -> list[Fix]:
-    """Ask for the one axis that the block ignores instead."""
+    """An edit to test the one axis that the block ignores instead."""
     block = buffer.results[0][1]
     ignored = block.ignored_axes
     tested = tested_axes(use.guards, block.grid)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.alias_edits import alias_pallas_outputs, alias_triton_outputs
-from pallas_lint.kernels.facts.aliases import claimed, output_leaves
+from pallas_lint.kernels.facts.aliases import aliased_outputs, output_leaves
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import all_seen
-from pallas_lint.kernels.grid.row_moves import is_filled_before, row_moves
+from pallas_lint.kernels.grid.row_permutations import is_filled_before, row_permutations
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
@@ -72,7 +72,7 @@ class PermutingWriteUnaliased(Rule):
     code = "PAL408"
     name = "permuting-write-unaliased"
     severity = Severity.WARNING
-    for_calls = False  # that some rows are never written is said where it holds whoever calls
+    runs_on_known_calls = False  # that some rows are never written is said where it holds whoever calls
     fix = "unsafe"
     invalid = (
         Example(
@@ -223,7 +223,7 @@ class PermutingWriteUnaliased(Rule):
         launch = trace.launch
         if not launch.form.is_over_blocks or not trace.complete:
             return
-        taken, outputs = claimed(launch), output_leaves(launch)
+        taken, outputs = aliased_outputs(launch), output_leaves(launch)
         if taken is None or outputs is None:
             return
         semaphores = {ref.index for ref in trace.refs if ref.role == "out" and "semaphore" in (ref.dtype, ref.space)}
@@ -232,7 +232,7 @@ class PermutingWriteUnaliased(Rule):
             return
         moves = [
             move
-            for move in row_moves(trace)
+            for move in row_permutations(trace)
             if (move.how == "data" or _fits(launch, move.source.index, outputs)) and not is_filled_before(move, trace)
         ]
         if not moves:
@@ -275,7 +275,7 @@ def _fits(launch: Launch, source: int | None, outputs: list[Leaf]) -> bool:
 
 
 def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterator[Finding]:
-    taken, outputs = claimed(call), output_leaves(call)
+    taken, outputs = aliased_outputs(call), output_leaves(call)
     if taken is None or outputs is None or call.operands is None or call.operands_open:
         return
     inputs = len(call.operands)

@@ -123,7 +123,7 @@ class RevisitNotConsecutive(Rule):
                 yield from self._check(buffer, block, launch, context)
 
     def _check(self, buffer: Buffer, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
-        variants = models(block.grid, buffer.uses, [block], (), buffer.tried)
+        variants = models(block.grid, buffer.uses, [block], (), buffer.cache)
         shown: tuple[Visit, Visit] | None = None
         worst: Fault | None = None
         always = True

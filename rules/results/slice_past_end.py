@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.index_ranges import Part
+    from pallas_lint.kernels.grid.index_ranges import SliceUse
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Value
 
@@ -134,7 +134,7 @@ class SlicePastEnd(Rule):
                 yield finding
 
 
-def _constant(part: Part, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
+def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice or index given in numbers."""
     start, size = number(start_of(part)), number(size_of(part))
     length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
@@ -171,7 +171,7 @@ def _room(start: int, length: int, size: int | None) -> str:
     return f"take at most {length - start} from there"
 
 
-def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
+def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice that moves with a loop or with the grid."""
     reach, size = reach_of(start_of(part), trace.launch), size_of(part)
     if reach is None or size is None:
@@ -191,7 +191,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
             severity=level,
         )
     if trace.launch.witness is not None:
-        return None  # a call tells numbers: of what it leaves open it knows no more than nobody
+        return None  # a known call adds numbers: symbols that it leaves open are as unknown as without it
     ratio = divided(reach.count)
     if ratio is None or reach.offset or reach.factor != size or ratio[1] != size or ratio[0] not in lengths:
         return None

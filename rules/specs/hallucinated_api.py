@@ -156,7 +156,7 @@ def _nearest(module: str, name: str, context: Context) -> list[str]:
 
 
 def _is_newer(context: Context) -> bool:
-    """Whether the version that was told is newer than all that are known."""
+    """Whether the configured version is newer than all known ones."""
     try:
         return not context.assumed and parse(context.jax.text) > parse(compat.newest())
     except UnknownVersionError:

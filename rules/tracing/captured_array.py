@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.syntax import Site
 
-# These ask for a shape and a dtype; the array itself does not get into the kernel.
+# These need a shape and a dtype; the array itself does not get into the kernel.
 _LIKE = frozenset(
     f"jax.{module}.{name}"
     for module in ("numpy", "lax")
     for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type", "size")
 )
-# Others, such as `jax.typeof`, may ask no more than that either.
+# Others, such as `jax.typeof`, may need no more than that either.
 _COMPUTING = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy.", "jax.random.")
 _FROM_LIST = frozenset(("jax.numpy.array", "jax.numpy.asarray"))
 # From which release on a launch refuses arrays that its kernel closes over (measured; scalars and refs may stay).
@@ -214,7 +214,7 @@ class _Found:
 
 
 class _Outside:
-    """What a kernel can see of the scopes around it, as far as the events so far tell."""
+    """The enclosing scopes of a kernel, as far as known from the events so far."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch

@@ -1,4 +1,4 @@
-"""For which jax versions a use of a name is reached at all: `if jax.__version_info__ >= (0, 8): ...` and its kin."""
+"""Version guards: the jax versions for which code is reached (`if jax.__version_info__ >= (0, 8): ...`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Piece
     from pallas_lint.syntax.uses import Use
 
-# Words of conditions that ask which jax this is, or what it has.
+# Words of conditions that test the jax version, or what jax has.
 _ASKING = re.compile(
     r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
     r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api))"
@@ -56,7 +56,7 @@ class VersionGuards:
 
     @cached_property
     def asking_pieces(self) -> list[Piece]:
-        """What asks about versions at the top level."""
+        """The pieces at the top level that test versions."""
         return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_ASKING)]
 
     @cached_property
@@ -65,7 +65,7 @@ class VersionGuards:
         return frozenset(name for piece in self.asking_pieces for name in piece.names)
 
     def _asks(self, condition: str, use: Use) -> bool:
-        """Whether a condition, or what a name in it was assigned, asks about versions."""
+        """Whether a condition, or the value of a name in it, tests versions."""
         self.interpreter.memo.record_dependency(GUARDING)
         if _ASKING.search(condition):
             return True
@@ -80,7 +80,7 @@ class VersionGuards:
         )
 
     def _outcomes(self, condition: str, version: str, use: Use) -> frozenset[bool] | None:
-        """What a condition may be in a version; None where a part that asks about versions is not decided."""
+        """The possible values of a condition in a version; None where a part that tests versions is not decided."""
         text = f"({condition})"
         module = read(text)
         match None if module is None else module.body:

@@ -1,4 +1,4 @@
-"""Where a loaded value goes within a kernel, by the operations that were seen."""
+"""Dataflow of loaded values within a kernel."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _identities(value: Value) -> tuple[ById, ...]:
 
 @define(eq=False, slots=False)
 class Flow:
-    """What goes where in a finished trace, by the identities of values: asked once for every load."""
+    """Dataflow in a finished trace, by the identities of values; computed once for all loads."""
 
     trace: KernelTrace
 
@@ -129,7 +129,7 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
 
 def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
     """Whether surely no operation takes what was loaded: then it is never loaded."""
-    if trace.seen_until is not None or not trace.complete:
+    if trace.tracked_until is not None or not trace.complete:
         return False
     accesses = list(trace.accesses())
     loaded, plain = {ById(load.value)}, {ById(access.value) for access in accesses if access.kind == "load"}

@@ -1,4 +1,4 @@
-"""What divides an index: what surely does, and what Mosaic is able to prove.
+"""Divisors of an index: those that surely divide it, and those that Mosaic is able to prove.
 
 Mosaic proves alignment from the operations that made the index: constants, products, sums, quotients of unknown
 numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compilers of jax 0.4.35 to 0.12.0.1.
@@ -41,7 +41,7 @@ _SEEN_AT_TIMES = frozenset(
 )  # fmt: skip
 _SHIFT = frozenset(("jax.numpy.left_shift", "jax.lax.shift_left"))
 _MASK = frozenset(("jax.numpy.bitwise_and", "jax.lax.bitwise_and"))
-_DEPTH = 12
+_MAX_DEPTH = 12
 
 Proof = Literal["sums", "products"]  # how far Mosaic sees
 
@@ -74,7 +74,7 @@ def true_divisor(value: Value, loaded: Collection[ById]) -> int | None:
 def _divisor(value: Value, loaded: Collection[ById], *, proof: Proof | None, depth: int) -> int | None:
     if isinstance(value, Const):
         return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None
-    if not isinstance(value, Array) or value.shape not in ((), None) or depth > _DEPTH:
+    if not isinstance(value, Array) or value.shape not in ((), None) or depth > _MAX_DEPTH:
         return None
     op = value.origin
     if op is None:

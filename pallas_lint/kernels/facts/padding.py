@@ -1,4 +1,4 @@
-"""Where padding of partial blocks goes: which axes of a value hold garbage, and where they are summed over.
+"""Propagation of padding of partial blocks: axes of a value that hold garbage, and sums over them.
 
 The last block of an array that the block does not divide is padded with whatever is there: NaN in interpret mode, old
 memory on a device. Elementwise operations carry it along and stores drop it; sums, maxima and products over the padded
@@ -71,7 +71,7 @@ class Mixed:
 class _Padding:
     trace: KernelTrace
     values: dict[Op | ById, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
-    weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask says so
+    weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask is false
     selected: set[Op] = field(factory=set)  # operations on something that went through `where`
 
     def of(self, value: Value) -> tuple[Padded, ...]:
@@ -223,7 +223,7 @@ def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:
     """Every sum, maximum or product over an axis that is padded in the last block."""
     launch = trace.launch
     if not launch.form.is_over_blocks or not trace.complete or launch.backend == "mosaic_gpu":
-        return  # TMA copies fill what lies beyond an array with zeros
+        return  # TMA copies fill elements beyond an array with zeros
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return
@@ -259,7 +259,7 @@ def _partial(block: Block, launch: Launch, analysis: Analysis) -> Iterator[tuple
 
 
 def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, analysis: Analysis) -> bool:
-    """Whether the grid axis that moves the block has `cdiv(length, size)` steps and nobody asks for the remainder."""
+    """Whether the block's grid axis has `cdiv(length, size)` steps and the code does not test the remainder."""
     if block.indices is None or at >= len(block.indices):
         return False
     axes, complete = axes_in(block.indices[at], block.grid.launch)

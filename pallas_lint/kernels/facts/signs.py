@@ -1,4 +1,4 @@
-"""Whether a value is surely not negative."""
+"""Values that are surely not negative."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST = frozenset(
     "rem astype convert_element_type reshape broadcast_to expand_dims squeeze ravel transpose sum multiple_of"
     " right_shift __getitem__ abs absolute square".split()
 )
-_DEPTH = 12
+_MAX_DEPTH = 12
 
 
 @memoize_by_identity
@@ -38,7 +38,7 @@ def is_non_negative(value: Value, depth: int = 0) -> bool:
         return True
     if value.dtype is not None and is_signed(value.dtype) and bits(value.dtype) < 32:
         return False  # a sum or a cast may have wrapped around
-    return value.origin is not None and depth < _DEPTH and _gives_none(value.origin, depth + 1)
+    return value.origin is not None and depth < _MAX_DEPTH and _gives_none(value.origin, depth + 1)
 
 
 def _gives_none(op: Op, depth: int) -> bool:

@@ -1,4 +1,4 @@
-"""The blocks of one launch: what each input, output and scratch buffer covers at each point of the grid."""
+"""Blocks of one launch: the part of each input, output and scratch buffer at each point of the grid."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import BlockSpec, Launch, Role
     from pallas_lint.kernels.model.values import Dim
 
-MOST_POINTS = 4096  # grid points over which index maps are evaluated
-_UNPLACED = ("indirect", "computed", "unknown")  # dimensions along which it is not known where a block lies
-_FREE_SYMBOL = 7  # stands for a named value of which nothing is known, where only the dependence on the grid matters
+MAX_POINTS = 4096  # grid points over which index maps are evaluated
+_UNPLACED = ("indirect", "computed", "unknown")  # dimensions along which the position of a block is not known
+_FREE_SYMBOL = 7  # replaces an unknown symbol where only the dependence on the grid matters
 
 
 @frozen
@@ -81,7 +81,7 @@ class Grid:
     def corners(self, sizes: tuple[int, ...]) -> Iterator[Point]:
         """The first and last step of each axis; of very many axes only of all together."""
         ends = [dict.fromkeys((0, size - 1)) for size in sizes]
-        many = math.prod(map(len, ends)) > MOST_POINTS
+        many = math.prod(map(len, ends)) > MAX_POINTS
         steps = zip(*((0, size - 1) for size in sizes), strict=True) if many else itertools.product(*ends)
         known = tuple(size if isinstance(size, int) else None for size in self.sizes)
         for indices in steps:
@@ -171,7 +171,7 @@ class Block:
         terms = [terms_in(value) for value in values]
         asked = {at for each in terms for at in (*each.axes, *each.sized)}
         sizes = tuple(size if at in asked else 1 for at, size in enumerate(sizes))
-        if math.prod(sizes) > MOST_POINTS:
+        if math.prod(sizes) > MAX_POINTS:
             return None
         by_rest: dict[tuple[int, ...], set[object]] = {}
         for point in self.grid.points(sizes, symbols):
@@ -201,7 +201,7 @@ class Block:
     def visits(self) -> list[tuple[Point, tuple[int, ...]]] | None:
         """The index map's results over the literal grid, in order; None where the grid or a result is not known."""
         literal = self.grid.literal
-        if literal is None or math.prod(literal) > MOST_POINTS:
+        if literal is None or math.prod(literal) > MAX_POINTS:
             return None
         visited = []
         for point in self.grid.points():

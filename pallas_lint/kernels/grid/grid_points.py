@@ -1,4 +1,4 @@
-"""What a scalar is at one point of the grid: index maps' results, and the conditions under which kernel code runs."""
+"""Evaluation of scalars at one point of the grid: index maps' results, and conditions in kernels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, Op
 
-_DEPTH = 40
-_LARGEST = 2**80  # no index and no size is larger
-_MOST_SHIFTED = 80
+_MAX_DEPTH = 40
+_MAX_INTEGER = 2**80  # no index and no size is larger
+_MAX_SHIFTED = 80
 Scalar = int | float | bool
 Known = dict[tuple["Sym | Op", int], "Scalar | None"]  # what arithmetic at some depth gives at the point at hand
 
@@ -42,11 +42,11 @@ def _ceiling_division(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    return a**b if abs(b) <= _MOST_SHIFTED else None
+    return a**b if abs(b) <= _MAX_SHIFTED else None
 
 
 def _left_shift(a: Any, b: Any) -> Any:
-    return a << b if b <= _MOST_SHIFTED else None
+    return a << b if b <= _MAX_SHIFTED else None
 
 
 # By the last part of the canonical name; jnp's and lax's names differ where they mean different things.
@@ -108,7 +108,7 @@ class Point:
         return result
 
     def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             return None
         if isinstance(value, Const):
             return value.value if isinstance(value.value, bool | int | float) else None
@@ -187,7 +187,7 @@ class Point:
 
 
 def axis_of(op: Op, launch: Launch | None) -> int | None:
-    """The axis of the launch's grid that a `program_id` or `num_programs` asks for; None for another launch's.
+    """The axis of the launch's grid that a `program_id` or `num_programs` reads; None for another launch's.
 
     What is made in a pipeline may hang on the indices of the grid around it, and the other way round.
     """
@@ -224,7 +224,7 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
     return frozenset(axes), complete
 
 
-class Terms(NamedTuple):
+class LinearTerms(NamedTuple):
     """What a scalar depends on, at most: indices and sizes of grid axes, and names."""
 
     axes: tuple[int, ...]
@@ -232,8 +232,8 @@ class Terms(NamedTuple):
     symbols: tuple[Sym, ...]
 
 
-def terms_in(value: Value) -> Terms:
-    """All that `Point.value` may ask for."""
+def terms_in(value: Value) -> LinearTerms:
+    """Everything that `Point.value` may read."""
     axes: set[int] = set()
     sized: set[int] = set()
     symbols: dict[Sym, None] = {}
@@ -251,7 +251,7 @@ def terms_in(value: Value) -> Terms:
             stack.extend(current.operation[1:] if current.operation is not None else ())
         elif isinstance(current, OneOf):
             stack.extend(current.options)
-    return Terms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
+    return LinearTerms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
 
 
 def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scalar | None:
@@ -261,4 +261,4 @@ def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scala
         result = function(*operands)
     except (ArithmeticError, TypeError, ValueError):
         return None
-    return result if isinstance(result, float) or (isinstance(result, int) and abs(result) <= _LARGEST) else None
+    return result if isinstance(result, float) or (isinstance(result, int) and abs(result) <= _MAX_INTEGER) else None

@@ -1,4 +1,4 @@
-"""Numbers and arrays that Python or numpy make while jax traces: `np.float32(2)`, `math.sqrt(d)`, `rng.normal(…)`."""
+"""Numbers and arrays that Python or numpy compute during tracing: `np.float32(2)`, `math.sqrt(d)`, `rng.normal(…)`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RANDOM = {
 }
 _OF_INTEGERS = frozenset(("randint", "integers", "binomial", "poisson", "geometric"))
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
-LIMITS = ("finfo", "iinfo")  # what tells the limits of a dtype
+LIMITS = ("finfo", "iinfo")  # functions for the limits of a dtype
 
 
 def random(short: str, arguments: Arguments) -> Array | None:

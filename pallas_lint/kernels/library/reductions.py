@@ -1,4 +1,4 @@
-"""Shapes and dtypes of what reduces arrays along axes, or runs along one: sums, maxima, `argmax`, `cumsum`."""
+"""Shapes and dtypes of reductions and of scans along axes: sums, maxima, `argmax`, `cumsum`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.model.kinds import Element
 
-# Where keepdims stands by position.
+# The position of keepdims.
 _KEEPDIMS = {"sum": 4, "prod": 4, "mean": 4, "var": 5, "std": 5, "logsumexp": 3}
 _TO_INEXACT = frozenset("mean var std logsumexp nanmean average median norm".split())
 

@@ -1,4 +1,4 @@
-"""Stores that put what was read at one row of an input into another row of an output: permutations, scatters."""
+"""Stores of input rows to other rows of an output: permutations, scatters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _MIXING = frozenset("dot matmul dot_general einsum sum max min prod mean argmax argmin any all cumsum sort".split())
 _SAME = frozenset("astype convert_element_type asarray array multiple_of squeeze reshape max_contiguous".split())
 COPIES = tuple(f"{PALLAS}.{name}" for name in ("tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy"))
-_DEPTH = 30
+_MAX_DEPTH = 30
 
 
 @frozen(eq=False)
-class RowMove:
+class RowPermutation:
     """`how`: whether the row that is written is read from memory ("data") or worked out ("computed")."""
 
     output: Ref
@@ -36,7 +36,7 @@ class RowMove:
     alone: bool = True  # what is written was made of this one load: it is the row itself
 
 
-def row_moves(trace: KernelTrace) -> list[RowMove]:
+def row_permutations(trace: KernelTrace) -> list[RowPermutation]:
     """Every store to an output whose row is another than the one its value was read at."""
     loads = _loads(trace)
     found = []
@@ -49,12 +49,12 @@ def row_moves(trace: KernelTrace) -> list[RowMove]:
                 continue
             how = _difference(_index(event), _index(load), loads)
             if how is not None:
-                found.append(RowMove(event.ref, load.ref, event, how, alone=len(sources) == 1))
+                found.append(RowPermutation(event.ref, load.ref, event, how, alone=len(sources) == 1))
                 break
     return [*found, *_copies(trace, loads)]
 
 
-def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowMove]:
+def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowPermutation]:
     for op in trace.ops(*COPIES):
         source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
         if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
@@ -64,17 +64,17 @@ def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowMove]:
         how = _difference(target.indexer, source.indexer, loads)
         if how is not None:
             store = Access("store", target, target.indexer, op.site, guards=op.guards, certain=op.certain)
-            yield RowMove(target, source, store, how, copy=True)
+            yield RowPermutation(target, source, store, how, copy=True)
 
 
-def is_filled_before(move: RowMove, trace: KernelTrace) -> bool:
+def is_filled_before(permutation: RowPermutation, trace: KernelTrace) -> bool:
     """Whether the whole output is surely written before rows move to it: those left out do not hold garbage."""
     for event in trace.accesses():
-        if event is move.store:
+        if event is permutation.store:
             return False
         stored = event.kind == "store" and event.certain and not event.guards
         whole = event.ref.indexer is None and is_full_index(event.index)
-        if stored and whole and event.ref.buffer == move.output.buffer:
+        if stored and whole and event.ref.buffer == permutation.output.buffer:
             return True
     return False
 
@@ -153,7 +153,7 @@ def _parts(index: Value) -> list[Value]:
 
 
 def _is_placed(part: Value) -> bool:
-    """Whether an index says where in a dimension: it is no number, and does not take all of it."""
+    """Whether an index selects rows of a dimension: it is not a number, and does not take the whole dimension."""
     return not isinstance(part, Const) and not is_full_index(part)
 
 
@@ -199,7 +199,7 @@ class _Forms:
     @memoize_by_identity
     def of(self, value: Value | None, depth: int = 0) -> _Form | None:
         """The form of a value; None where that is not known."""
-        if depth > _DEPTH or value is None:
+        if depth > _MAX_DEPTH or value is None:
             return None
         if isinstance(value, Const):
             return self._form("const", value.value)
@@ -225,8 +225,8 @@ class _Forms:
     def is_split(self, written: list[Value], read: list[Value]) -> bool:
         """Whether rows are counted in one dimension here and in two there: `o[c, at]` of `x[c * chunk + at]`.
 
-        What is read from memory is then added in one place and stands alone in the other; what else goes into the
-        index comes from the grid, in both.
+        A value read from memory is then an operand of a sum in one place and alone in the other; all other parts of the
+        index come from the grid, in both.
         """
         if sum(map(_is_placed, written)) == sum(map(_is_placed, read)):
             return False

@@ -43,7 +43,7 @@ def _trace(helpers: str, *calls: str) -> KernelTrace:
     assert judgement.analysis is not None
     (trace,) = judgement.analysis.traces
     assert trace.complete
-    assert not trace.unseen
+    assert not trace.untracked_at
     return trace
 
 
