@@ -219,7 +219,7 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
             message = f"this wait never ends: no copy that is started signals `{signal.spelled}`"
             help_ = "call `.start()` on the copy first"
         else:
-            message = f"nothing waits for this copy: no wait on `{signal.spelled}` in the whole kernel"
+            message = f"this copy is never awaited: the kernel has no wait on `{signal.spelled}`"
             help_ = "wait before the destination is used and before the kernel ends"
         level = Severity.ERROR if surely else Severity.WARNING
         yield context.finding(signal.op.site, message, help=help_, severity=level)

@@ -201,7 +201,7 @@ class RemovedApi(Rule):
         fix = replacing(Migration(name, context))
         yield context.finding(
             name.use.span_of(name.node),
-            f"`{name.spelled}` is gone since jax {gone}: {because(context, failing)}",
+            f"`{name.spelled}` was removed in jax {gone}: {because(context, failing)}",
             help=help_.removesuffix("."),
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
@@ -313,7 +313,7 @@ class RemovedApi(Rule):
         release = "0.9.0" if since == (0, 9) else "0.6.1"
         return context.finding(
             place,
-            f"`compiler_params` as a dictionary is gone since jax {release}: {because(context, failing)}",
+            f"`compiler_params` as a dictionary was removed in jax {release}: {because(context, failing)}",
             help=f"pass the dataclass of the backend, `{short(backend)}`",
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
@@ -366,7 +366,7 @@ class RemovedApi(Rule):
                 fixes = [context.safe(f"write `{member}`", context.replace(use.last, member))]
             yield context.finding(
                 use.span,
-                f"`{use.spelled}` is gone since before jax {replacement.gone_before}",
+                f"`{use.spelled}` was removed before jax {replacement.gone_before}",
                 help=advice(replacement),
                 versions=versions,
                 fixes=fixes,
