@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pallas_lint.compat.advice import ApiReplacement, replacement, replacements, substitutes
     from pallas_lint.compat.apis import (
         ApiHistory,
+        ApiParameters,
         ApiStatus,
-        Signature,
         api,
         known_module,
         module_exists,
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DTYPES",
     "ApiHistory",
+    "ApiParameters",
     "ApiReplacement",
     "ApiStatus",
     "FunctionSupport",
     "Measurement",
     "OtherBackend",
-    "Signature",
     "Status",
     "Support",
     "SupportStatus",

@@ -65,7 +65,7 @@ class ApiHistory:
 
 
 @frozen
-class Signature:
+class ApiParameters:
     """Parameters of one callable in one version, in order."""
 
     names: tuple[str, ...]
@@ -160,7 +160,7 @@ def names_in(module: str, version: str) -> frozenset[str]:
 
 
 @functools.cache
-def parameters(name: str, version: str) -> Signature | None:
+def parameters(name: str, version: str) -> ApiParameters | None:
     """Parameters of a callable in this version; None where it is absent or has no signature."""
     index = _index(version)
     found: str | None = None
@@ -182,7 +182,7 @@ def parameters(name: str, version: str) -> Signature | None:
         names.append(label)
         if not stem.endswith("?"):
             groups["required"].add(label)
-    return Signature(
+    return ApiParameters(
         tuple(names),
         frozenset(groups["required"]),
         frozenset(groups["keyword"]),

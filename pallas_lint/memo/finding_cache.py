@@ -15,7 +15,7 @@ from pallas_lint.identity import ById
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.queries import GUARDING
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Call, Sym
+from pallas_lint.kernels.model.values import Sym, SymbolOwner
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -272,12 +272,12 @@ def _shared_facts(analysis: Analysis) -> Hashable:
     """Facts from other runs that findings on any launch may use: those on sizes that belong to no single run."""
     effects = analysis.outcome.effects
     shared = (
-        frozenset(size.text for size in sizes if not isinstance(size.owner, Call | KernelTrace))
+        frozenset(size.text for size in sizes if not isinstance(size.owner, SymbolOwner | KernelTrace))
         for sizes in (effects.remainders, effects.divisors)
     )
     multiples = frozenset(
         (size.text, number)
         for size, number in effects.multiples
-        if isinstance(size, Sym) and not isinstance(size.owner, Call | KernelTrace)
+        if isinstance(size, Sym) and not isinstance(size.owner, SymbolOwner | KernelTrace)
     )
     return tuple(shared), multiples, frozenset(effects.checkified), analysis.outcome.checkified_unknown

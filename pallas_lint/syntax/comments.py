@@ -79,9 +79,9 @@ class Comments:
                     seen.add(place.node.id)
                     ends[start] = end
         spoken_for = [self._spoken_for(start) for start in ends]
-        asked = sorted({offset for _, offset in spoken_for if offset is not None})
-        bytes_ = self._bytes(asked)
-        places = dict(zip(asked, zip(bytes_, self._places(bytes_), strict=True), strict=True))
+        statement_offsets = sorted({offset for _, offset in spoken_for if offset is not None})
+        bytes_ = self._bytes(statement_offsets)
+        places = dict(zip(statement_offsets, zip(bytes_, self._places(bytes_), strict=True), strict=True))
         return [
             self._comment(start, end, alone, *(places[offset] if offset is not None else (0, None)))
             for (start, end), (alone, offset) in zip(ends.items(), spoken_for, strict=True)

@@ -338,10 +338,10 @@ def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
     """The backends in question, and whether each surely is the one."""
     if launch.interpret or launch.core is not None:
         return []
-    asked = [(target.backend, True) for target in context.settings.target]
-    if launch.backend is not None and (launch.evidence in STRONG or not asked):
+    targets = [(target.backend, True) for target in context.settings.target]
+    if launch.backend is not None and (launch.evidence in STRONG or not targets):
         return [(launch.backend, launch.evidence in STRONG)]
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(targets))
 
 
 def _contains(outer: Site, inner: Site) -> bool:

@@ -225,21 +225,21 @@ class X64Leak(Rule):
     def _narrowed(self, op: Op, context: Context) -> Iterator[Finding]:
         """A 64-bit type by name where the flag is not seen to be set."""
         short = op.short
-        asked = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
+        requested = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
         for value in (*op.args, *(value for _, value in op.keywords)):
             if isinstance(value, DType | External) and not _is_python(value):
-                asked = asked if asked in _WIDE else dtype_of(value)
-        if asked not in _WIDE or context.target is None:
+                requested = requested if requested in _WIDE else dtype_of(value)
+        if requested not in _WIDE or context.target is None:
             return
-        narrow = long_name(canonical(asked) or asked)
+        narrow = long_name(canonical(requested) or requested)
         yield context.finding(
             op.site,
-            f"`{long_name(asked)}` is {narrow} in a kernel, unless the x64 flag is set",
+            f"`{long_name(requested)}` is {narrow} in a kernel, unless the x64 flag is set",
             help=f"write `jnp.{narrow}`, which is what it is",
             severity=Severity.INFO,
             op=op,
-            dtype=asked,
-            fixes=self._fixes(op, context, asked, safe=context.target.backend == "tpu"),
+            dtype=requested,
+            fixes=self._fixes(op, context, requested, safe=context.target.backend == "tpu"),
         )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:

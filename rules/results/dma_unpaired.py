@@ -212,7 +212,7 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
     """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
     for signal in copies.of("start", "wait"):
         opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
-        if not copies.judged(signal) or any(other.may_meet(signal) for other in copies.of(*opposite)):
+        if not copies.is_checkable(signal) or any(other.may_meet(signal) for other in copies.of(*opposite)):
             continue
         surely = signal.op.certain and signal.ref is not None and signal.ref.role == "scratch"
         if signal.kind == "wait":
@@ -272,7 +272,7 @@ def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
 def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
     """A single start and a single wait of the same copy, of which one runs under more conditions than the other."""
     for start in copies.of("start"):
-        if not copies.judged(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
+        if not copies.is_checkable(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
             continue
         meeting = [other for other in copies.signals if other is not start and other.may_meet(start)]
         if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0]):
@@ -300,7 +300,9 @@ def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
 
 def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
     """Two copies in flight on one semaphore, and data of the first used before the second is waited for."""
-    plain = [signal for signal in copies.signals if copies.judged(signal) and not signal.in_loop and signal.op.certain]
+    plain = [
+        signal for signal in copies.signals if copies.is_checkable(signal) and not signal.in_loop and signal.op.certain
+    ]
     for at, first in enumerate(plain):
         if first.kind != "start" or not isinstance(first.target, Ref):
             continue

@@ -264,8 +264,8 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     grid = buffer.results[0][1].grid
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
-    asked = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
-    variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.cache)
+    tested = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
+    variants = models(grid, buffer.uses, blocks, tuple(tested or several), buffer.cache)
     shown: list[Fault] = []
     always, goes_on = True, False
     for steps in variants or ():
@@ -274,7 +274,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
         found = [fault for fault in steps.faults(buffer) if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found
-        goes_on |= any(steps.sizes[axis] > 1 for axis in asked or several)
+        goes_on |= any(steps.sizes[axis] > 1 for axis in tested or several)
     if not (always and goes_on):  # in one step what a state becomes for the next one looks like a late summand
         shown = [fault for fault in shown if fault.kind != "late"]
     return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always

@@ -210,17 +210,17 @@ def _silence(launch: Launch, context: Context) -> _Silence | None:
         each for each in structs if not (each.open or {each.argument(word) for word in _WORDS} - {None, NONE})
     )
 
-    def judged(version: str) -> bool:
+    def checks_vma(version: str) -> bool:
         # The first releases that need no rule for replication do not require `vma` yet: some kernels pass.
         return not within(version, "0.6.0", "0.6.1") and (is_old or within(version, "0.6.1"))
 
     def fails(version: str) -> bool:
-        return judged(version) and (_keyword(version) is None or bool(silent))
+        return checks_vma(version) and (_keyword(version) is None or bool(silent))
 
     versions = context.failing(fails)
     if not versions:
         return None
-    always = context.everywhere(lambda version: fails(version) or not judged(version))
+    always = context.everywhere(lambda version: fails(version) or not checks_vma(version))
     return _Silence(sharding_context, sharding_context.shard_map, silent, versions, always)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.interpreter.run_result import RunResult
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.memo.query_cache import Memo, Query
@@ -67,7 +67,7 @@ class Analysis:
         return self.interpreter.memo
 
     @property
-    def outcome(self) -> RunResult:
+    def outcome(self) -> InterpreterResult:
         """The merged results of all runs."""
         return self.interpreter.outcome
 

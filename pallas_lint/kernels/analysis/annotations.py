@@ -16,7 +16,7 @@ from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import from_name
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, differ
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Call, CallResult, Const, External, Sym
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, External, Sym, SymbolOwner
 from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.witnesses import values
@@ -145,12 +145,12 @@ def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallRes
 
 def _arrays(annotations: dict[str, CallResult]) -> dict[str, Value]:
     """What the parameters of one call are: where they name a size alike, it is the same."""
-    call = Call()
+    call = SymbolOwner()
     found = {name: _array(annotation, call) for name, annotation in annotations.items()}
     return {name: array for name, array in found.items() if array is not None}
 
 
-def _array(annotation: CallResult, call: Call) -> Value | None:
+def _array(annotation: CallResult, call: SymbolOwner) -> Value | None:
     kind, sizes = annotation.args
     if isinstance(kind, CallResult):  # `Float[Image, "..."]`, of what is annotated itself: both hold
         return None
@@ -172,7 +172,7 @@ def _element(name: str) -> Element:
     return dtype
 
 
-def _shape(sizes: str, call: Call) -> Shape | None:
+def _shape(sizes: str, call: SymbolOwner) -> Shape | None:
     """The shape that a string of sizes describes; None where some of them match any number of dimensions."""
     if "{" in sizes:
         sizes = re.sub(r"\{[^{}]*\}", "{}", sizes)  # an expression of arguments, with blanks perhaps
@@ -186,7 +186,7 @@ def _modifiers(word: str) -> str:
     return word[: len(word) - len(word.lstrip("#*?_"))]
 
 
-def _size(word: str, call: Call) -> Dim:
+def _size(word: str, call: SymbolOwner) -> Dim:
     modifiers = _modifiers(word)
     word = _NAMED_SIZE.sub("", word[len(modifiers) :], count=1)
     if modifiers:

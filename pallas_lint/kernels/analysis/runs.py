@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
-    from pallas_lint.kernels.interpreter.run_result import RunResult
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece, nodes
 
@@ -34,7 +34,7 @@ class Abandoned(Exception):
 class CachedRun:
     """The results of one run, and the return value of its function."""
 
-    outcome: RunResult
+    outcome: InterpreterResult
     result: Any
 
 

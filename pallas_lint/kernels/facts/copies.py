@@ -121,7 +121,7 @@ class Copies:
     def of(self, *kinds: str) -> Iterator[BarrierSignal]:
         return (signal for signal in self.signals if signal.kind in kinds)
 
-    def judged(self, signal: BarrierSignal) -> bool:
+    def is_checkable(self, signal: BarrierSignal) -> bool:
         """Whether all that happens to the semaphore is seen."""
         ref = signal.ref
         if ref is None or ref.role not in ("scratch", None) or not self.trace.owns(ref):
@@ -210,7 +210,7 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
     """
     groups: dict[object, list[BarrierSignal]] = {}
     for signal in copies.of("start", "wait"):
-        if signal.ref is not None and signal.slot is not None and copies.judged(signal):
+        if signal.ref is not None and signal.slot is not None and copies.is_checkable(signal):
             groups.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
     for group in groups.values():
         meeting = [signal for signal in copies.signals if signal.may_meet(group[0])]

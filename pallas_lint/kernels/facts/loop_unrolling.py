@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
-from pallas_lint.kernels.model.values import Array, Call, Const, Ref, Seq, Sym, Value
+from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _number(index: Value, instance: EventInstance) -> object:
         return None if index.value is ... else index
     if isinstance(index, Sym):  # one of the kernel may be what a Python loop counts
         owners = index.owner if isinstance(index.owner, frozenset) else (index.owner,)
-        return index if all(isinstance(owner, Call) and not owner.in_kernel for owner in owners) else None
+        return index if all(isinstance(owner, SymbolOwner) and not owner.in_kernel for owner in owners) else None
     if not isinstance(index, Array):
         return None
     number = _evaluate_number(index, instance, 8)

@@ -169,8 +169,8 @@ class Block:
         exact = literal == sizes
         symbols = {**dict.fromkeys(symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
         terms = [terms_in(value) for value in values]
-        asked = {at for each in terms for at in (*each.axes, *each.sized)}
-        sizes = tuple(size if at in asked else 1 for at, size in enumerate(sizes))
+        used_axes = {at for each in terms for at in (*each.axes, *each.sized)}
+        sizes = tuple(size if at in used_axes else 1 for at, size in enumerate(sizes))
         if math.prod(sizes) > MAX_POINTS:
             return None
         by_rest: dict[tuple[int, ...], set[object]] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.call_cache import CallCache
-from pallas_lint.kernels.interpreter.run_result import RunResult
+from pallas_lint.kernels.interpreter.result import InterpreterResult
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, sharding, wrappers
 from pallas_lint.kernels.library.host import classes
@@ -30,7 +30,6 @@ from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
-    Call,
     CallResult,
     Class,
     Const,
@@ -41,6 +40,7 @@ from pallas_lint.kernels.model.values import (
     OneOf,
     Seq,
     Sym,
+    SymbolOwner,
     Value,
     options,
     weight_of,
@@ -75,7 +75,7 @@ class Interpreter(Recorder):
     assumptions: dict[str, int] = field(factory=dict)
     memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # records dependencies
     runs: dict[Launch, list[CacheEntry[Any]]] = field(factory=dict)  # the entries of finished runs, by launch
-    outcome: RunResult = field(factory=RunResult)  # of the current run; after the analysis, of all
+    outcome: InterpreterResult = field(factory=InterpreterResult)  # of the current run; after the analysis, of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     launched: Counter[nodes.Node] = field(factory=Counter)  # launches found by finished runs, by launching node
     # How often a kernel was traced for a launch site.
@@ -107,10 +107,10 @@ class Interpreter(Recorder):
         self.budget = min(_MAX_STEPS, _MAX_TOTAL_STEPS - self.spent)
 
     @contextmanager
-    def separate_result(self) -> Iterator[RunResult]:
+    def separate_result(self) -> Iterator[InterpreterResult]:
         """Record results within in a new RunResult."""
         before, taken = (self.outcome, self.effects), self.total_steps
-        self.outcome = outcome = RunResult()
+        self.outcome = outcome = InterpreterResult()
         self.effects = outcome.effects
         try:
             yield outcome
@@ -350,9 +350,8 @@ class Interpreter(Recorder):
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""
         caller = self.frame
-        env = Env(
-            func.module, func.env, kernel=caller.kernel, call=Call(caller.kernel is not None), facts=self.known_facts
-        )
+        owner = SymbolOwner(caller.kernel is not None)
+        env = Env(func.module, func.env, kernel=caller.kernel, call=owner, facts=self.known_facts)
         with self.inside(evolve(caller, piece=func.piece)):
             self._bind_parameters(func, arguments, env)
         self.outcome.entered[func.node] = func.piece
@@ -417,7 +416,7 @@ class Interpreter(Recorder):
 
     def is_from_outside(self, value: Value) -> bool:
         """Whether a value was made before the kernel ran, as a parameter of its launcher is. It holds no refs."""
-        return isinstance(value, Sym) and isinstance(value.owner, Call) and not value.owner.in_kernel
+        return isinstance(value, Sym) and isinstance(value.owner, SymbolOwner) and not value.owner.in_kernel
 
     def api_present(self, name: str) -> bool | None:
         """Whether jax has `name` in the analysed versions; None where they differ or it is not known."""

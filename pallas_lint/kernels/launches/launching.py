@@ -383,12 +383,12 @@ def call_wrapper(
     if isinstance(callee, Func):
         before = len(interp.outcome.launches)
         result = interp.call(callee, arguments, node)
-        made = [met for met in interp.outcome.launches[before:] if met.kernel is not UNKNOWN]
+        made = [found for found in interp.outcome.launches[before:] if found.kernel is not UNKNOWN]
         if made:
             values = [*arguments.positional, *arguments.keywords.values()]
             if any(isinstance(value, Func) for given in values for value in options(given)):
-                for met in made:
-                    met.site = interp.site(node)  # the user's own call, not the wrapper's line
+                for found in made:
+                    found.site = interp.site(node)  # the user's own call, not the wrapper's line
             return result  # where no kernel is handed over, it is any function, whatever its name
         del interp.outcome.launches[before:]
     return launch(interp, name, form, arguments, interp.site(node))

@@ -190,10 +190,10 @@ def _issubdtype(interp: Interpreter, name: str, arguments: Arguments, node: node
     kinds = kinds_of(element_of(dtype))
     if name.startswith("jax.") and isinstance(wanted, External):
         module, _, short = wanted.name.rpartition(".")
-        asked = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
-        if asked is not None and kinds <= asked:
+        abstract = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
+        if abstract is not None and kinds <= abstract:
             return Const(True)
-        if asked is not None and not kinds & asked:
+        if abstract is not None and not kinds & abstract:
             return Const(False)
     return CallResult(name, tuple(arguments.positional), (), interp.site(node))
 

@@ -51,21 +51,21 @@ def of_call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
         return
     given = arguments.positional
     if name in _CONVERTING or name == "builtins.print" or (name.startswith("math.") and name != "math.prod"):
-        asked = given
+        concretized = given
     elif name in _COMPARING or name in _TESTING:
-        asked = _elements(given)
-        if name in _COMPARING and len(given) == 1 and len(asked) < 2:
+        concretized = _elements(given)
+        if name in _COMPARING and len(given) == 1 and len(concretized) < 2:
             return
     elif name in _NUMPY:
-        asked = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
+        concretized = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
     elif name in _SHAPED:
         shape = arguments.get("shape", 0)
-        asked = list(shape.items) if isinstance(shape, Seq) else [] if shape is None else [shape]
+        concretized = list(shape.items) if isinstance(shape, Seq) else [] if shape is None else [shape]
     elif name == "jax.numpy.arange":
-        asked = given
+        concretized = given
     else:
         return
-    for value in asked:
+    for value in concretized:
         if isinstance(value, Array | Ref):
             interp.concretize("shown" if name == "builtins.print" else "call", value, node, name)
             return

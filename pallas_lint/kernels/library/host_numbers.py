@@ -44,11 +44,11 @@ def random(short: str, arguments: Arguments) -> Array | None:
         size = arguments.get("size", _RANDOM[short]) if short in _RANDOM else None
     if size in (None, NONE):
         return None
-    asked = arguments.keywords.get("dtype")
+    requested = arguments.keywords.get("dtype")
     if short == "choice":
         return Array(shape_of(size), _chosen(arguments.get("a", 0)), host=True)
     made = "i64" if short in _OF_INTEGERS else "f64"
-    return Array(shape_of(size), made if asked is None else element_of(asked), host=True)
+    return Array(shape_of(size), made if requested is None else element_of(requested), host=True)
 
 
 def _chosen(source: Value | None) -> Element:

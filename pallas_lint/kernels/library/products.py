@@ -59,9 +59,9 @@ def dimensions(value: Value | None, ranks: tuple[int, int]) -> Dimensions | None
 
 
 def product_dtype(name: str, args: list[Value], keywords: Keywords) -> tuple[Element, bool]:
-    asked = argument(args, keywords, "preferred_element_type", _TYPE_AT.get(name, 99))
-    if asked is not None:
-        return element_of(asked), False
+    requested = argument(args, keywords, "preferred_element_type", _TYPE_AT.get(name, 99))
+    if requested is not None:
+        return element_of(requested), False
     return promote([operand_element(value) for value in operands(args, keywords)])
 
 
@@ -172,8 +172,10 @@ def subscripts(value: Value | None) -> tuple[list[str], str] | None:
 
 
 def infer_einsum(name: str, args: list[Value], keywords: Keywords) -> Value:
-    asked = argument(args, keywords, "preferred_element_type", 99)
-    dtype, weak = (element_of(asked), False) if asked is not None else promote([operand_element(v) for v in args[1:]])
+    requested = argument(args, keywords, "preferred_element_type", 99)
+    dtype, weak = (
+        (element_of(requested), False) if requested is not None else promote([operand_element(v) for v in args[1:]])
+    )
     pattern = subscripts(args[0] if args else keywords.get("subscripts"))
     if pattern is None:
         return Array(None, dtype, weak)

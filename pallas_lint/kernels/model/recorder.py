@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.effects import Effects
-    from pallas_lint.kernels.interpreter.run_result import RunResult
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.frame import Frame
     from pallas_lint.kernels.model.scope import Env
@@ -44,7 +44,7 @@ class Recorder:
     current_run: object
     has_cross_run_effects: bool
     mutations: int
-    outcome: RunResult
+    outcome: InterpreterResult
     effects: Effects
     named: dict[tuple[nodes.Node, nodes.Node], Func]
 

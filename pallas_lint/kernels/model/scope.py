@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.values import UNKNOWN, Call, Sym, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Sym, SymbolOwner, Value
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Env:
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
     kernel: KernelTrace | None = None  # the kernel that this call is part of
-    call: Call = field(factory=Call)  # owns the symbols of unknown parameters
+    call: SymbolOwner = field(factory=SymbolOwner)  # owns the symbols of unknown parameters
     fails: bool = False  # the last block that ended early ended with a `raise`
     # Known values of symbols: after `assert x.shape[1] == 1`, here or before the call.
     facts: Facts = field(factory=dict)

@@ -77,8 +77,8 @@ NAMED_NUMBERS = {
 
 
 @frozen(eq=False)
-class Call:
-    """One call of a function, as the owner of the symbols that it binds.
+class SymbolOwner:
+    """The owner of the symbols that one call of a function binds.
 
     They hold it, so that no other call is ever taken for it. `in_kernel`: the call is part of a kernel.
     """

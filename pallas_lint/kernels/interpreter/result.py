@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class RunResult:
+class InterpreterResult:
     """The result of one run from a root, independent of other runs; or of all runs of an analysis, merged."""
 
     launches: list[Launch] = field(factory=list)
@@ -32,7 +32,7 @@ class RunResult:
     checkified_unknown: bool = False  # an unknown function was passed to checkify.checkify
     steps: int = 0  # of the budget
 
-    def add(self, other: RunResult) -> None:
+    def add(self, other: InterpreterResult) -> None:
         """Merge the result of another run."""
         known = set(self.launches)  # launches of a module's top level belong to every run that looks it up
         self.launches += [launch for launch in other.launches if launch not in known]
