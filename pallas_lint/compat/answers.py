@@ -92,8 +92,8 @@ def own_name(name: str) -> tuple[str, str]:
     if module is None:
         return name, ""
     last = rest.rpartition(".")[2]
-    tried = [f"{module}.{rest}", f"jax.{rest}", *(f"{each}.{last}" for each in (module, "jax.nn", "jax.lax"))]
-    own = next((each for each in tried if support.candidates(each)), tried[0])
+    tried = [f"{module}.{rest}", f"jax.{rest}", *(f"{parent}.{last}" for parent in (module, "jax.nn", "jax.lax"))]
+    own = next((candidate for candidate in tried if support.candidates(candidate)), tried[0])
     where = "of the host: no kernel can call it" if head not in ("torch", "tf", "tl") else "of another framework"
     return own, f"`{name}` is a function {where}; in a kernel use `{support.short(own)}`"
 
@@ -142,7 +142,9 @@ def _list(query: str, names: list[str], backends: Sequence[str], versions: Seque
     members = []
     for name in names:
         function = compat.function(name)
-        states = {each: function.verdict(each, version).status for each in backends} if function is not None else {}
+        states = (
+            {backend: function.verdict(backend, version).status for backend in backends} if function is not None else {}
+        )
         members.append({"name": name, "status": states})
     return [{"kind": "list", "name": query, "version": version, "members": members}]
 
@@ -153,7 +155,7 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
     if function is None or not question.forms:
         return {}
     newest = match["versions"][-1]
-    measured = [each for each in question.dtypes if each in compat.DTYPES]
+    measured = [dtype for dtype in question.dtypes if dtype in compat.DTYPES]
     dtype = measured[0] if len(measured) == 1 else None
     return {
         forms.in_words(variant): {

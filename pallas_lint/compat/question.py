@@ -84,7 +84,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
     if within is not None:
         text = text[: within.start()] + " " + text[within.end() :]
         releases = versions_in(within[1].replace(" ", ""))
-        found["versions"] += [each for each in releases if each in measured_versions()] or releases[-1:]
+        found["versions"] += [release for release in releases if release in measured_versions()] or releases[-1:]
     tokens = _joined([_bare(token) for token in re.split(r"[\s,]+", text) if token], is_name)
     if len(tokens) == 1 and within is None:
         return _of_one(tokens[0], is_name)
@@ -96,7 +96,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
             continue
         if target in _BACKENDS and (not device or device in _DEVICES or device in _BACKENDS):
             found["backends"] += _BACKENDS[target]
-            found["devices"] += [_DEVICES[each] for each in (device, word) if each in _DEVICES]
+            found["devices"] += [_DEVICES[key] for key in (device, word) if key in _DEVICES]
         elif word in _DEVICES:
             found["devices"].append(_DEVICES[word])
             found["backends"].append(_BACKEND_OF.get(word, "tpu"))
@@ -155,7 +155,7 @@ def dtype_named(word: str) -> str | None:
 def known(version: str) -> str:
     """The known release; of an unfinished number the newest of that line. Raises ValueError."""
     wanted, releases = parse(version), known_versions()
-    line = [each for each in releases if parse(each)[: len(wanted)] == wanted]
+    line = [release for release in releases if parse(release)[: len(wanted)] == wanted]
     if not line:
         raise ValueError(f"no release {version} of jax is known: they are {releases[0]} to {releases[-1]}")
     return version if version in line else line[-1]

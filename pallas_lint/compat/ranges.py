@@ -64,7 +64,7 @@ def spelled(text: str) -> str | None:
     clauses = _clauses(text)
     if clauses is None:
         return None
-    found = {f"{each.operator}{each.version}{'.*' if each.series else ''}": each for each in clauses}
+    found = {f"{clause.operator}{clause.version}{'.*' if clause.series else ''}": clause for clause in clauses}
     twice = any(
         one.operator == other.operator and _order(one.numbers, other.numbers) == 0
         for one, other in combinations(found.values(), 2)
@@ -85,7 +85,7 @@ def _clauses(text: str) -> list[_Clause] | None:
     clauses = []
     for part in text.split(","):
         clause = part.strip()
-        operator = next((each for each in _OPERATORS if clause.startswith(each)), None)
+        operator = next((known for known in _OPERATORS if clause.startswith(known)), None)
         if operator is None:
             return None
         version = clause[len(operator) :].strip()

@@ -157,7 +157,7 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     if backend == "tpu" and support is not None and device_of(backend, devices) is None:
         return _generations(support, version)
     if backend == "mosaic_gpu" and support is not None and device_of(backend, devices) is None:
-        either = {each: support.verdict(backend, version, device=each).status for each in SEMANTICS}
+        either = {device: support.verdict(backend, version, device=device).status for device in SEMANTICS}
         if set(either.values()) >= {"supported", "unsupported"} or (
             "depends" in either.values() and len(set(either.values())) > 1
         ):
@@ -171,7 +171,7 @@ def _generations(support: compat.FunctionSupport, version: str) -> str:
     """The dtypes that one generation of TPUs takes and another does not."""
     by_answer: dict[tuple[str, ...], list[str]] = {}
     for dtype in compat.DTYPES:
-        answers = tuple(support.verdict("tpu", version, dtype=dtype, device=each).status for each in TPU_DEVICES)
+        answers = tuple(support.verdict("tpu", version, dtype=dtype, device=device).status for device in TPU_DEVICES)
         if set(answers) == {"supported", "unsupported"}:
             by_answer.setdefault(answers, []).append(dtype)
     parts = []
@@ -194,7 +194,7 @@ def _function(
     for backend in backends:
         device = device_of(backend, devices)
         newest = support.verdict(backend, columns[-1], device=device)
-        lost = [each for each in compat.DTYPES if not loads(each, backend, columns[-1], device)]
+        lost = [dtype for dtype in compat.DTYPES if not loads(dtype, backend, columns[-1], device)]
         telling = _without(newest, lost)
         shown[backend] = {
             "dtypes": {

@@ -42,12 +42,12 @@ def branch_as_when(concretization: Concretization, context: Context) -> Fix | No
         if alternatives[0].type != "else_clause" or other is None:
             return None
     bodies = [body] if other is None else [body, other]
-    if not all(_is_stores(each, statement) for each in bodies):
+    if not all(_is_stores(body, statement) for body in bodies):
         return None
     span = module.uses.span
     whole = span(statement)
     indent = module.source.line(whole.start.line)[: whole.start.column - 1]
-    if indent.strip() or any(span(each).start.line == whole.start.line for each in bodies):
+    if indent.strip() or any(span(body).start.line == whole.start.line for body in bodies):
         return None
     spelled, imports = context.spell(f"{PALLAS}.when", module)
     text = text_of(condition)

@@ -41,10 +41,10 @@ class Scopes:
         scope = self._known[function] = FunctionScope(function)
         named = self._read([function.body], scope)
         given = function.params
-        for each in (*given.posonly_params, *given.params, *given.kwonly_params):
-            name = each.name.value
+        for parameter in (*given.posonly_params, *given.params, *given.kwonly_params):
+            name = parameter.name.value
             uses = [] if name in scope.bound else named.get(name, [])
-            scope.parameters[name] = [each.name, *uses]
+            scope.parameters[name] = [parameter.name, *uses]
         scope.free = {
             name: uses for name, uses in named.items() if name not in scope.parameters and name not in scope.bound
         }
@@ -78,8 +78,8 @@ class Scopes:
                 inner = self.of(node)
                 scope.inner.append(inner)
                 _add(named, inner.free)
-                defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
-                stack += [each for each in defaults if each is not None]
+                defaults = (parameter.default for parameter in (*node.params.params, *node.params.kwonly_params))
+                stack += [default for default in defaults if default is not None]
                 if isinstance(node, nodes.FunctionDef):
                     scope.bound.add(node.name.value)
                     stack += node.decorators

@@ -62,7 +62,7 @@ class _Untouched:
         above = _common(old.text, source.text, most)
         below = _common_end(old.text, source.text, most - above)
         self._head = source.position(above).line - 1
-        start, start_before = (each.position(len(each.text) - below) for each in (source, old))
+        start, start_before = (text.position(len(text.text) - below) for text in (source, old))
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
         self._shift = source.line_count - old.line_count
         for piece, bound in before.imports:
@@ -104,7 +104,7 @@ class _Untouched:
         if not self._known:
             # Reused pieces have moved: they are at the positions of others.
             left = (piece for piece in self._before.pieces if piece not in self.taken)
-            self._known = {(each.first, each.last): each for piece in left for each in (piece, *piece.members)}
+            self._known = {(kept.first, kept.last): kept for piece in left for kept in (piece, *piece.members)}
         piece = self._known.get((first - shift, last - shift))
         if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or _is_refused(piece):
             return None
@@ -113,8 +113,8 @@ class _Untouched:
 
     def _move(self, piece: Piece, shift: int) -> None:
         self.taken.add(piece)
-        for each in (piece, *piece.members):
-            each.move(self._source, shift)
+        for part in (piece, *piece.members):
+            part.move(self._source, shift)
 
     def imports(self, piece: Piece) -> tuple[list[ImportedName], list[str]]:
         return self._imports.get(piece, []), self._stars.get(piece, [])

@@ -217,7 +217,9 @@ class Use:
         """Whether it is in a `try` (or `suppress`, `raises`) that survives its absence, or in its handler."""
         for outer, child in self._surroundings:
             if outer.type == "try_statement" and child.type in ("block", "except_clause"):
-                heads = [text_of(each).split("\n", 1)[0] for each in outer.children if each.type == "except_clause"]
+                heads = [
+                    text_of(clause).split("\n", 1)[0] for clause in outer.children if clause.type == "except_clause"
+                ]
                 if any(_HANDLER.search(head) for head in heads):
                     return True
             elif outer.type == "with_statement" and _EXPECTING.search(text_of(outer.named_children[0])):
@@ -233,9 +235,9 @@ class Use:
             if outer.type in ("block", "module"):
                 found.extend(self._uses.exits_before(outer, child))
             elif outer.type == "decorated_definition":
-                decorators = [text_of(each) for each in outer.named_children if each.type == "decorator"]
+                decorators = [text_of(decorator) for decorator in outer.named_children if decorator.type == "decorator"]
                 # `skipif(jax.__version_info__ < …)`: no expression, so that nothing decides it but its words.
-                found.extend(Branch(each, negated=False) for each in decorators if "skip" in each)
+                found.extend(Branch(text, negated=False) for text in decorators if "skip" in text)
         return found
 
     @cached_property

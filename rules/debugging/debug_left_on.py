@@ -62,9 +62,9 @@ class DebugLeftOn(Rule):
 
     ## Known limits
 
-    Literal values only, and none behind an `if` that asks for an option, the environment or the device; nor launches
-    that `jax.make_jaxpr` only traces. `interpret=True` is told once a file, in a notebook as an info, also in one that
-    is kept as a Python file with `# %% [markdown]` cells. Tests are told by the names of files (`test_*.py`,
+    Literal values only, and none behind an `if` on an option, the environment or the device; nor launches that
+    `jax.make_jaxpr` only traces. `interpret=True` is reported once a file, in a notebook as an info, also in one that
+    is kept as a Python file with `# %% [markdown]` cells. Tests are recognised by the names of files (`test_*.py`,
     `*_test.py`, a folder `tests`), functions and classes. Under `if __name__ == "__main__":`, and as a parameter's
     default, it is an info.
 

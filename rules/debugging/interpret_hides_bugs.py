@@ -29,7 +29,7 @@ class InterpretHidesBugs(Rule):
     `interpret=True` turns the kernel into plain jax operations: blocks and slices that leave the array are clamped to
     it, a block that is revisited out of order gives the right sum, DMAs are plain copies that cannot race. All of it is
     wrong on a TPU. `pltpu.InterpretParams` simulates the TPU's memories instead: reads out of bounds raise, memory that
-    nobody wrote holds NaN, semaphores and DMAs are simulated, and `detect_races=True` looks for races.
+    was never written holds NaN, semaphores and DMAs are simulated, and `detect_races=True` looks for races.
 
     ## How to fix
 

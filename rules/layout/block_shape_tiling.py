@@ -49,7 +49,7 @@ class BlockShapeTiling(Rule):
     ## Known limits
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
-    block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller asks for one
+    block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller requests one
     row of an array that is not seen. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
     asked.
 

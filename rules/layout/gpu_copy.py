@@ -53,8 +53,8 @@ class GpuCopy(Rule):
 
     ## Known limits
 
-    Collective copies are judged by dtype alone. Only slices with known bounds are compared with tiles. A buffer without
-    `transforms` may get tiles from its uses from jax 0.11 on, which is why long boxes are only a warning.
+    Collective copies are checked by dtype alone. Only slices with known bounds are compared with tiles. A buffer
+    without `transforms` may get tiles from its uses from jax 0.11 on, which is why long boxes are only a warning.
 
     ## References
 

@@ -49,7 +49,7 @@ class DotAccumulator(Rule):
 
     ## Known limits
 
-    Operands of unknown dtype are not judged, nor are those of two different dtypes.
+    Operands of unknown dtype are not checked, nor are those of two different dtypes.
 
     ## References
 

@@ -62,7 +62,7 @@ class ModComparison(Rule):
 
     ## Known limits
 
-    Operands of unknown dtype are not judged. `lax.rem` and `jnp.fmod` of narrow types are PAL102's.
+    Operands of unknown dtype are not checked. `lax.rem` and `jnp.fmod` of narrow types are PAL102's.
 
     ## References
 

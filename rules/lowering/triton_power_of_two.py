@@ -42,7 +42,7 @@ class TritonPowerOfTwo(Rule):
 
     ## Known limits
 
-    Only sizes that the text tells. A size that hangs on parameters is taken at their defaults and is a warning then;
+    Only known sizes. A size that depends on parameters is taken at their defaults and is a warning then;
     without defaults it is left to the probe. The place that makes the size is reported, not the operations that pass it
     on.
 

@@ -67,7 +67,7 @@ class UnsupportedDtype(Rule):
     ## Known limits
 
     Needs a known dtype, or a known kind of dtype where the function lowers for none of that kind: `x / 2` is a float
-    whatever `x` is. Functions that are called on floats and lower for none of them are a warning where nothing tells
+    whatever `x` is. Functions that are called on floats and lower for none of them are a warning where it is not known
     what they are called on. Without a device generation given (`--target tpu:v5e`), a failure counts only if it happens
     on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders, `isfinite` and
     reshapes have rules of their own.

@@ -45,7 +45,7 @@ class DmaUnpaired(Rule):
 
     Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either. A
     barrier of Mosaic GPU counts arrivals, one for each copy, and a wait ends after `num_arrivals`: more copies than
-    that before a wait are in two of its phases, and nobody sees the first one end.
+    that before a wait are in two of its phases, and no wait ends with the first one.
 
     Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
     device that is ahead signals its neighbour's previous kernel.

@@ -27,7 +27,7 @@ class InitGuardWrongAxis(Rule):
 
     On TPU the grid runs step by step, and an output block stays in VMEM for as long as its index map returns the
     same indices. A sum over the axis that the index map ignores must be started at that axis's first step and, if a
-    scratch buffer holds it, be written out at its last. A guard that asks for another axis starts it over in the
+    scratch buffer holds it, be written out at its last. A guard that tests another axis starts it over in the
     middle, so that all but the last summands are lost, or leaves most blocks with what the memory held before. A guard
     that forgets one of several ignored axes starts over at each of its steps.
 
@@ -40,7 +40,7 @@ class InitGuardWrongAxis(Rule):
     ## Fix safety
 
     Unsafe: the guard is changed to the axis that the block ignores; perhaps the index map was meant to change instead.
-    Offered where there is one such axis and the guard asks for one axis only.
+    Offered where there is one such axis and the guard tests one axis only.
 
     ## Known limits
 

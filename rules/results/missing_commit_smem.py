@@ -56,8 +56,8 @@ class MissingCommitSmem(Rule):
     ## Known limits
 
     Any `commit_smem` between the write and the copy counts, whatever its condition, and any wait between the copy and
-    the next write. Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops
-    count and by equal values. Silent for code that is not seen. Silent for what runs in interpret mode only.
+    the next write. Loops are unrolled for four iterations. Slots of a buffer are distinguished by numbers, by what
+    loops count and by equal values. Silent for code that is not seen. Silent for what runs in interpret mode only.
 
     ## References
 

@@ -43,7 +43,7 @@ class ParallelReductionAxis(Rule):
     ## Fix safety
 
     Safe: on one core the order of steps is the same; on two the result was wrong. Unsafe where the buffer is set only
-    when this axis begins while it could be carried along another one: perhaps the guard asks for the wrong axis.
+    when this axis begins while it could be carried along another one: perhaps the guard tests the wrong axis.
 
     ## Known limits
 

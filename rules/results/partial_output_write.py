@@ -38,9 +38,9 @@ class PartialOutputWrite(Rule):
 
     ## Known limits
 
-    Only literal parts, loops with literal bounds and guards that hang on `program_id` alone are judged. A store under
-    any other condition counts as done. Masked stores count as whole. An error only where the function around the call
-    is seen to take the output as a whole.
+    Only literal parts, loops with literal bounds and guards that depend on `program_id` alone are checked. A store
+    under any other condition counts as done. Masked stores count as whole. An error only where the function around the
+    call is seen to take the output as a whole.
 
     ## References
 

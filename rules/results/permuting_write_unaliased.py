@@ -63,7 +63,7 @@ class PermutingWriteUnaliased(Rule):
 
     ## References
 
-    - jax_triton 0.3.1, `triton_call`: the autotuner is told of the operands that `input_output_aliases` names, and of
+    - jax_triton 0.3.1, `triton_call`: the autotuner gets the operands that `input_output_aliases` names, and of
       no others.
     - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True`: rows that a scatter leaves out are NaN,
       with a zeroed operand aliased to the output they are 0; indices count scalar-prefetch operands.

@@ -41,7 +41,7 @@ class RevisitNotConsecutive(Rule):
     ## Known limits
 
     Axes of one step do not matter. A warning where the sizes of the grid are not in the text, because one of them may
-    be 1; info where each visit writes the whole block, which leaves the value of the last one, although jax asks for
+    be 1; info where each visit writes the whole block, which leaves the value of the last one, although jax requires
     blocks not to be visited again. Silent for aliased outputs, blocks in HBM, in the bodies of pipelines, and where
     code that is not seen gets the buffer.
 

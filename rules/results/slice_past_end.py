@@ -28,7 +28,7 @@ class SlicePastEnd(Rule):
 
     Blocks that reach over the end of an array are padded by Pallas; slices within a kernel are not. The last turn of
     a loop over `pl.cdiv(n, block)` reads `ref[pl.ds(i * block, block)]` past the end whenever `block` does not divide
-    `n`: on TPU and GPU that is somebody else's memory, or a fault of the copy engine. `interpret=True` moves the
+    `n`: on TPU and GPU that is other memory, or a fault of the copy engine. `interpret=True` moves the
     slice back until it fits, so that the last rows come twice; `pltpu.InterpretParams()` raises.
 
     Slices of Python, `ref[120:136]`, end where the ref does: with 128 rows it has 8 (a store of 16 is PAL506), and with
@@ -41,7 +41,7 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, and `cdiv` of the same dimension, are judged; anything else is silent, as are accesses
+    Numbers that the text gives, and `cdiv` of the same dimension, are checked; anything else is silent, as are accesses
     under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, or a remainder by
     the block, which is how one checks that a block divides.
 

@@ -53,7 +53,7 @@ class UninitialisedAccumulator(Rule):
     ## Known limits
 
     A buffer that is read and then set anew, to carry something into the next step, is a warning: the first step may
-    be one that nobody uses. Any earlier write counts as initialisation, whatever its guard and whatever part it
+    be one that is not used. Any earlier write counts as initialisation, whatever its guard and whatever part it
     writes. Silent where the buffer was handed to code that is not seen, where a value that was read goes into a
     `where` or `select`, for aliased outputs and for Mosaic GPU accumulators, which start at zero. Reads under a
     condition are reported only if nothing in the kernel ever writes the buffer.

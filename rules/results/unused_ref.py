@@ -54,7 +54,7 @@ class UnusedRef(Rule):
     ## How to fix
 
     Write the output: for an aliased one `o_ref[...] = x_ref[...]` where it is to stay as it is, or give both of them
-    `memory_space=pl.ANY`, which is the operand's own memory. Drop an input that nobody needs from the operands, specs
+    `memory_space=pl.ANY`, which is the operand's own memory. Drop an input that is not needed from the operands, specs
     and parameters; where it has to stay, call it `_name` or `del` it.
 
     ## Known limits

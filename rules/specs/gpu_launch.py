@@ -36,7 +36,7 @@ class GpuLaunch(Rule):
 
     ## Known limits
 
-    Silent for sizes and names that the text does not tell, and for launches over a mesh that is made elsewhere.
+    Silent for sizes and names that are not known, and for launches over a mesh that is made elsewhere.
 
     ## References
 

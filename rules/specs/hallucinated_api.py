@@ -43,7 +43,7 @@ class HallucinatedApi(Rule):
 
     ## Known limits
 
-    Only names of Pallas modules are judged, not those of `jnp` and `lax`, and not attributes of objects. Where the
+    Only names of Pallas modules are checked, not those of `jnp` and `lax`, and not attributes of objects. Where the
     target is newer than the newest known release the finding is a warning: the name may be new. Silent where the
     name's absence is handled or guarded, and for names with a leading underscore.
 

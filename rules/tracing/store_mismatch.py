@@ -55,7 +55,7 @@ class StoreMismatch(Rule):
 
     ## Known limits
 
-    Judges what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
+    Checks what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
     is. Dimensions known by name only are compared with 1, as a warning, unless the code itself provides for 1: by a
     parameter's default, or as a bound (`max(n // 8, 1)`); names are not compared with other names or numbers. 64-bit
     dtypes count as those of 32 bits that they become without `jax_enable_x64`.

@@ -42,9 +42,9 @@ class RemovedApi(Rule):
     What is there in which release was read off the releases themselves, each imported and listed: where the changelog
     says something else (it has `TritonCompilerParams` go in 0.8.1; 0.7.2 has no such name), the release counts.
 
-    Where nobody told the jax version the newest known one is assumed and the finding is an info: the code works for
+    Where no jax version is configured, the newest known one is assumed and the finding is an info: the code works for
     an owner who pins an older jax. `--jax-version`, a lock file or `requires` in pyproject.toml tell it. Code behind
-    `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is judged for the versions that reach it.
+    `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is checked for the versions that reach it.
 
     ## How to fix
 

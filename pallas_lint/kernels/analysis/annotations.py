@@ -77,12 +77,16 @@ def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.Functi
     for node in piece.body:
         if isinstance(node, nodes.ClassDef):
             inner = node.body.body if isinstance(node.body, nodes.IndentedBlock) else ()
-            found = [(f"{node.name.value}.{each.name.value}", each) for each in inner if _is_function(each)]
+            found = [
+                (f"{node.name.value}.{function.name.value}", function) for function in inner if _is_function(function)
+            ]
         elif _is_function(node):
             found = [(node.name.value if owner is None else f"{owner.names[0]}.{node.name.value}", node)]
         else:
             continue
-        yield from (each for each in found if any(param.annotation is not None for param in _parameters(each[1])))
+        yield from (
+            candidate for candidate in found if any(param.annotation is not None for param in _parameters(candidate[1]))
+        )
 
 
 def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:

@@ -183,7 +183,7 @@ def _parametrized(given: Arguments) -> list[Row]:
         parts: tuple[Value, ...] | None
         if isinstance(value, CallResult) and value.function == _PARAM:
             marks = dict(value.keywords).get("marks", NONE)
-            marked = [mark for each in (items_of(marks) or (marks,)) for mark in _mark_made(each)]
+            marked = [mark for value in (items_of(marks) or (marks,)) for mark in _mark_made(value)]
             if any(mark.name in _NOT_RUN for mark in marked):
                 continue
             parts = value.args
@@ -216,7 +216,7 @@ def _fixtures(
             found[name] = fixture
             if depth < _MAX_DEPTH:
                 needed = _names(fixture.node)
-                found |= _fixtures(interp, fixture, instance, [each for each in needed if each not in found], depth + 1)
+                found |= _fixtures(interp, fixture, instance, [need for need in needed if need not in found], depth + 1)
     return found
 
 
@@ -284,7 +284,7 @@ def _provided(interp: Interpreter, fixture: Func, owner: Instance | None, reques
         elif other is not None:
             given[name] = _provided(interp, other, owner, requests, depth + 1)
     arguments = Arguments([owner] if is_member and owner is not None else [], given)
-    yielded = next((each for each in walk(node.body) if isinstance(each, nodes.Yield)), None)
+    yielded = next((inner for inner in walk(node.body) if isinstance(inner, nodes.Yield)), None)
     if yielded is None:
         return interp.call_function(fixture, arguments)
     if not isinstance(yielded.value, nodes.BaseExpression):

@@ -109,8 +109,8 @@ def _names(func: Func) -> list[str]:
 
 def _is_static(func: Func) -> bool:
     return any(
-        isinstance(each.decorator, nodes.Name) and each.decorator.value == "staticmethod"
-        for each in getattr(func.node, "decorators", ())
+        isinstance(decorator.decorator, nodes.Name) and decorator.decorator.value == "staticmethod"
+        for decorator in getattr(func.node, "decorators", ())
     )
 
 

@@ -65,7 +65,7 @@ class Flow:
     def steps(self) -> list[tuple[frozenset[ById], ById]]:
         """Of each operation, in order: what goes into it, and its result."""
         return [
-            (frozenset(each for value in inputs(op) for each in _identities(value)), ById(op.result))
+            (frozenset(key for value in inputs(op) for key in _identities(value)), ById(op.result))
             for op in self.trace.ops()
         ]
 
@@ -85,8 +85,8 @@ class Flow:
         """The accesses that load or store a value."""
         found: dict[ById, list[Access]] = {}
         for access in self.trace.accesses():
-            for each in _identities(access.value):
-                found.setdefault(each, []).append(access)
+            for key in _identities(access.value):
+                found.setdefault(key, []).append(access)
         return found
 
     def derived(self, load: Access) -> set[ById]:

@@ -117,7 +117,7 @@ class _Padding:
         elif op.name == "jax.numpy.transpose" and len(op.args) == 1:
             rank = _rank(op.args[0])
             if rank is not None:
-                self._set(op, (evolve(each, axis=rank - 1 - each.axis) for each in self.of(op.args[0])))
+                self._set(op, (evolve(axis, axis=rank - 1 - axis.axis) for axis in self.of(op.args[0])))
 
     def _note_weights(self, op: Op) -> None:
         values = list(operands(op))
@@ -156,9 +156,9 @@ class _Padding:
         self._set(
             op,
             (
-                evolve(each, axis=each.axis + top - (rank or 0), weighted=each.weighted or weighted)
+                evolve(axis, axis=axis.axis + top - (rank or 0), weighted=axis.weighted or weighted)
                 for value, rank in zip(values, ranks, strict=True)
-                for each in self.of(value)
+                for axis in self.of(value)
             ),
         )
 
@@ -177,9 +177,9 @@ class _Padding:
             if None in numbers:
                 return
             axes = {known % rank for known in numbers if known is not None}
-        mixed = tuple(each for each in padded if each.axis in axes)
+        mixed = tuple(axis for axis in padded if axis.axis in axes)
         if mixed:
-            yield Mixed(op, mixed, any(each.weighted for each in mixed))
+            yield Mixed(op, mixed, any(axis.weighted for axis in mixed))
         elif op.argument("keepdims", 3) == Const(True):
             self._set(op, iter(padded))
 
@@ -197,8 +197,8 @@ class _Padding:
             pairs = found
         yield from self._contract(op, left, right, {a for a, _ in pairs}, {b for _, b in pairs})
         if numbers is None and first == second == 2 and not any(op.argument(n) for n in ("trans_a", "trans_b")):
-            rows = [each for each in self.of(left) if each.axis == 0]
-            columns = [each for each in self.of(right) if each.axis == 1]
+            rows = [axis for axis in self.of(left) if axis.axis == 0]
+            columns = [axis for axis in self.of(right) if axis.axis == 1]
             self._set(op, iter((*rows, *columns)))
 
     def _einsum(self, op: Op) -> Iterator[Mixed]:
@@ -208,15 +208,15 @@ class _Padding:
         if not arrow or "." in pattern or len(letters) != 2:
             return
         gone = set(letters[0] + letters[1]) - set(output)
-        axes = [{at for at, letter in enumerate(each) if letter in gone} for each in letters]
+        axes = [{at for at, letter in enumerate(operand) if letter in gone} for operand in letters]
         yield from self._contract(op, op.args[1], op.args[2], axes[0], axes[1])
 
     def _contract(self, op: Op, left: Value, right: Value, first: set[int], second: set[int]) -> Iterator[Mixed]:
-        one = tuple(each for each in self.of(left) if each.axis in first)
-        other = tuple(each for each in self.of(right) if each.axis in second)
+        one = tuple(axis for axis in self.of(left) if axis.axis in first)
+        other = tuple(axis for axis in self.of(right) if axis.axis in second)
         if one or other:
             masked = (not one and self.is_weight(left)) or (not other and self.is_weight(right))
-            yield Mixed(op, (*one, *other), masked or any(each.weighted for each in (*one, *other)))
+            yield Mixed(op, (*one, *other), masked or any(axis.weighted for axis in (*one, *other)))
 
 
 def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:

@@ -37,7 +37,7 @@ def shared_memory(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     trace = launch.traces[0]
     scratch = list(_buffers(ref for ref in trace.refs if ref.role == "scratch" and ref.owner is None))
     scopes = [
-        [part for each in _held(allocation) for part in _parts(each, analysis)]
+        [part for held in _held(allocation) for part in _parts(held, analysis)]
         for allocation in trace.allocations
         if allocation.certain
     ]
@@ -114,7 +114,7 @@ def _name(pipeline: Launch, block: Block) -> str:
 
 def _tensor_memory(trace: KernelTrace) -> Iterator[Part]:
     """Its address, where any is held."""
-    held = (ref for each in trace.allocations if each.certain for ref in each.refs)
+    held = (ref for allocation in trace.allocations if allocation.certain for ref in allocation.refs)
     if any(ref.space == "tmem" and not ref.optional for ref in (*trace.refs, *held)):
         yield Part("address of tensor memory", _TENSOR_MEMORY, 1)
 

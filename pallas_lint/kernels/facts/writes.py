@@ -396,7 +396,7 @@ def operand_call(launch: Launch) -> nodes.Call | None:
         return None
     uses: list[nodes.Node] = []
     calls: list[nodes.Call] = []
-    for node in (each for statement in launch.site.piece.body for each in walk(statement)):
+    for node in (inner for statement in launch.site.piece.body for inner in walk(statement)):
         if isinstance(node, nodes.Name) and node.value == target.value and node is not target:
             uses.append(node)
         elif isinstance(node, nodes.Call):
@@ -418,7 +418,7 @@ def _statement(launch: Launch) -> nodes.BaseSmallStatement | None:
 
 def _outermost_call(statement: nodes.Node, node: nodes.Node) -> nodes.Call | None:
     """The call of what the launching call returns: `pallas_call(...)(x)`; None where it is called elsewhere."""
-    return next((each for each in walk(statement) if isinstance(each, nodes.Call) and each.func is node), None)
+    return next((inner for inner in walk(statement) if isinstance(inner, nodes.Call) and inner.func is node), None)
 
 
 # -- blocks on TPU -------------------------------------------------------------------------------------------------

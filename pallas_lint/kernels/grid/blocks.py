@@ -169,7 +169,7 @@ class Block:
         exact = literal == sizes
         symbols = {**dict.fromkeys(symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
         terms = [terms_in(value) for value in values]
-        used_axes = {at for each in terms for at in (*each.axes, *each.sized)}
+        used_axes = {at for term in terms for at in (*term.axes, *term.sized)}
         sizes = tuple(size if at in used_axes else 1 for at, size in enumerate(sizes))
         if math.prod(sizes) > MAX_POINTS:
             return None

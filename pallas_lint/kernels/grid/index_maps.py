@@ -82,8 +82,8 @@ class IndexMap:
 
     def depends_on_grid(self, node: nodes.Subscript) -> bool:
         """Whether the index contains the map's own parameters or locals."""
-        inside = (each for element in node.slice for each in walk(element.slice))
-        return any(isinstance(each, nodes.Name) and each.value in self._env.vars for each in inside)
+        inside = (inner for element in node.slice for inner in walk(element.slice))
+        return any(isinstance(inner, nodes.Name) and inner.value in self._env.vars for inner in inside)
 
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""

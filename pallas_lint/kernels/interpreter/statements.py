@@ -305,7 +305,7 @@ def _caught(interp: Interpreter, node: nodes.Node) -> AbstractContextManager[Non
 
 def _is_swallowed(node: nodes.Try) -> bool:
     """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
-    return any(not any(isinstance(each, nodes.Raise) for each in walk(handler.body)) for handler in node.handlers)
+    return any(not any(isinstance(inner, nodes.Raise) for inner in walk(handler.body)) for handler in node.handlers)
 
 
 def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
@@ -313,7 +313,7 @@ def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
     for handler in node.handlers:
         wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
         classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
-        if any(each == NONE or last_part(name_of(each)) in _FOR_TRACERS for each in classes):
+        if any(caught == NONE or last_part(name_of(caught)) in _FOR_TRACERS for caught in classes):
             return True
     return False
 
@@ -403,7 +403,7 @@ def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env:
     if isinstance(pattern, nodes.MatchAs):
         return True if pattern.pattern is None else _fits(interp, pattern.pattern, subject, env)
     if isinstance(pattern, nodes.MatchOr):
-        found = [_fits(interp, each.pattern, subject, env) for each in pattern.patterns]
+        found = [_fits(interp, element.pattern, subject, env) for element in pattern.patterns]
         return True if True in found else None if None in found else False
     if isinstance(pattern, nodes.MatchValue):
         return equal(interp.evaluate(pattern.value, env), subject)

@@ -253,7 +253,7 @@ def _meshes(sharding: Value) -> Iterator[tuple[Value, CallResult]]:
         if isinstance(leaf, OneOf):
             found = [list(_meshes(option)) for option in leaf.options]
             # It is not known which; if one has no mesh there may be a way without `shard_map`.
-            yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
+            yield from ((UNKNOWN, made) for meshes in found for _, made in meshes if all(found))
         elif isinstance(leaf, CallResult):
             if leaf.short == "NamedSharding" or leaf.function in _SETTING_MESH:
                 yield leaf.argument("mesh", 0) or UNKNOWN, leaf

@@ -66,7 +66,7 @@ class Op(WithArguments):
             return False  # the size of an axis
         if self.form == "call":
             return True
-        return any(isinstance(operand, Ref) for operand in self.args) or any(each.is_tracer for each in self.arrays)
+        return any(isinstance(operand, Ref) for operand in self.args) or any(array.is_tracer for array in self.arrays)
 
     @property
     def short(self) -> str:

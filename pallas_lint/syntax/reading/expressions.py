@@ -226,7 +226,7 @@ def _binary(text: SourceText, node: Node) -> nodes.BinaryOperation:
 def _boolean(text: SourceText, node: Node) -> nodes.BooleanOperation:
     left, token, right = exactly(node, 3)
     operator = _BOOLEAN[token.kind_id](token.start_byte, token.end_byte)
-    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (left, right))
+    first, second = (_tighter(text, side, _LOOSER_THAN_OR) for side in (left, right))
     return nodes.BooleanOperation(node.start_byte, node.end_byte, first, operator, second)
 
 
@@ -241,7 +241,7 @@ def _comparison(text: SourceText, node: Node) -> nodes.Comparison:
 
 def _conditional(text: SourceText, node: Node) -> nodes.IfExp:
     body, _, test, _, orelse = exactly(node, 5)
-    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (test, body))
+    first, second = (_tighter(text, side, _LOOSER_THAN_OR) for side in (test, body))
     return nodes.IfExp(node.start_byte, node.end_byte, first, second, expression(text, orelse))
 
 

@@ -56,6 +56,6 @@ def import_from(text: SourceText, node: Node) -> nodes.ImportFrom:
         names = nodes.ImportStar(star.start_byte, star.end_byte)
     else:
         names = _aliases(text, rest)
-        if any(isinstance(each.name, nodes.Attribute) for each in names):
+        if any(isinstance(alias.name, nodes.Attribute) for alias in names):
             raise ValueError
     return nodes.ImportFrom(node.start_byte, node.end_byte, module, names, relative)

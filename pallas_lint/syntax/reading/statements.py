@@ -183,7 +183,7 @@ def _assert(text: SourceText, node: Node) -> nodes.Assert:
 def _delete(text: SourceText, node: Node) -> nodes.Del:
     _, target = exactly(node, 2)
     deleted = _target(expression(text, target))
-    if any(isinstance(each, nodes.StarredElement) for each in walk(deleted)):
+    if any(isinstance(inner, nodes.StarredElement) for inner in walk(deleted)):
         raise ValueError
     return nodes.Del(node.start_byte, node.end_byte, deleted)
 
@@ -191,7 +191,7 @@ def _delete(text: SourceText, node: Node) -> nodes.Del:
 def _declaration(kind: type[nodes.Global | nodes.Nonlocal]) -> Callable[[SourceText, Node], nodes.BaseSmallStatement]:
     def made(text: SourceText, node: Node) -> nodes.BaseSmallStatement:
         names = [only_name(text, child) for child in separated(parts(node)[1:])]
-        return kind(node.start_byte, node.end_byte, [nodes.NameItem(each.at, each.to, each) for each in names])
+        return kind(node.start_byte, node.end_byte, [nodes.NameItem(name.at, name.to, name) for name in names])
 
     return made
 
@@ -291,7 +291,7 @@ def _try(text: SourceText, node: Node) -> nodes.BaseStatement:
         finalbody = nodes.Finally(last.start_byte, final.to, final)
     if (handlers and star_handlers) or not (handlers or star_handlers or finalbody):
         raise ValueError
-    to = [each for each in (suite, *handlers, *star_handlers, orelse, finalbody) if each is not None][-1].to
+    to = [part for part in (suite, *handlers, *star_handlers, orelse, finalbody) if part is not None][-1].to
     if star_handlers:
         return nodes.TryStar(node.start_byte, to, suite, star_handlers, orelse, finalbody)
     return nodes.Try(node.start_byte, to, suite, handlers, orelse, finalbody)
@@ -356,8 +356,8 @@ def _with_item(text: SourceText, node: Node) -> nodes.WithItem:
 
 def _decorated(text: SourceText, node: Node) -> nodes.BaseStatement:
     first, *others = parts(node)
-    for each in others:
-        _clause(text, node, each)
+    for clause in others:
+        _clause(text, node, clause)
     *decorators, definition = (first, *others)
     found: list[nodes.Decorator] = []
     for decorator in decorators:
@@ -453,8 +453,8 @@ def _match(text: SourceText, node: Node) -> nodes.Match:
     )
     first, *others = parts(body)
     indent = text.begin(first)
-    for each in others:
-        text.begin(each, indent)
+    for clause in others:
+        text.begin(clause, indent)
     cases = [_case(text, child) for child in (first, *others)]
     return nodes.Match(node.start_byte, cases[-1].to, subject, cases)
 

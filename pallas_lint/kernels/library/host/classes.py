@@ -60,7 +60,7 @@ def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> 
         for member in cls.piece.members:
             if member.may_bind(name):
                 names = member.words if member.kind == "block" else member.names
-                with interp.memo.attribute_dependencies((MEMBER, cls.piece, each) for each in names):
+                with interp.memo.attribute_dependencies((MEMBER, cls.piece, bound) for bound in names):
                     interp.run_piece(member, cls.env)
         value = cls.env.vars.get(name)
     if value is not None:
@@ -203,7 +203,7 @@ def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
         interp.call_function(evolve(init, method_of=instance), arguments)
         return instance
     fields = _fields(interp, cls)
-    given = dict(zip((each.name for each in fields.values() if each.positional), arguments.positional, strict=False))
+    given = dict(zip((item.name for item in fields.values() if item.positional), arguments.positional, strict=False))
     given |= arguments.keywords
     for each in fields.values():
         value = given.pop(each.name, each.default)
@@ -290,9 +290,9 @@ def _replaced(interp: Interpreter, owner: Instance, arguments: Arguments) -> Val
     if isinstance(class_member(interp, owner.cls, "__init__"), Func):
         return UNKNOWN
     kept = {
-        each.name: owner.attributes[each.name]
-        for each in _fields(interp, owner.cls).values()
-        if each.is_parameter and each.name in owner.attributes
+        item.name: owner.attributes[item.name]
+        for item in _fields(interp, owner.cls).values()
+        if item.is_parameter and item.name in owner.attributes
     }
     if arguments.open:
         return instance_of(interp, owner.cls, Arguments(open=True))

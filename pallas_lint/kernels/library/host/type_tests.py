@@ -116,7 +116,7 @@ def _is_constant_of(value: Const, name: str) -> bool | None:
 
 
 def _derives(cls: Class, base: Class) -> bool:
-    return cls is base or any(isinstance(each, Class) and _derives(each, base) for each in cls.bases)
+    return cls is base or any(isinstance(parent, Class) and _derives(parent, base) for parent in cls.bases)
 
 
 def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
