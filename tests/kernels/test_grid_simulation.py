@@ -1,4 +1,4 @@
-"""Simulated grids: what depends on a few axes is worked out once for these, and is what it is at each step."""
+"""Simulated grids: values that depend on a few axes are computed once for these."""
 
 from __future__ import annotations
 

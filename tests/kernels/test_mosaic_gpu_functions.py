@@ -1,4 +1,4 @@
-"""What functions of Mosaic GPU do to refs, and what they return; read and lowered with jax 0.12.0.1."""
+"""Models of Mosaic GPU functions; read and lowered with jax 0.12.0.1."""
 
 from __future__ import annotations
 
